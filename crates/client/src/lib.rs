@@ -1,0 +1,1 @@
+//! A small NDN consumer and producer library.

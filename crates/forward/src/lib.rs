@@ -1,0 +1,1 @@
+//! The NDN forwarding engine and its strategies, without I/O.

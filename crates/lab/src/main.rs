@@ -1,0 +1,3 @@
+//! The `tachonym-lab` command.
+
+fn main() {}

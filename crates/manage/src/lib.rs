@@ -1,0 +1,1 @@
+//! The NFD management protocol, the RIB and command authorisation.

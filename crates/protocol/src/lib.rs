@@ -1,0 +1,1 @@
+//! Values of the NFD management protocol and of RDR metadata.

@@ -1,0 +1,1 @@
+//! The Tachonym router and its tools.

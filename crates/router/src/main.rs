@@ -1,0 +1,3 @@
+//! The `tachonym` command.
+
+fn main() {}

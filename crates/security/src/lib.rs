@@ -1,0 +1,1 @@
+//! Signing, verification, certificates and key storage for NDN packets.

@@ -1,0 +1,1 @@
+//! FIB, PIT, content store and dead nonce list.
