@@ -1,0 +1,507 @@
+//! Which segment to ask for next: the part of a fetch that needs neither
+//! socket nor clock.
+//!
+//! A [`Fetcher`] knows segment numbers, times and marks; names and packets are
+//! its driver's business. Ask [`Fetcher::poll_transmit`] what to request, tell
+//! it what arrived, and come back at [`Fetcher::poll_timeout`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tachonym_packet::MonoNs;
+
+use crate::cubic::Cubic;
+use crate::rtt::RttEstimator;
+
+/// Segments that arrive after a later-sent one before a gap counts as loss.
+/// RFC 5681 takes 3; NDN paths reorder more, and a false alarm costs only an
+/// Interest that the pending one absorbs.
+const REORDERING_SEGMENTS: u32 = 8;
+
+/// How a fetch behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchLimits {
+    /// Most segments in flight.
+    pub max_window: usize,
+    /// Times a segment is asked for again before the fetch gives up.
+    pub max_retries: u32,
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        Self {
+            max_window: 4096,
+            max_retries: 15,
+        }
+    }
+}
+
+/// What became of a segment that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was missing, and is here now.
+    New,
+    /// It was here already, or nobody asked for it.
+    Unneeded,
+}
+
+/// What a fetch has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchCounters {
+    /// Interests asked for, retransmissions included.
+    pub n_interests: u64,
+    /// Of these, retransmissions.
+    pub n_retransmissions: u64,
+    /// Segments that arrived and were needed.
+    pub n_segments: u64,
+    /// Data that carried a congestion mark.
+    pub n_marks: u64,
+    /// Time-outs and gaps taken for loss.
+    pub n_losses: u64,
+    /// Times the window was reduced.
+    pub n_reductions: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Asked for at `sent`, as transmission number `serial`.
+    InFlight {
+        sent: MonoNs,
+        serial: u64,
+        retries: u32,
+        n_overtaken: u32,
+    },
+    /// To be asked for again.
+    Lost {
+        retries: u32,
+    },
+    Arrived,
+}
+
+/// Fetches segments `0..=final` in the order that congestion allows.
+#[derive(Debug)]
+pub struct Fetcher {
+    limits: FetchLimits,
+    rtt: RttEstimator,
+    cubic: Cubic,
+    /// State of segment `base + i`; the front is the lowest that is missing.
+    segments: VecDeque<State>,
+    base: u64,
+    final_segment: Option<u64>,
+    n_in_flight: usize,
+    /// Segments to ask for again, lowest first.
+    lost: VecDeque<u64>,
+    /// Transmissions in the order they left: segment and serial.
+    order: VecDeque<(u64, u64)>,
+    next_serial: u64,
+    /// Congestion seen on what left before this serial has been answered.
+    reduced_at: u64,
+    gave_up: Option<u64>,
+    counters: FetchCounters,
+}
+
+impl Fetcher {
+    /// A fetch of segments from 0 to a final one that is yet to be learnt.
+    #[must_use]
+    pub fn new(limits: FetchLimits) -> Self {
+        Self {
+            limits,
+            rtt: RttEstimator::default(),
+            cubic: Cubic::new(limits.max_window),
+            segments: VecDeque::new(),
+            base: 0,
+            final_segment: None,
+            n_in_flight: 0,
+            lost: VecDeque::new(),
+            order: VecDeque::new(),
+            next_serial: 0,
+            reduced_at: 0,
+            gave_up: None,
+            counters: FetchCounters::default(),
+        }
+    }
+
+    /// The next segment to ask for, if the window has room for one. The caller
+    /// sends its Interest now, with a fresh nonce.
+    pub fn poll_transmit(&mut self, now: MonoNs) -> Option<u64> {
+        if self.n_in_flight >= self.cubic.window() || self.gave_up.is_some() {
+            return None;
+        }
+        let (segment, retries) = self
+            .next_lost()
+            .or_else(|| self.next_new().map(|s| (s, 0)))?;
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        *self.state_mut(segment)? = State::InFlight {
+            sent: now,
+            serial,
+            retries,
+            n_overtaken: 0,
+        };
+        self.order.push_back((segment, serial));
+        self.n_in_flight += 1;
+        self.counters.n_interests += 1;
+        self.counters.n_retransmissions += u64::from(retries > 0);
+        Some(segment)
+    }
+
+    /// `segment` arrived; `marked` if it carried a congestion mark. The final
+    /// segment's number is told with whichever Data states it.
+    pub fn handle_data(
+        &mut self,
+        now: MonoNs,
+        segment: u64,
+        final_segment: Option<u64>,
+        marked: bool,
+    ) -> Arrival {
+        if let Some(last) = final_segment {
+            self.learn_final(last);
+        }
+        if marked {
+            self.counters.n_marks += 1;
+        }
+        let Some(state) = self.state_mut(segment) else {
+            return Arrival::Unneeded;
+        };
+        let before = std::mem::replace(state, State::Arrived);
+        match before {
+            State::Arrived => return Arrival::Unneeded,
+            // It was given up too early; `next_lost` passes over it.
+            State::Lost { .. } => {}
+            State::InFlight {
+                sent,
+                serial,
+                retries,
+                ..
+            } => {
+                self.n_in_flight -= 1;
+                if retries == 0 {
+                    self.rtt.add_sample(now.saturating_since(sent));
+                }
+                if marked {
+                    self.reduce(serial);
+                }
+                self.count_overtaken(serial);
+            }
+        }
+        self.counters.n_segments += 1;
+        if !marked {
+            self.cubic
+                .on_data(now, self.rtt.smoothed().unwrap_or_default());
+        }
+        while matches!(self.segments.front(), Some(State::Arrived)) {
+            self.segments.pop_front();
+            self.base += 1;
+        }
+        Arrival::New
+    }
+
+    /// The Interest for `segment` was refused. Congestion shrinks the window;
+    /// any Nack asks again, after the time-out at the latest.
+    pub fn handle_nack(&mut self, segment: u64, congestion: bool) {
+        if let Some(&mut State::InFlight {
+            serial, retries, ..
+        }) = self.state_mut(segment)
+            && congestion
+        {
+            self.lose(segment, serial, retries);
+        }
+    }
+
+    /// Takes segments whose time has run out for lost.
+    pub fn handle_timeout(&mut self, now: MonoNs) {
+        let mut backed_off = false;
+        while let Some((segment, sent, serial, retries)) = self.oldest_in_flight() {
+            if now < sent + self.rtt.rto() {
+                break;
+            }
+            self.order.pop_front();
+            self.lose(segment, serial, retries);
+            if !backed_off {
+                self.rtt.back_off();
+                backed_off = true;
+            }
+        }
+    }
+
+    /// When [`Fetcher::handle_timeout`] next has work.
+    #[must_use]
+    pub fn poll_timeout(&mut self) -> Option<MonoNs> {
+        self.oldest_in_flight()
+            .map(|(_, sent, ..)| sent + self.rtt.rto())
+    }
+
+    /// Whether every segment is here.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.final_segment.is_some_and(|last| self.base > last)
+    }
+
+    /// The segment that was asked for too often; the fetch has failed.
+    #[must_use]
+    pub const fn gave_up(&self) -> Option<u64> {
+        self.gave_up
+    }
+
+    /// Number of the final segment, once a Data has told it.
+    #[must_use]
+    pub const fn final_segment(&self) -> Option<u64> {
+        self.final_segment
+    }
+
+    /// The lowest segment that is still missing.
+    #[must_use]
+    pub const fn first_missing(&self) -> u64 {
+        self.base
+    }
+
+    /// What the fetch has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &FetchCounters {
+        &self.counters
+    }
+
+    /// The round-trip times it has seen.
+    #[must_use]
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// Segments that may be in flight now.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.cubic.window()
+    }
+
+    fn state_mut(&mut self, segment: u64) -> Option<&mut State> {
+        let offset = usize::try_from(segment.checked_sub(self.base)?).ok()?;
+        self.segments.get_mut(offset)
+    }
+
+    fn next_lost(&mut self) -> Option<(u64, u32)> {
+        while let Some(segment) = self.lost.pop_front() {
+            if let Some(&mut State::Lost { retries }) = self.state_mut(segment) {
+                return Some((segment, retries + 1));
+            }
+        }
+        None
+    }
+
+    fn next_new(&mut self) -> Option<u64> {
+        let segment = self.base + self.segments.len() as u64;
+        // What arrived beyond a hole is kept by the caller: bound how far the
+        // fetch runs ahead of it.
+        let max_ahead = 4 * self.limits.max_window.max(64);
+        if self.final_segment.is_some_and(|last| segment > last) || self.segments.len() >= max_ahead
+        {
+            return None;
+        }
+        self.segments.push_back(State::Lost { retries: 0 });
+        Some(segment)
+    }
+
+    /// Forgets what was asked for beyond the final segment.
+    fn learn_final(&mut self, last: u64) {
+        self.final_segment = Some(last);
+        let keep = last.saturating_add(1).saturating_sub(self.base);
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        while self.segments.len() > keep {
+            if let Some(State::InFlight { .. }) = self.segments.pop_back() {
+                self.n_in_flight -= 1;
+            }
+        }
+    }
+
+    /// One that left after them has arrived: older ones may be lost.
+    fn count_overtaken(&mut self, arrived: u64) {
+        let mut i = 0;
+        while let Some(&(segment, serial)) = self.order.get(i) {
+            if serial >= arrived {
+                break;
+            }
+            let overtaken = match self.state_mut(segment) {
+                Some(State::InFlight {
+                    serial: s,
+                    retries,
+                    n_overtaken,
+                    ..
+                }) if *s == serial => {
+                    *n_overtaken += 1;
+                    Some((*n_overtaken, *retries))
+                }
+                _ => None,
+            };
+            match overtaken {
+                Some((n, retries)) if n >= REORDERING_SEGMENTS => {
+                    self.order.remove(i);
+                    self.lose(segment, serial, retries);
+                }
+                Some(_) => i += 1,
+                None => {
+                    self.order.remove(i);
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, segment: u64, serial: u64, retries: u32) {
+        self.counters.n_losses += 1;
+        self.n_in_flight -= 1;
+        if retries >= self.limits.max_retries {
+            self.gave_up.get_or_insert(segment);
+        }
+        if let Some(state) = self.state_mut(segment) {
+            *state = State::Lost { retries };
+        }
+        let at = self.lost.partition_point(|&other| other < segment);
+        self.lost.insert(at, segment);
+        self.reduce(serial);
+    }
+
+    /// Shrinks the window, once for all that was in flight together.
+    fn reduce(&mut self, serial: u64) {
+        if serial >= self.reduced_at {
+            self.reduced_at = self.next_serial;
+            self.cubic.on_congestion();
+            self.counters.n_reductions += 1;
+        }
+    }
+
+    /// The transmission that left first and is still in flight.
+    fn oldest_in_flight(&mut self) -> Option<(u64, MonoNs, u64, u32)> {
+        while let Some(&(segment, serial)) = self.order.front() {
+            match self.state_mut(segment) {
+                Some(&mut State::InFlight {
+                    sent,
+                    serial: s,
+                    retries,
+                    ..
+                }) if s == serial => {
+                    return Some((segment, sent, serial, retries));
+                }
+                _ => {
+                    self.order.pop_front();
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Longest time to wait for one segment before its Interest is repeated; also
+/// the lifetime put into the Interest.
+pub const SEGMENT_LIFETIME: Duration = Duration::from_secs(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(10);
+
+    /// A path of fixed delay that loses what `lose` says, and what it took.
+    fn run(n_segments: u64, mut lose: impl FnMut(u64) -> bool) -> (Fetcher, MonoNs) {
+        let mut fetcher = Fetcher::new(FetchLimits::default());
+        let mut now = MonoNs(1);
+        let mut path: VecDeque<(MonoNs, u64)> = VecDeque::new();
+        let mut n_sent = 0;
+        while !fetcher.is_done() && fetcher.gave_up().is_none() {
+            while let Some(segment) = fetcher.poll_transmit(now) {
+                n_sent += 1;
+                if segment < n_segments && !lose(n_sent) {
+                    path.push_back((now + RTT, segment));
+                }
+            }
+            let arrival = path.front().map(|&(at, _)| at);
+            let timer = fetcher.poll_timeout();
+            now = arrival
+                .into_iter()
+                .chain(timer)
+                .min()
+                .expect("something is in flight");
+            if arrival == Some(now) {
+                let (_, segment) = path.pop_front().expect("just seen");
+                fetcher.handle_data(now, segment, Some(n_segments - 1), false);
+            }
+            fetcher.handle_timeout(now);
+        }
+        (fetcher, now)
+    }
+
+    #[test]
+    fn every_segment_is_asked_for_once_on_a_clean_path() {
+        let (fetcher, _) = run(1000, |_| false);
+        assert!(fetcher.is_done());
+        // A few were asked for beyond the end before it was known.
+        assert!(fetcher.counters().n_interests <= 1010);
+        assert_eq!(fetcher.counters().n_segments, 1000);
+        assert_eq!(fetcher.counters().n_retransmissions, 0);
+    }
+
+    #[test]
+    fn a_hundredth_lost_arrives_all_the_same() {
+        let (fetcher, _) = run(5000, |n| n % 100 == 7);
+        assert!(fetcher.is_done());
+        assert_eq!(fetcher.counters().n_segments, 5000);
+        assert!(fetcher.counters().n_retransmissions >= 50);
+    }
+
+    #[test]
+    fn losing_everything_gives_up_after_the_retries() {
+        let (fetcher, _) = run(1, |_| true);
+        assert!(fetcher.gave_up().is_some());
+    }
+
+    #[test]
+    fn a_single_segment_needs_no_more_than_the_first_window() {
+        let (fetcher, end) = run(1, |_| false);
+        assert!(fetcher.is_done());
+        assert_eq!(end, MonoNs(1) + RTT);
+    }
+
+    #[test]
+    fn marks_of_one_round_trip_shrink_the_window_once() {
+        let mut fetcher = Fetcher::new(FetchLimits::default());
+        let now = MonoNs(1);
+        let sent: Vec<_> = std::iter::from_fn(|| fetcher.poll_transmit(now)).collect();
+        assert_eq!(sent.len(), 10);
+        for segment in sent {
+            fetcher.handle_data(now + RTT, segment, None, true);
+        }
+        assert_eq!(fetcher.counters().n_marks, 10);
+        assert_eq!(fetcher.counters().n_reductions, 1);
+        assert_eq!(fetcher.window(), 7);
+    }
+
+    #[test]
+    fn unasked_and_repeated_segments_change_nothing() {
+        let mut fetcher = Fetcher::new(FetchLimits::default());
+        let now = MonoNs(1);
+        assert_eq!(fetcher.handle_data(now, 99, None, false), Arrival::Unneeded);
+        assert_eq!(fetcher.poll_transmit(now), Some(0));
+        assert_eq!(fetcher.handle_data(now, 0, None, false), Arrival::New);
+        assert_eq!(fetcher.handle_data(now, 0, None, false), Arrival::Unneeded);
+        assert_eq!(fetcher.counters().n_segments, 1);
+    }
+
+    #[test]
+    fn a_fetch_does_not_run_far_ahead_of_a_hole() {
+        let limits = FetchLimits {
+            max_window: 64,
+            max_retries: 1000,
+        };
+        let mut fetcher = Fetcher::new(limits);
+        let mut now = MonoNs(1);
+        let mut highest = 0;
+        for _ in 0..2000 {
+            while let Some(segment) = fetcher.poll_transmit(now) {
+                highest = highest.max(segment);
+                if segment != 0 {
+                    fetcher.handle_data(now, segment, None, false);
+                }
+            }
+            now = now + Duration::from_millis(1);
+            fetcher.handle_timeout(now);
+        }
+        assert!(highest <= 256, "{highest}");
+    }
+}
