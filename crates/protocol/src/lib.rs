@@ -5,9 +5,17 @@
 //! manager, the faces, the client library and the tools all speak through it.
 #![forbid(unsafe_code)]
 
+mod codec;
+mod command;
+mod dataset;
 pub mod face_uri;
 mod kinds;
 
+pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
+pub use dataset::{
+    ChannelStatus, CsInfo, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
+    ForwarderStatus, NextHopRecord, RibEntry, Route, StrategyChoice,
+};
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{
     FaceEventKind, FacePersistency, FaceScope, LinkType, cs_flags, face_flags, route_flags,

@@ -1,0 +1,276 @@
+//! Status datasets and notifications: what the router tells about itself.
+//!
+//! Owns one value per kind of entry, and lists of them. How datasets are cut
+//! into segments is `segments`' business.
+//! Source: NFD Management protocol, "ForwarderStatus", "FaceMgmt", "FibMgmt",
+//! "RibMgmt", "StrategyChoice", "CsMgmt".
+
+use tachonym_packet::{DecodeError, Name};
+
+use crate::codec::{self, management_value};
+use crate::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+
+management_value! {
+    /// General status of the router; the content of `status/general`, without a
+    /// head around it.
+    #[derive(Default)]
+    ForwarderStatus {
+        /// Name and version of the software.
+        nfd_version: Required<String> = 128,
+        /// When the router started, in milliseconds since the Unix epoch.
+        start_timestamp_ms: Required<u64> = 129,
+        /// When this was written, in milliseconds since the Unix epoch.
+        current_timestamp_ms: Required<u64> = 130,
+        /// Nodes in the name tree.
+        n_name_tree_entries: Required<u64> = 131,
+        /// Entries in the FIB.
+        n_fib_entries: Required<u64> = 132,
+        /// Entries in the PIT.
+        n_pit_entries: Required<u64> = 133,
+        /// Entries in the measurements table.
+        n_measurements_entries: Required<u64> = 134,
+        /// Packets in the content store.
+        n_cs_entries: Required<u64> = 135,
+        /// Interests received.
+        n_in_interests: Required<u64> = 144,
+        /// Data received.
+        n_in_data: Required<u64> = 145,
+        /// Nacks received.
+        n_in_nacks: Required<u64> = 151,
+        /// Interests sent.
+        n_out_interests: Required<u64> = 146,
+        /// Data sent.
+        n_out_data: Required<u64> = 147,
+        /// Nacks sent.
+        n_out_nacks: Required<u64> = 152,
+        /// Interests that Data answered.
+        n_satisfied_interests: Required<u64> = 153,
+        /// Interests that nothing answered.
+        n_unsatisfied_interests: Required<u64> = 154,
+    }
+}
+
+management_value! {
+    /// A face and its counters; an entry of `faces/list` and `faces/query`.
+    FaceStatus = 128 {
+        /// Number of the face.
+        face_id: Required<u64> = 105,
+        /// Remote FaceUri.
+        uri: Required<String> = 114,
+        /// Local FaceUri.
+        local_uri: Required<String> = 129,
+        /// Time until the face goes unless it is used, in milliseconds.
+        expiration_period_ms: Optional<u64> = 109,
+        /// Scope.
+        face_scope: Required<FaceScope> = 132,
+        /// Persistency.
+        face_persistency: Required<FacePersistency> = 133,
+        /// Link type.
+        link_type: Required<LinkType> = 134,
+        /// Base interval of congestion marking, in nanoseconds.
+        base_congestion_marking_interval_ns: Optional<u64> = 135,
+        /// Queue length from which congestion is marked, in bytes.
+        default_congestion_threshold_bytes: Optional<u64> = 136,
+        /// Largest packet the face sends, in bytes.
+        mtu_bytes: Optional<u64> = 137,
+        /// Interests received.
+        n_in_interests: Required<u64> = 144,
+        /// Data received.
+        n_in_data: Required<u64> = 145,
+        /// Nacks received.
+        n_in_nacks: Required<u64> = 151,
+        /// Interests sent.
+        n_out_interests: Required<u64> = 146,
+        /// Data sent.
+        n_out_data: Required<u64> = 147,
+        /// Nacks sent.
+        n_out_nacks: Required<u64> = 152,
+        /// Bytes received.
+        n_in_bytes: Required<u64> = 148,
+        /// Bytes sent.
+        n_out_bytes: Required<u64> = 149,
+        /// Flags: see [`face_flags`](crate::face_flags).
+        flags: Required<u64> = 108,
+    }
+}
+
+management_value! {
+    /// Which faces `faces/query` shall list: those that agree with every field.
+    #[derive(Default)]
+    FaceQueryFilter = 150 {
+        /// Number of the face.
+        face_id: Optional<u64> = 105,
+        /// Scheme of the remote or of the local FaceUri.
+        uri_scheme: Optional<String> = 131,
+        /// Remote FaceUri.
+        uri: Optional<String> = 114,
+        /// Local FaceUri.
+        local_uri: Optional<String> = 129,
+        /// Scope.
+        face_scope: Optional<FaceScope> = 132,
+        /// Persistency.
+        face_persistency: Optional<FacePersistency> = 133,
+        /// Link type.
+        link_type: Optional<LinkType> = 134,
+    }
+}
+
+management_value! {
+    /// A listener; an entry of `faces/channels`.
+    ChannelStatus = 130 {
+        /// The address it listens on, as a FaceUri.
+        local_uri: Required<String> = 129,
+    }
+}
+
+management_value! {
+    /// Something that happened to a face; an item of the stream `faces/events`.
+    FaceEventNotification = 192 {
+        /// What happened.
+        kind: Required<FaceEventKind> = 193,
+        /// Number of the face.
+        face_id: Required<u64> = 105,
+        /// Remote FaceUri.
+        uri: Required<String> = 114,
+        /// Local FaceUri.
+        local_uri: Required<String> = 129,
+        /// Scope.
+        face_scope: Required<FaceScope> = 132,
+        /// Persistency.
+        face_persistency: Required<FacePersistency> = 133,
+        /// Link type.
+        link_type: Required<LinkType> = 134,
+        /// Flags: see [`face_flags`](crate::face_flags).
+        flags: Required<u64> = 108,
+    }
+}
+
+management_value! {
+    /// One next hop of a [`FibEntry`].
+    NextHopRecord = 129 {
+        /// Number of the face.
+        face_id: Required<u64> = 105,
+        /// Cost.
+        cost: Required<u64> = 106,
+    }
+}
+
+management_value! {
+    /// A prefix and where Interests under it go; an entry of `fib/list`.
+    FibEntry = 128 {
+        /// The prefix.
+        name: Required<Name> = 7,
+        /// The next hops.
+        next_hops: Repeated<NextHopRecord> = 129,
+    }
+}
+
+management_value! {
+    /// One route of a [`RibEntry`].
+    Route = 129 {
+        /// Number of the face.
+        face_id: Required<u64> = 105,
+        /// Where the route came from: see [`route_origin`](crate::route_origin).
+        origin: Required<u64> = 111,
+        /// Cost.
+        cost: Required<u64> = 106,
+        /// Flags: see [`route_flags`](crate::route_flags).
+        flags: Required<u64> = 108,
+        /// Time until the route expires, in milliseconds; `None`: never.
+        expiration_period_ms: Optional<u64> = 109,
+    }
+}
+
+management_value! {
+    /// A prefix and its routes; an entry of `rib/list`.
+    RibEntry = 128 {
+        /// The prefix.
+        name: Required<Name> = 7,
+        /// The routes.
+        routes: Repeated<Route> = 129,
+    }
+}
+
+management_value! {
+    /// A prefix and its strategy; an entry of `strategy-choice/list`.
+    StrategyChoice = 128 {
+        /// The prefix.
+        name: Required<Name> = 7,
+        /// Name of the strategy, with its version and parameters.
+        strategy: Required<Name> = 107,
+    }
+}
+
+management_value! {
+    /// State of the content store; the entry of `cs/info`.
+    #[derive(Default)]
+    CsInfo = 128 {
+        /// Capacity, in packets.
+        capacity: Required<u64> = 131,
+        /// Flags: see [`cs_flags`](crate::cs_flags).
+        flags: Required<u64> = 108,
+        /// Packets in the store.
+        n_cs_entries: Required<u64> = 135,
+        /// Lookups that found something.
+        n_hits: Required<u64> = 129,
+        /// Lookups that found nothing.
+        n_misses: Required<u64> = 130,
+    }
+}
+
+impl FaceQueryFilter {
+    /// Whether `face` agrees with every field that is present.
+    #[must_use]
+    pub fn matches(&self, face: &FaceStatus) -> bool {
+        fn agrees<T: PartialEq>(wanted: Option<&T>, actual: &T) -> bool {
+            wanted.is_none_or(|wanted| wanted == actual)
+        }
+        let scheme_of = |uri: &str, scheme: &str| {
+            uri.strip_prefix(scheme)
+                .is_some_and(|rest| rest.starts_with("://"))
+        };
+        agrees(self.face_id.as_ref(), &face.face_id)
+            && self.uri_scheme.as_ref().is_none_or(|scheme| {
+                scheme_of(&face.uri, scheme) || scheme_of(&face.local_uri, scheme)
+            })
+            && agrees(self.uri.as_ref(), &face.uri)
+            && agrees(self.local_uri.as_ref(), &face.local_uri)
+            && agrees(self.face_scope.as_ref(), &face.face_scope)
+            && agrees(self.face_persistency.as_ref(), &face.face_persistency)
+            && agrees(self.link_type.as_ref(), &face.link_type)
+    }
+}
+
+/// An entry of a dataset: elements of one type, one after the other.
+macro_rules! dataset_entry {
+    ($($name:ident),+) => {$(
+        impl $name {
+            /// Reads the reassembled content of a dataset. Unrecognised elements
+            /// of non-critical type between the entries are skipped.
+            ///
+            /// # Errors
+            /// If an entry is malformed, or something critical is unrecognised.
+            pub fn decode_list(content: &[u8]) -> Result<Vec<Self>, DecodeError> {
+                codec::decode_list(content, Self::TLV_TYPE)
+            }
+
+            /// The content of a dataset with these entries.
+            #[must_use]
+            pub fn encode_list<'a>(entries: impl IntoIterator<Item = &'a Self>) -> Vec<u8> {
+                let mut content = Vec::new();
+                for entry in entries {
+                    entry.encode_into(&mut content);
+                }
+                content
+            }
+        }
+    )+};
+}
+
+dataset_entry!(
+    FaceStatus,
+    ChannelStatus,
+    FibEntry,
+    RibEntry,
+    StrategyChoice
+);
