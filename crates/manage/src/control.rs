@@ -1,0 +1,300 @@
+//! What the manager asks of the router.
+//!
+//! Owns the trait [`ControlPlane`] and the values that pass through it. The
+//! router implements it over a channel to its worker; tests implement it in
+//! memory. The manager answers a command only after the call has returned, so
+//! every call returns when it has taken effect, not before.
+//!
+//! **Invariant**: a call never waits for a packet from outside, because nothing
+//! else is managed meanwhile.
+
+use tachonym_packet::{FaceId, Name};
+use tachonym_protocol::{
+    ChannelStatus, ControlParameters, CsInfo, FacePersistency, FaceStatus, FaceUri, FibEntry,
+    ForwarderStatus, StrategyChoice, face_flags, status_code,
+};
+
+/// The data plane, as the manager sees it.
+pub trait ControlPlane {
+    /// Opens a face to `request.remote`, or finds the one that is open already.
+    ///
+    /// # Errors
+    /// If the face cannot be opened as asked.
+    fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError>;
+
+    /// Changes a face; all of the changes, or none. The status is the one
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`ControlError::FaceNotFound`], or [`ControlError::Conflict`] with the
+    /// properties that cannot be had.
+    fn update_face(
+        &mut self,
+        face: FaceId,
+        changes: &FaceChanges,
+    ) -> Result<FaceStatus, ControlError>;
+
+    /// Closes a face. One that is already gone is a success.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn destroy_face(&mut self, face: FaceId) -> Result<(), ControlError>;
+
+    /// Every face, in the order of their numbers.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError>;
+
+    /// Every listener.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError>;
+
+    /// Applies `changes` in their order and returns those that were refused, by
+    /// ascending [`FibRefusal::idx`]; the others have taken effect. Adding a next
+    /// hop that is there sets its cost; removing one that is not is a success.
+    ///
+    /// # Errors
+    /// If the router cannot be reached; then nothing is known to be applied.
+    fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError>;
+
+    /// Every FIB entry.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn fib_entries(&mut self) -> Result<Vec<FibEntry>, ControlError>;
+
+    /// Changes what is given of the content store's configuration. The answer is
+    /// the state afterwards.
+    ///
+    /// # Errors
+    /// If the capacity cannot be had.
+    fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError>;
+
+    /// Erases up to `limit` packets under `prefix` and returns how many it were.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<u64, ControlError>;
+
+    /// State of the content store.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn cs_info(&mut self) -> Result<CsInfo, ControlError>;
+
+    /// Chooses the strategy for `prefix` and returns the full name, version
+    /// included, of what was chosen.
+    ///
+    /// # Errors
+    /// [`ControlError::StrategyNotFound`], [`ControlError::StrategyParameters`] or
+    /// [`ControlError::NameTooLong`].
+    fn strategy_set(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, ControlError>;
+
+    /// Makes `prefix`, which is not the root, inherit its strategy again. Success
+    /// if it has been so all along.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn strategy_unset(&mut self, prefix: &Name) -> Result<(), ControlError>;
+
+    /// Every choice of a strategy, the root's included.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError>;
+
+    /// Version, times and counters of the router.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn general_status(&mut self) -> Result<ForwarderStatus, ControlError>;
+}
+
+/// Which face to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaceCreateRequest {
+    /// Where to; canonical.
+    pub remote: FaceUri,
+    /// From where; canonical. `None`: the router chooses.
+    pub local: Option<FaceUri>,
+    /// Persistent or permanent; the manager lets nothing else through.
+    pub persistency: FacePersistency,
+    /// Everything else; `None` means the default.
+    pub options: LinkOptions,
+}
+
+/// What to change of a face; `None` leaves a property as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaceChanges {
+    /// The persistency.
+    pub persistency: Option<FacePersistency>,
+    /// Everything else.
+    pub options: LinkOptions,
+}
+
+/// Options of a face's link service; `None` says nothing about one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// Local fields; only a local face may have them.
+    pub local_fields: Option<bool>,
+    /// Reliability of NDNLPv2.
+    pub lp_reliability: Option<bool>,
+    /// Congestion marking.
+    pub congestion_marking: Option<bool>,
+    /// Base interval of congestion marking, in nanoseconds.
+    pub base_congestion_marking_interval_ns: Option<u64>,
+    /// Queue length from which congestion is marked, in bytes.
+    pub default_congestion_threshold_bytes: Option<u64>,
+    /// Largest packet to send, in bytes.
+    pub mtu_bytes: Option<u64>,
+}
+
+impl LinkOptions {
+    /// The options that a command states.
+    #[must_use]
+    pub fn from_parameters(parameters: &ControlParameters) -> Self {
+        Self {
+            local_fields: parameters.flag(face_flags::LOCAL_FIELDS),
+            lp_reliability: parameters.flag(face_flags::LP_RELIABILITY),
+            congestion_marking: parameters.flag(face_flags::CONGESTION_MARKING),
+            base_congestion_marking_interval_ns: parameters.base_congestion_marking_interval_ns,
+            default_congestion_threshold_bytes: parameters.default_congestion_threshold_bytes,
+            mtu_bytes: parameters.mtu_bytes,
+        }
+    }
+}
+
+/// What came of opening a face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaceCreated {
+    /// A new face.
+    New(FaceStatus),
+    /// There was one already, unchanged.
+    Existing(FaceStatus),
+}
+
+/// A change of one next hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FibChange {
+    /// Adds a next hop, or sets its cost.
+    Add {
+        /// The prefix.
+        name: Name,
+        /// The next hop.
+        face: FaceId,
+        /// Its cost.
+        cost: u64,
+    },
+    /// Removes a next hop, and the entry with its last one.
+    Remove {
+        /// The prefix.
+        name: Name,
+        /// The next hop.
+        face: FaceId,
+    },
+}
+
+impl FibChange {
+    /// The next hop that is added or removed.
+    #[must_use]
+    pub const fn face(&self) -> FaceId {
+        match *self {
+            Self::Add { face, .. } | Self::Remove { face, .. } => face,
+        }
+    }
+}
+
+/// A change that did not take effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FibRefusal {
+    /// Which one of the changes.
+    pub idx: usize,
+    /// Why not.
+    pub reason: FibRefusalReason,
+}
+
+/// Why a next hop was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FibRefusalReason {
+    /// There is no such face (any more).
+    FaceNotFound,
+    /// The prefix has more components than the FIB takes.
+    NameTooLong,
+    /// The FIB is full.
+    TableFull,
+}
+
+/// What to change of the content store; `None` leaves it as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CsConfig {
+    /// Capacity, in packets.
+    pub capacity_pkts: Option<u64>,
+    /// Whether new Data is admitted.
+    pub admit: Option<bool>,
+    /// Whether Interests are answered.
+    pub serve: Option<bool>,
+}
+
+/// Why the router did not do as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// There is no such face.
+    #[error("face does not exist")]
+    FaceNotFound,
+    /// Nothing here can open a face of this scheme.
+    #[error("unsupported protocol")]
+    UnsupportedProtocol,
+    /// The address cannot be one end of such a face.
+    #[error("{0}")]
+    BadAddress(&'static str),
+    /// These properties cannot be had together, or on this face.
+    #[error("invalid properties specified")]
+    Conflict(Box<ControlParameters>),
+    /// There is no such strategy, or not in this version.
+    #[error("strategy does not exist")]
+    StrategyNotFound,
+    /// The strategy does not take these parameters.
+    #[error("bad strategy parameters: {0}")]
+    StrategyParameters(&'static str),
+    /// The name has more components than the table takes.
+    #[error("name has more than {max_components} components")]
+    NameTooLong {
+        /// The most it takes.
+        max_components: usize,
+    },
+    /// A limit of the router is reached.
+    #[error("limit reached: {0}")]
+    LimitReached(&'static str),
+    /// The peer did not answer in time.
+    #[error("timed out")]
+    Timeout,
+    /// The operating system refused; its reason.
+    #[error("{0}")]
+    Socket(String),
+    /// The router cannot be reached, because it is shutting down.
+    #[error("router is shutting down")]
+    Unavailable,
+}
+
+impl ControlError {
+    /// The status code that tells it.
+    #[must_use]
+    pub const fn status_code(&self) -> u64 {
+        match self {
+            Self::FaceNotFound | Self::StrategyNotFound | Self::StrategyParameters(_) => {
+                status_code::NOT_FOUND
+            }
+            Self::UnsupportedProtocol => status_code::UNSUPPORTED_PROTOCOL,
+            Self::BadAddress(_) => status_code::BAD_REQUEST,
+            Self::Conflict(_) => status_code::CONFLICT,
+            Self::NameTooLong { .. } => status_code::NAME_TOO_LONG,
+            Self::LimitReached(_) | Self::Unavailable => status_code::UNAVAILABLE,
+            Self::Timeout => status_code::TIMEOUT,
+            Self::Socket(_) => status_code::SOCKET_ERROR,
+        }
+    }
+}
