@@ -1,0 +1,257 @@
+//! The RIB against the rule, computed from scratch.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tachonym_packet::{FaceId, MonoNs, Name};
+use tachonym_protocol::route_flags::{CAPTURE, CHILD_INHERIT};
+
+use super::*;
+
+type Fib = BTreeMap<Name, BTreeMap<FaceId, u64>>;
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn route(face: u64, cost: u64, flags: u64) -> RibRoute {
+    RibRoute {
+        face: FaceId(face),
+        origin: 0,
+        cost,
+        flags,
+        expires: MonoNs::NEVER,
+    }
+}
+
+/// The FIB as the rule gives it, without any of the RIB's bookkeeping.
+fn fib_by_the_rule(routes: &BTreeMap<Name, Vec<RibRoute>>) -> Fib {
+    let mut fib = Fib::new();
+    for (name, own) in routes.iter().filter(|(_, own)| !own.is_empty()) {
+        let mut hops = BTreeMap::new();
+        for route in own {
+            let cost = hops.entry(route.face).or_insert(route.cost);
+            *cost = route.cost.min(*cost);
+        }
+        let captures = |routes: &[RibRoute]| routes.iter().any(|r| r.flags & CAPTURE != 0);
+        let mut is_open = !captures(own);
+        for n_components in (0..name.len()).rev() {
+            let ancestor = name.prefix(n_components).to_name();
+            let Some(above) = routes.get(&ancestor).filter(|_| is_open) else {
+                continue;
+            };
+            let mut level = BTreeMap::new();
+            for route in above.iter().filter(|r| r.flags & CHILD_INHERIT != 0) {
+                let cost = level.entry(route.face).or_insert(route.cost);
+                *cost = route.cost.min(*cost);
+            }
+            for (face, cost) in level {
+                hops.entry(face).or_insert(cost);
+            }
+            is_open = !captures(above);
+        }
+        fib.insert(name.clone(), hops);
+    }
+    fib
+}
+
+fn n_differences(old: &Fib, new: &Fib) -> usize {
+    let flat = |fib: &Fib| -> BTreeMap<(Name, FaceId), u64> {
+        fib.iter()
+            .flat_map(|(name, hops)| {
+                hops.iter()
+                    .map(|(&face, &cost)| ((name.clone(), face), cost))
+            })
+            .collect()
+    };
+    let (old, new) = (flat(old), flat(new));
+    let changed = new.iter().filter(|&(key, cost)| old.get(key) != Some(cost));
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    changed.count() + gone.count()
+}
+
+fn apply(fib: &mut Fib, changes: &[FibChange]) {
+    for change in changes {
+        match change {
+            FibChange::Add { name, face, cost } => {
+                fib.entry(name.clone()).or_default().insert(*face, *cost);
+            }
+            FibChange::Remove { name, face } => {
+                let hops = fib.get_mut(name).expect("only what is there is removed");
+                hops.remove(face).expect("only what is there is removed");
+                if hops.is_empty() {
+                    fib.remove(name);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(Name, RibRoute),
+    Remove(Name, FaceId, u64),
+    RemoveFace(FaceId),
+    Expire(MonoNs),
+}
+
+fn prefix() -> impl Strategy<Value = Name> {
+    prop::collection::vec(prop::sample::select(vec!["a", "b"]), 0..5)
+        .prop_map(|components| components.into_iter().fold(Name::new(), Name::with))
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let face = || (1u64..4).prop_map(FaceId);
+    let insert = (prefix(), face(), 0u64..2, 0u64..3, 0u64..4, 0u64..8).prop_map(
+        |(name, face, origin, cost, flags, expires)| {
+            let expires = match expires {
+                0..4 => MonoNs::NEVER,
+                n => MonoNs(n),
+            };
+            let route = RibRoute {
+                face,
+                origin,
+                cost,
+                flags,
+                expires,
+            };
+            Op::Insert(name, route)
+        },
+    );
+    prop_oneof![
+        8 => insert,
+        4 => (prefix(), face(), 0u64..2).prop_map(|(name, face, origin)| Op::Remove(name, face, origin)),
+        1 => face().prop_map(Op::RemoveFace),
+        1 => (0u64..8).prop_map(|at| Op::Expire(MonoNs(at))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// After each step the FIB is what the rule says, and the changes that led
+    /// there are as few as can be.
+    #[test]
+    fn fib_follows_the_rule_by_the_fewest_changes(ops in prop::collection::vec(op(), 1..60)) {
+        let mut rib = Rib::new(RibLimits::default());
+        let mut model = BTreeMap::<Name, Vec<RibRoute>>::new();
+        let mut fib = Fib::new();
+        for op in ops {
+            let mut changes = Vec::new();
+            match op {
+                Op::Insert(name, route) => {
+                    let routes = model.entry(name.clone()).or_default();
+                    let old = routes.iter_mut().find(|r| (r.face, r.origin) == (route.face, route.origin));
+                    let outcome = match old {
+                        Some(old) => { *old = route; RouteInserted::Replaced }
+                        None => { routes.push(route); RouteInserted::Added }
+                    };
+                    prop_assert_eq!(rib.insert(name.view(), route, &mut changes), Ok(outcome));
+                }
+                Op::Remove(name, face, origin) => {
+                    let routes = model.entry(name.clone()).or_default();
+                    let n = routes.len();
+                    routes.retain(|r| (r.face, r.origin) != (face, origin));
+                    let was_there = routes.len() < n;
+                    prop_assert_eq!(rib.remove(name.view(), face, origin, &mut changes), was_there);
+                }
+                Op::RemoveFace(face) => {
+                    let mut n = 0;
+                    for routes in model.values_mut() {
+                        n += routes.iter().filter(|r| r.face == face).count();
+                        routes.retain(|r| r.face != face);
+                    }
+                    prop_assert_eq!(rib.remove_face(face, &mut changes), n);
+                }
+                Op::Expire(now) => {
+                    let mut n = 0;
+                    for routes in model.values_mut() {
+                        n += routes.iter().filter(|r| r.expires <= now).count();
+                        routes.retain(|r| r.expires > now);
+                    }
+                    prop_assert_eq!(rib.expire(now, &mut changes), n);
+                }
+            }
+            model.retain(|_, routes| !routes.is_empty());
+            let wanted = fib_by_the_rule(&model);
+            prop_assert_eq!(changes.len(), n_differences(&fib, &wanted));
+            apply(&mut fib, &changes);
+            prop_assert_eq!(&fib, &wanted);
+            prop_assert_eq!(rib.n_routes(), model.values().map(Vec::len).sum::<usize>());
+            let next = model.values().flatten().map(|r| r.expires).filter(|&at| at != MonoNs::NEVER).min();
+            prop_assert_eq!(rib.next_expiry(), next);
+            let listed: Vec<Name> = rib.entries().into_iter().map(|(name, _)| name).collect();
+            prop_assert_eq!(listed, model.keys().cloned().collect::<Vec<_>>());
+        }
+        // Nothing is left behind when everything is gone.
+        for face in 1..4 {
+            rib.remove_face(FaceId(face), &mut Vec::new());
+        }
+        prop_assert_eq!((rib.n_routes(), rib.n_nodes(), rib.next_expiry()), (0, 1, None));
+        prop_assert!(rib.by_face.is_empty() && rib.by_expiry.is_empty());
+    }
+}
+
+/// An example worked by hand.
+#[test]
+fn longer_prefixes_inherit_up_to_a_capture() {
+    let mut rib = Rib::new(RibLimits::default());
+    let mut fib = Fib::new();
+    for (uri, new) in [
+        ("/", route(1, 75, CHILD_INHERIT)),
+        ("/a", route(2, 5, 0)),
+        ("/a", route(3, 25, CHILD_INHERIT)),
+        ("/a/b", route(2, 10, CHILD_INHERIT)),
+        ("/b", route(4, 10, CAPTURE)),
+        ("/b/c", route(4, 25, 0)),
+    ] {
+        let mut changes = Vec::new();
+        rib.insert(name(uri).view(), new, &mut changes).unwrap();
+        apply(&mut fib, &changes);
+    }
+    let hops = |uri: &str| -> Vec<(u64, u64)> {
+        fib[&name(uri)]
+            .iter()
+            .map(|(face, &cost)| (face.0, cost))
+            .collect()
+    };
+    assert_eq!(hops("/"), [(1, 75)]);
+    assert_eq!(hops("/a"), [(1, 75), (2, 5), (3, 25)]);
+    assert_eq!(hops("/a/b"), [(1, 75), (2, 10), (3, 25)]);
+    assert_eq!(hops("/b"), [(4, 10)]);
+    assert_eq!(hops("/b/c"), [(4, 25)]);
+}
+
+#[test]
+fn renewing_a_route_moves_its_expiry_and_changes_no_fib() {
+    let mut rib = Rib::new(RibLimits::default());
+    let mut changes = Vec::new();
+    let mut renewed = route(1, 0, CHILD_INHERIT);
+    for at in 1..1000 {
+        renewed.expires = MonoNs(at);
+        rib.insert(name("/a").view(), renewed, &mut changes)
+            .unwrap();
+    }
+    assert_eq!(changes.len(), 1);
+    assert_eq!(rib.next_expiry(), Some(MonoNs(999)));
+    assert_eq!(rib.expire(MonoNs(998), &mut changes), 0);
+    assert_eq!(rib.expire(MonoNs(999), &mut changes), 1);
+    assert_eq!(changes.len(), 2);
+}
+
+#[test]
+fn limits_refuse_new_routes_and_leave_old_ones_changeable() {
+    let mut rib = Rib::new(RibLimits {
+        max_routes: 2,
+        max_name_components: 2,
+    });
+    let mut changes = Vec::new();
+    let mut insert = |uri: &str, route| rib.insert(name(uri).view(), route, &mut changes);
+    assert_eq!(insert("/a/b/c", route(1, 0, 0)), Err(RibError::NameTooLong));
+    assert_eq!(insert("/a/b", route(1, 0, 0)), Ok(RouteInserted::Added));
+    assert_eq!(insert("/a", route(1, 0, 0)), Ok(RouteInserted::Added));
+    assert_eq!(insert("/a", route(2, 0, 0)), Err(RibError::Full));
+    assert_eq!(insert("/b", route(1, 0, 0)), Err(RibError::Full));
+    assert_eq!(insert("/a", route(1, 9, 0)), Ok(RouteInserted::Replaced));
+    assert_eq!((rib.n_routes(), rib.n_nodes()), (2, 3));
+}
