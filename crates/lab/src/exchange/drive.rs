@@ -1,0 +1,150 @@
+//! The loop that carries flows through a phase: wait, read, answer, repeat.
+//!
+//! One thread drives consumers and producers alike, so that the generator
+//! takes one core and the forwarder has the others. Owns the clock. Refuses to
+//! judge the outcome: see [`super::report`].
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tachonym_packet::MonoNs;
+
+use super::flow::Flow;
+use super::link;
+
+/// How often Interests are given up and `on_tick` is called.
+const TICK_MS: u64 = 50;
+/// Time for one probe, and how many there are.
+const PROBE_WAIT: Duration = Duration::from_millis(250);
+const N_PROBES: u32 = 20;
+
+/// Flows under way together.
+pub struct Driver {
+    flows: Vec<Flow>,
+    origin: Instant,
+    is_spinning: bool,
+    ready: Vec<usize>,
+}
+
+impl Driver {
+    /// A driver that waits in poll(2), or with `is_spinning` asks again and
+    /// again without sleeping.
+    #[must_use]
+    pub fn new(flows: Vec<Flow>, is_spinning: bool) -> Self {
+        Self {
+            flows,
+            origin: Instant::now(),
+            is_spinning,
+            ready: Vec::new(),
+        }
+    }
+
+    /// The flows.
+    #[must_use]
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// The flows, to register them or allow them something.
+    pub fn flows_mut(&mut self) -> &mut [Flow] {
+        &mut self.flows
+    }
+
+    fn now(&self) -> MonoNs {
+        MonoNs::ZERO + self.origin.elapsed()
+    }
+
+    /// Waits until every flow has brought one Data from its producer to its
+    /// consumer. Routes and on-demand faces may take a moment to work.
+    ///
+    /// # Errors
+    /// If a flow stays silent, or a link fails.
+    pub fn probe(&mut self) -> anyhow::Result<()> {
+        for flow in &mut self.flows {
+            let mut is_answered = false;
+            for probe in 0..N_PROBES {
+                flow.send_probe(probe)?;
+                let deadline = Instant::now() + PROBE_WAIT;
+                while !is_answered && Instant::now() < deadline {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let links = [flow.consumer(), flow.producer()].into_iter();
+                    link::wait(links, left, &mut self.ready)?;
+                    if self.ready.contains(&1) {
+                        flow.serve_producer()?;
+                    }
+                    if self.ready.contains(&0) {
+                        is_answered = flow.receive_probe()?;
+                    }
+                }
+                if is_answered {
+                    break;
+                }
+            }
+            let n_produced = flow.counters().n_produced;
+            is_answered.then_some(()).with_context(|| {
+                format!(
+                    "{N_PROBES} Interests under {} got no Data; {n_produced} of them came to \
+                     the producer",
+                    flow.prefix()
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Carries all flows until each is done or `max_duration` has passed; then
+    /// only what is in flight is awaited, at most for its lifetime. Calls
+    /// `on_tick` about twenty times a second. Returns the time from the start
+    /// to the last right Data.
+    ///
+    /// # Errors
+    /// A failure of a link.
+    pub fn run(
+        &mut self,
+        max_duration: Duration,
+        mut on_tick: impl FnMut(),
+    ) -> io::Result<Duration> {
+        let started = self.now();
+        let deadline = started + max_duration;
+        let mut next_tick = started.plus_ms(TICK_MS);
+        for flow in &mut self.flows {
+            flow.send_interests(started)?;
+        }
+        while !self.flows.iter().all(Flow::is_done) {
+            let patience = if self.is_spinning {
+                Duration::ZERO
+            } else {
+                next_tick.saturating_since(self.now())
+            };
+            let links = self.flows.iter().flat_map(|f| [f.consumer(), f.producer()]);
+            link::wait(links, patience, &mut self.ready)?;
+            let mut now = self.now();
+            for &link_idx in &self.ready {
+                let flow = &mut self.flows[link_idx / 2];
+                if link_idx % 2 == 0 {
+                    flow.serve_consumer(now)?;
+                } else {
+                    flow.serve_producer()?;
+                }
+                now = MonoNs::ZERO + self.origin.elapsed();
+            }
+            if now >= next_tick {
+                next_tick = now.plus_ms(TICK_MS);
+                for flow in &mut self.flows {
+                    if now >= deadline {
+                        flow.stop();
+                    }
+                    flow.expire(now);
+                    flow.send_interests(now)?;
+                }
+                on_tick();
+            }
+        }
+        let last = self.flows.iter().map(Flow::last_exchange).max();
+        Ok(match last {
+            Some(last) if last > started => last.saturating_since(started),
+            _ => self.now().saturating_since(started),
+        })
+    }
+}

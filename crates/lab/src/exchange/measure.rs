@@ -1,0 +1,411 @@
+//! One measurement: connect, register, warm up, measure, clean up.
+//!
+//! Owns the order of things. Refuses to compare: see [`super::compare`].
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use tachonym_packet::Name;
+
+use super::address::{Address, Transport};
+use super::control::{self, UdpFace};
+use super::drive::Driver;
+use super::flow::{Counters, Flow, FlowShape, Mode};
+use super::link::Link;
+use super::report::{ForwarderCost, Latency, Measurement};
+use super::template::{InterestShape, MAX_CONTENT_BYTES, MAX_TOKEN_BYTES};
+use crate::process::{MachineCpu, Process};
+use crate::random::{Random, fresh_seed};
+use crate::stats::Histogram;
+
+/// Bounds of the command line: enough for any experiment on one machine.
+const MAX_FLOWS: i64 = 1_024;
+const MAX_IN_FLIGHT: i64 = 65_536;
+const MAX_SECONDS: i64 = 600;
+
+/// The load: the same for every forwarder of a comparison.
+#[derive(Args, Clone, Debug, Serialize)]
+pub struct Load {
+    /// Content of each Data in bytes, up to 8,000
+    #[arg(long, default_value_t = 1_000, value_parser = parse_content_bytes, value_name = "BYTES")]
+    pub content_bytes: usize,
+    /// Most Interests in flight in each flow
+    #[arg(long, default_value_t = 64, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_IN_FLIGHT as u64))]
+    pub in_flight: u64,
+    /// Flows, each with a consumer, a producer and a prefix of its own
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_FLOWS as u64))]
+    pub flows: u64,
+    /// Interests to send, all flows together
+    #[arg(long, default_value_t = 200_000, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub count: u64,
+    /// Sends no more after so many seconds, even if --count is not reached
+    #[arg(long, default_value_t = 20, value_name = "S",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS as u64))]
+    pub max_seconds: u64,
+    /// PIT token on every Interest, 0 to 64 bytes; NDNLPv2 allows 1 to 32
+    /// [default: no token]
+    #[arg(long, value_parser = parse_token_bytes, value_name = "BYTES")]
+    pub token_bytes: Option<usize>,
+    /// InterestLifetime, after which an Interest counts as lost
+    #[arg(long, default_value_t = 2_000, value_name = "MS",
+          value_parser = clap::value_parser!(u64).range(50..=60_000))]
+    pub lifetime_ms: u64,
+    /// Sets MustBeFresh on every Interest
+    #[arg(long)]
+    pub must_be_fresh: bool,
+    /// FreshnessPeriod of every Data
+    #[arg(long, default_value_t = 3_600_000, value_name = "MS")]
+    pub freshness_ms: u64,
+    /// Names of each flow in hit mode; must fit the content store
+    #[arg(long, default_value_t = 512, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub catalogue: u64,
+    /// Interests sent before the measurement in miss mode, all flows together
+    #[arg(long, default_value_t = 5_000, value_name = "N")]
+    pub warm_up: u64,
+    /// Asks the sockets again and again instead of sleeping in poll(2)
+    #[arg(long)]
+    pub spin: bool,
+    /// Keeps the generator on this CPU
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<usize>,
+}
+
+fn parse_content_bytes(text: &str) -> Result<usize, String> {
+    parse_up_to(text, MAX_CONTENT_BYTES)
+}
+
+fn parse_token_bytes(text: &str) -> Result<usize, String> {
+    parse_up_to(text, MAX_TOKEN_BYTES)
+}
+
+fn parse_up_to(text: &str, max: usize) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number <= max => Ok(number),
+        _ => Err(format!("write a number up to {max}")),
+    }
+}
+
+/// A forwarder to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarder {
+    /// Where the consumers connect.
+    pub consumer: Address,
+    /// Where the producers connect.
+    pub producer: Address,
+    /// Its process; `None` asks the Unix socket whose it is.
+    pub pid: Option<u32>,
+    /// Where routes are registered for UDP producers, for forwarders that
+    /// take no commands over UDP.
+    pub control: Option<Address>,
+}
+
+/// What carries the load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A running forwarder.
+    Forwarder(Forwarder),
+    /// None: consumers and producers are wired together, which shows what the
+    /// generator could do at most.
+    Direct(Transport),
+}
+
+impl Target {
+    fn transports(&self) -> (Transport, Transport) {
+        match self {
+            Self::Forwarder(f) => (f.consumer.transport(), f.producer.transport()),
+            Self::Direct(transport) => (*transport, *transport),
+        }
+    }
+}
+
+/// Measures `target` under `load`.
+///
+/// # Errors
+/// If the forwarder cannot be reached, refuses the routes, brings nothing
+/// through or ends meanwhile. Loss is not an error but a figure.
+pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measurement> {
+    if let Some(cpu) = load.cpu {
+        pin_to(cpu)?;
+    }
+    let seed = fresh_seed();
+    let mut flows = connect(target, mode, load, seed)?;
+    let process = match target {
+        Target::Direct(_) => None,
+        Target::Forwarder(forwarder) => Some(find_process(forwarder, &flows)?),
+    };
+    let memory_before = process.map(Process::memory).transpose()?;
+    let routes = match target {
+        Target::Direct(_) => Routes::default(),
+        Target::Forwarder(forwarder) => Routes::register(forwarder, &mut flows)?,
+    };
+    let mut driver = Driver::new(flows, load.spin);
+    driver.probe()?;
+    warm_up(&mut driver, mode, load)?;
+
+    for (flow, quota) in driver
+        .flows_mut()
+        .iter_mut()
+        .zip(shares(load.count, load.flows))
+    {
+        flow.allow(quota);
+    }
+    let dropped_before = dropped_pkts(driver.flows())?;
+    let machine_before = MachineCpu::read()?;
+    let own_before_ns = Process::own().cpu_ns()?;
+    let forwarder_before_ns = process.map(Process::cpu_ns).transpose()?;
+    let mut rss_peak_bytes = memory_before.map_or(0, |memory| memory.rss_bytes);
+    let clock = std::time::Instant::now();
+    let max_duration = Duration::from_secs(load.max_seconds);
+    let busy = driver.run(max_duration, || {
+        if let Some(Ok(memory)) = process.map(Process::memory) {
+            rss_peak_bytes = rss_peak_bytes.max(memory.rss_bytes);
+        }
+    })?;
+    let elapsed = clock.elapsed().as_secs_f64();
+    let forwarder_cpu_ns = match (process, forwarder_before_ns) {
+        (Some(process), Some(before_ns)) => {
+            let after_ns = process.cpu_ns().context("the forwarder has ended")?;
+            Some(after_ns.saturating_sub(before_ns))
+        }
+        _ => None,
+    };
+    let own_cpu_ns = Process::own().cpu_ns()?.saturating_sub(own_before_ns);
+    let machine_after = MachineCpu::read()?;
+    let memory_after = process.map(Process::memory).transpose()?;
+
+    let mut counters = Counters::default();
+    let mut latencies = Histogram::default();
+    for flow in driver.flows() {
+        counters.add(flow.counters());
+        latencies.merge(flow.latencies());
+    }
+    let generator_dropped_pkts = dropped_pkts(driver.flows())?.saturating_sub(dropped_before);
+    routes.unregister(driver.flows_mut());
+
+    let n_exchanges = counters.n_exchanges as f64;
+    let cores = |cpu_ns: u64| cpu_ns as f64 / 1e9 / elapsed;
+    let forwarder = match (process, forwarder_cpu_ns, memory_before, memory_after) {
+        (Some(process), Some(cpu_ns), Some(memory_before), Some(memory_after)) => {
+            Some(ForwarderCost {
+                pid: process.pid(),
+                program: process.name(),
+                cpu_ns,
+                cpu_ns_per_exchange: (counters.n_exchanges > 0)
+                    .then(|| cpu_ns as f64 / n_exchanges),
+                cpu_cores: cores(cpu_ns),
+                memory_before,
+                rss_peak_bytes: rss_peak_bytes.max(memory_after.rss_bytes),
+                memory_after,
+            })
+        }
+        _ => None,
+    };
+    let busy_ns = machine_after.busy_ns.saturating_sub(machine_before.busy_ns);
+    let others_ns = busy_ns.saturating_sub(own_cpu_ns + forwarder_cpu_ns.unwrap_or(0));
+    let stolen_ns = machine_after
+        .stolen_ns
+        .saturating_sub(machine_before.stolen_ns);
+    let (consumer, producer) = target.transports();
+    Ok(Measurement {
+        consumer,
+        producer,
+        mode,
+        content_bytes: load.content_bytes,
+        in_flight: load.in_flight as usize,
+        n_flows: load.flows as usize,
+        token_bytes: load.token_bytes,
+        seed,
+        loss_pct: 100.0 * (1.0 - n_exchanges / counters.n_sent.max(1) as f64),
+        generator_dropped_pkts,
+        seconds: busy.as_secs_f64(),
+        exchanges_per_s: n_exchanges / busy.as_secs_f64(),
+        latency: Latency::of(&latencies),
+        forwarder,
+        generator_cpu_ns_per_exchange: own_cpu_ns as f64 / n_exchanges.max(1.0),
+        others_cpu_cores: cores(others_ns),
+        stolen_cpu_cores: cores(stolen_ns),
+        counters,
+    })
+}
+
+fn pin_to(cpu: usize) -> anyhow::Result<()> {
+    let mut cpus = rustix::thread::CpuSet::new();
+    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+        bail!("--cpu {cpu} is beyond what the kernel counts");
+    }
+    cpus.set(cpu);
+    rustix::thread::sched_setaffinity(None, &cpus)
+        .with_context(|| format!("cannot run on CPU {cpu}"))
+}
+
+fn connect(target: &Target, mode: Mode, load: &Load, seed: u64) -> anyhow::Result<Vec<Flow>> {
+    let shape = FlowShape {
+        mode,
+        in_flight: load.in_flight as usize,
+        catalogue: load.catalogue as usize,
+        interest: InterestShape {
+            lifetime_ms: load.lifetime_ms,
+            must_be_fresh: load.must_be_fresh,
+            token_bytes: load.token_bytes,
+        },
+        content_bytes: load.content_bytes,
+        freshness_ms: load.freshness_ms,
+    };
+    let run_id = format!("{seed:016x}");
+    let mut seeds = Random::new(seed);
+    (0..load.flows)
+        .map(|flow_idx| {
+            let prefix = Name::new()
+                .with("tachonym-lab")
+                .with(run_id.as_str())
+                .with(flow_idx.to_string().as_str());
+            let (consumer, producer) = match target {
+                Target::Direct(transport) => Link::pair(*transport)?,
+                Target::Forwarder(forwarder) => (
+                    Link::connect(&forwarder.consumer)?,
+                    Link::connect(&forwarder.producer)?,
+                ),
+            };
+            let flow_seed = seeds.next_u64();
+            Ok(Flow::new(prefix, consumer, producer, &shape, flow_seed))
+        })
+        .collect()
+}
+
+/// The process to measure: as given, or whose Unix socket it is.
+fn find_process(forwarder: &Forwarder, flows: &[Flow]) -> anyhow::Result<Process> {
+    let peer_pid = || {
+        let flow = flows.first()?;
+        flow.consumer().peer_pid().or(flow.producer().peer_pid())
+    };
+    let pid = forwarder
+        .pid
+        .or_else(peer_pid)
+        .context("whose CPU time is to be measured? Give the forwarder's process with --pid")?;
+    Process::find(pid).with_context(|| format!("cannot measure process {pid}"))
+}
+
+/// Registered prefixes, to be taken back at the end.
+#[derive(Default)]
+struct Routes {
+    control: Option<Link>,
+    /// For each flow, the face of its UDP producer if `control` was asked.
+    udp_faces: Vec<UdpFace>,
+    /// Streams take their routes along when they close.
+    outlive_their_links: bool,
+}
+
+impl Routes {
+    fn register(forwarder: &Forwarder, flows: &mut [Flow]) -> anyhow::Result<Self> {
+        let is_udp = forwarder.producer.transport() == Transport::Udp;
+        let mut routes = Self {
+            control: match &forwarder.control {
+                Some(address) if is_udp => Some(Link::connect(address)?),
+                _ => None,
+            },
+            udp_faces: Vec::new(),
+            outlive_their_links: is_udp,
+        };
+        for flow in flows {
+            let prefix = flow.prefix().clone();
+            let own_addr = flow.producer().local_udp_addr();
+            match (&mut routes.control, own_addr) {
+                (Some(control), Some(own_addr)) => {
+                    let face = control::udp_face(control, own_addr)?;
+                    control::register(control, &prefix, Some(face.id))?;
+                    routes.udp_faces.push(face);
+                }
+                (None, Some(_)) => control::register(flow.producer_mut(), &prefix, None).context(
+                    "if the forwarder takes no commands over UDP, give --control unix:///path",
+                )?,
+                _ => control::register(flow.producer_mut(), &prefix, None)?,
+            }
+        }
+        Ok(routes)
+    }
+
+    /// Best effort: the prefixes are never used again.
+    fn unregister(mut self, flows: &mut [Flow]) {
+        if !self.outlive_their_links {
+            return;
+        }
+        for (flow_idx, flow) in flows.iter_mut().enumerate() {
+            let prefix = flow.prefix().clone();
+            match (&mut self.control, self.udp_faces.get(flow_idx)) {
+                (Some(control), Some(face)) => {
+                    let _ = control::unregister(control, &prefix, Some(face.id));
+                    if face.is_new {
+                        let _ = control::destroy_face(control, face.id);
+                    }
+                }
+                _ => {
+                    let _ = control::unregister(flow.producer_mut(), &prefix, None);
+                }
+            }
+        }
+    }
+}
+
+/// Brings caches, tables and buffers to life, and in hit mode the catalogue
+/// into the content store.
+fn warm_up(driver: &mut Driver, mode: Mode, load: &Load) -> anyhow::Result<()> {
+    let n_flows = load.flows;
+    let shares: Vec<u64> = shares(load.warm_up, n_flows).collect();
+    for (flow, quota) in driver.flows_mut().iter_mut().zip(shares) {
+        match mode {
+            Mode::Miss => flow.allow(quota),
+            Mode::Hit => flow.prime(),
+        }
+    }
+    driver.run(Duration::from_secs(load.max_seconds), || {})?;
+    let n_missing: u64 = match mode {
+        Mode::Miss => 0,
+        Mode::Hit => {
+            let missing = |flow: &Flow| flow.n_names() - flow.counters().n_exchanges;
+            driver.flows().iter().map(missing).sum()
+        }
+    };
+    if n_missing > 0 && load.token_bytes.is_none_or(|len| (1..=32).contains(&len)) {
+        bail!("{n_missing} names of the catalogue could not be fetched in time");
+    }
+    Ok(())
+}
+
+fn dropped_pkts(flows: &[Flow]) -> anyhow::Result<u64> {
+    let mut n_dropped = 0;
+    for flow in flows {
+        n_dropped += flow.consumer().kernel_dropped_pkts()?;
+        n_dropped += flow.producer().kernel_dropped_pkts()?;
+    }
+    Ok(n_dropped)
+}
+
+/// Divides `total` among `n_parts` as evenly as whole numbers allow.
+fn shares(total: u64, n_parts: u64) -> impl Iterator<Item = u64> {
+    (0..n_parts).map(move |part| total / n_parts + u64::from(part < total % n_parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_and_differ_by_one_at_most() {
+        assert_eq!(shares(10, 4).collect::<Vec<_>>(), [3, 3, 2, 2]);
+        assert_eq!(shares(2, 3).collect::<Vec<_>>(), [1, 1, 0]);
+    }
+
+    #[test]
+    fn lengths_beyond_the_bounds_are_refused() {
+        assert_eq!(parse_token_bytes("64"), Ok(64));
+        assert!(parse_token_bytes("65").is_err() && parse_token_bytes("-1").is_err());
+        assert_eq!(parse_content_bytes("8000"), Ok(8_000));
+        assert!(parse_content_bytes("8001").is_err());
+    }
+}

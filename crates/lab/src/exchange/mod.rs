@@ -1,0 +1,112 @@
+//! `tachonym-lab exchange`: measures any running NDN forwarder on this machine
+//! through its sockets and its process id.
+//!
+//! Entry points: [`measure::measure`] for one measurement, [`compare`] for
+//! several forwarders. Below: [`drive`] is the loop, [`flow`] what a consumer
+//! and its producer do, [`link`] the sockets, [`template`] the packets,
+//! [`control`] the routes. Refuses other machines' addresses.
+
+pub mod address;
+pub mod compare;
+pub mod control;
+pub mod drive;
+pub mod flow;
+mod frame;
+pub mod link;
+pub mod measure;
+pub mod report;
+pub mod template;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use self::address::{Address, Transport};
+use self::flow::Mode;
+use self::measure::{Forwarder, Load, Target, measure};
+use self::report::Measurement;
+use crate::machine::Machine;
+
+/// Loads a running forwarder with Interest–Data exchanges and reports what
+/// they cost.
+///
+/// Each flow's producer registers a prefix of its own by the NFD management
+/// protocol and answers Interests of its consumer, which keeps a number of
+/// them in flight. Only sockets of this machine are used.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct ExchangeArgs {
+    #[command(subcommand)]
+    command: Option<ExchangeCommand>,
+    /// Where the consumers connect: unix:///path, udp://127.0.0.1:6363 or
+    /// tcp://127.0.0.1:6363
+    #[arg(long, required_unless_present = "direct", value_name = "URI")]
+    consumer: Option<Address>,
+    /// Where the producers connect [default: as the consumers]
+    #[arg(long, value_name = "URI")]
+    producer: Option<Address>,
+    /// The forwarder's process [default: whose Unix socket it is]
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Where UDP producers' routes are registered [default: over UDP]
+    #[arg(long, value_name = "URI")]
+    control: Option<Address>,
+    /// No forwarder: wires consumers and producers together, which shows what
+    /// the generator could do at most
+    #[arg(long, value_name = "TRANSPORT", conflicts_with_all = ["consumer", "producer", "pid", "control"])]
+    direct: Option<Transport>,
+    /// What to request: names that never repeat, or cached ones
+    #[arg(long, default_value = "miss")]
+    mode: Mode,
+    #[command(flatten)]
+    load: Load,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum ExchangeCommand {
+    Compare(compare::CompareArgs),
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    machine: Machine,
+    command_line: String,
+    measurement: &'a Measurement,
+}
+
+/// Measures what the command line names and prints the figures.
+///
+/// # Errors
+/// If nothing could be measured. Loss is not an error but a figure.
+pub fn run(args: &ExchangeArgs) -> anyhow::Result<()> {
+    if let Some(ExchangeCommand::Compare(args)) = &args.command {
+        return compare::run(args);
+    }
+    let target = match (args.direct, &args.consumer) {
+        (Some(transport), _) => Target::Direct(transport),
+        (None, consumer) => {
+            let consumer = consumer.clone().context("--consumer is missing")?;
+            Target::Forwarder(Forwarder {
+                producer: args.producer.clone().unwrap_or_else(|| consumer.clone()),
+                consumer,
+                pid: args.pid,
+                control: args.control.clone(),
+            })
+        }
+    };
+    let measurement = measure(&target, args.mode, &args.load)?;
+    if args.json {
+        let report = Report {
+            machine: Machine::read(),
+            command_line: std::env::args().collect::<Vec<_>>().join(" "),
+            measurement: &measurement,
+        };
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        println!("{measurement}");
+    }
+    Ok(())
+}
