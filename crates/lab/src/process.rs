@@ -1,7 +1,8 @@
 //! What the kernel says about a process and the machine's CPU time.
 //!
 //! Refuses to guess: what cannot be read is an error or `None`, never zero.
-//! CPU time comes from the process's CPU clock, see [`crate::sys`].
+//! CPU time comes from the process's CPU clock, not from
+//! `/proc`: see the `sys` module.
 
 use std::fs;
 use std::io;

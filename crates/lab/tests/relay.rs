@@ -263,7 +263,7 @@ fn the_command_announces_itself_and_reports_at_sigterm() {
     out.read_to_string(&mut rest).expect("it prints");
     let report: serde_json::Value = serde_json::from_str(&rest).expect("one line of JSON");
     assert_eq!(report["up"]["sent_pkts"], 1);
-    assert_eq!(report["impairment"]["delay"], 1.5);
+    assert_eq!(report["impairment"]["delay_ms"], 1.5);
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn row(
         p99_us: spread(&|m| Some(m.latency.p99_us)),
         p99_9_us: spread(&|m| Some(m.latency.p99_9_us)),
         rss_peak_bytes: spread(&|m| Some(m.forwarder.as_ref()?.rss_peak_bytes as f64)),
-        generator_cpu_ns_per_exchange: spread(&|m| Some(m.generator_cpu_ns_per_exchange)),
+        generator_cpu_ns_per_exchange: spread(&|m| m.generator_cpu_ns_per_exchange),
         others_cpu_cores: spread(&|m| Some(m.others_cpu_cores)),
         rounds,
         failures,
@@ -296,12 +296,12 @@ impl Comparison {
         }
         let _ = writeln!(
             out,
-            "\n{:<4} {:<12} {:>21} {:>18} {:>20} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
+            "\n{:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
             "mode",
             "forwarder",
             "CPU µs/exch (p10–p90)",
             "ratio (p10–p90)",
-            "exch/s (p10–p90)",
+            "1000 exch/s (p10–p90)",
             "loss %",
             "p50 µs",
             "p99 µs",
@@ -317,11 +317,11 @@ impl Comparison {
             };
             let _ = writeln!(
                 out,
-                "{mode:<4} {:<12} {:>21} {:>18} {:>20} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
+                "{mode:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
                 row.label,
                 with_spread(row.cpu_ns_per_exchange, 1e-3, 2),
                 with_spread(row.cpu_ratio, 1.0, 3),
-                with_spread(row.exchanges_per_s, 1e-3, 1).replace('–', "k–"),
+                with_spread(row.exchanges_per_s, 1e-3, 1),
                 median(row.loss_pct, 1.0, 3),
                 median(row.p50_us, 1.0, 1),
                 median(row.p99_us, 1.0, 1),
@@ -342,7 +342,7 @@ impl Comparison {
         let _ = write!(
             out,
             "\nMedians over {} rounds, interleaved; ratio to the first of the same round; \
-             exch/s in thousands; others: cores used by neither.",
+             others: cores used by neither.",
             self.rows
                 .iter()
                 .map(|row| row.rounds.len())

@@ -189,6 +189,8 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
     routes.unregister(driver.flows_mut());
 
     let n_exchanges = counters.n_exchanges as f64;
+    let has_exchanges = counters.n_exchanges > 0;
+    let per_exchange = |cpu_ns: u64| has_exchanges.then(|| cpu_ns as f64 / n_exchanges);
     let cores = |cpu_ns: u64| cpu_ns as f64 / 1e9 / elapsed;
     let forwarder = match (process, forwarder_cpu_ns, memory_before, memory_after) {
         (Some(process), Some(cpu_ns), Some(memory_before), Some(memory_after)) => {
@@ -196,8 +198,7 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
                 pid: process.pid(),
                 program: process.name(),
                 cpu_ns,
-                cpu_ns_per_exchange: (counters.n_exchanges > 0)
-                    .then(|| cpu_ns as f64 / n_exchanges),
+                cpu_ns_per_exchange: per_exchange(cpu_ns),
                 cpu_cores: cores(cpu_ns),
                 memory_before,
                 rss_peak_bytes: rss_peak_bytes.max(memory_after.rss_bytes),
@@ -227,7 +228,7 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
         exchanges_per_s: n_exchanges / busy.as_secs_f64(),
         latency: Latency::of(&latencies),
         forwarder,
-        generator_cpu_ns_per_exchange: own_cpu_ns as f64 / n_exchanges.max(1.0),
+        generator_cpu_ns_per_exchange: per_exchange(own_cpu_ns),
         others_cpu_cores: cores(others_ns),
         stolen_cpu_cores: cores(stolen_ns),
         counters,

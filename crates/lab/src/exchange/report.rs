@@ -1,6 +1,6 @@
 //! The figures of one measurement, as JSON and for a reader.
 //!
-//! Refuses to measure: see [`super::measure`].
+//! Refuses to measure: see [`measure`](super::measure::measure).
 
 use std::fmt;
 
@@ -45,8 +45,9 @@ pub struct Measurement {
     pub latency: Latency,
     /// The forwarder's cost; `None` without a forwarder.
     pub forwarder: Option<ForwarderCost>,
-    /// The generator's own CPU time per exchange, in nanoseconds.
-    pub generator_cpu_ns_per_exchange: f64,
+    /// The generator's own CPU time per exchange, in nanoseconds; `None`
+    /// without an exchange.
+    pub generator_cpu_ns_per_exchange: Option<f64>,
     /// CPU time that neither of the two used meanwhile, in cores; the grain is
     /// a kernel tick, usually 10 ms.
     pub others_cpu_cores: f64,
@@ -154,10 +155,7 @@ impl fmt::Display for Measurement {
             l.p50_us, l.p99_us, l.p99_9_us, l.max_us
         )?;
         if let Some(cost) = &self.forwarder {
-            let per_exchange = cost.cpu_ns_per_exchange.map_or_else(
-                || "no exchange".to_owned(),
-                |ns| format!("{:.3} µs/exchange", ns / 1e3),
-            );
+            let per_exchange = per_exchange(cost.cpu_ns_per_exchange);
             let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
             writeln!(
                 f,
@@ -177,10 +175,17 @@ impl fmt::Display for Measurement {
         }
         write!(
             f,
-            "generator     {:.3} µs/exchange; others {:.2} cores, stolen {:.2} cores",
-            self.generator_cpu_ns_per_exchange / 1e3,
+            "generator     {}; others {:.2} cores, stolen {:.2} cores",
+            per_exchange(self.generator_cpu_ns_per_exchange),
             self.others_cpu_cores,
             self.stolen_cpu_cores
         )
     }
+}
+
+fn per_exchange(cpu_ns: Option<f64>) -> String {
+    cpu_ns.map_or_else(
+        || "no exchange".to_owned(),
+        |ns| format!("{:.3} µs/exchange", ns / 1e3),
+    )
 }

@@ -21,10 +21,10 @@ pub struct Impairment {
     /// cent. Means nothing without a delay.
     pub reorder_pct: f64,
     /// One-way delay.
-    #[serde(serialize_with = "as_ms")]
+    #[serde(rename = "delay_ms", serialize_with = "as_ms")]
     pub delay: Duration,
     /// The delay varies evenly by up to this much both ways, which reorders.
-    #[serde(serialize_with = "as_ms")]
+    #[serde(rename = "jitter_ms", serialize_with = "as_ms")]
     pub jitter: Duration,
     /// Rate of the line in 10⁶ bits of UDP payload per second; `None`: any.
     pub rate_mbit: Option<f64>,
