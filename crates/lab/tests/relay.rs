@@ -17,7 +17,13 @@ use tachonym_packet::MonoNs;
 const LOCKSTEP_PKTS: u32 = 32;
 
 fn socket() -> UdpSocket {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    socket_at("127.0.0.1:0")
+}
+
+/// A test that frees a port and needs it again takes an address of its own,
+/// so that no other test's socket can get it meanwhile.
+fn socket_at(addr: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(addr).expect("loopback has free ports");
     let patience = Some(Duration::from_secs(20));
     socket
         .set_read_timeout(patience)
@@ -172,7 +178,7 @@ fn clients_have_upstream_sockets_of_their_own_up_to_the_bound() {
 #[test]
 fn a_given_client_is_served_before_it_speaks() {
     let (client, server, stranger) = (socket(), socket(), socket());
-    let upstream_bind = addr(&socket()); // Free again at once.
+    let upstream_bind = addr(&socket_at("127.0.0.2:0")); // Free again at once.
     let relay = start(RelayOptions {
         client: Some(addr(&client)),
         upstream_bind: Some(upstream_bind),
@@ -216,7 +222,7 @@ fn a_full_queue_drops_and_stays_within_its_bound() {
 
 #[test]
 fn a_closed_port_costs_packets_and_not_the_relay() {
-    let (client, server) = (socket(), socket());
+    let (client, server) = (socket(), socket_at("127.0.0.3:0"));
     let forward = addr(&server);
     drop(server);
     let relay = start(options(forward, Impairment::none(), 1));
