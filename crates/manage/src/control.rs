@@ -52,8 +52,8 @@ pub trait ControlPlane {
     /// If the router cannot be reached.
     fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError>;
 
-    /// Applies `changes` in their order and returns those that were refused, by
-    /// ascending [`FibRefusal::idx`]; the others have taken effect. Adding a next
+    /// Applies `changes` in their order and returns those that were refused; the
+    /// others have taken effect. Adding a next
     /// hop that is there sets its cost; removing one that is not is a success.
     ///
     /// # Errors
@@ -208,10 +208,10 @@ impl FibChange {
 }
 
 /// A change that did not take effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FibRefusal {
-    /// Which one of the changes.
-    pub idx: usize,
+    /// The change.
+    pub change: FibChange,
     /// Why not.
     pub reason: FibRefusalReason,
 }
