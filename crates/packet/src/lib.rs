@@ -6,16 +6,24 @@
 //! face, table or clock.
 #![forbid(unsafe_code)]
 
+mod data;
 mod error;
 pub mod hash;
+mod interest;
 pub mod lp;
 mod name;
+mod signature;
 pub mod time;
 pub mod tlv;
 pub mod types;
 
+pub use data::{Data, DataView, PacketView};
 pub use error::DecodeError;
 pub use hash::{HashKey, HashSpan, NameHash, NameHashes};
+pub use interest::{
+    DEFAULT_LIFETIME_MS, Interest, InterestRewrite, InterestSignature, InterestView, Nonce,
+};
 pub use lp::{FaceId, NackReason, PitToken};
 pub use name::{Component, ComponentView, Components, Name, NameUriError, NameView};
+pub use signature::{KeyLocator, KeyLocatorView, SignatureInfo, SignatureInfoView, ValidityPeriod};
 pub use time::MonoNs;

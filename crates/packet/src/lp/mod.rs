@@ -4,7 +4,11 @@
 //! in it. Fragmentation and reassembly need time and memory and live with the
 //! faces.
 
+mod wire;
+
 use std::fmt;
+
+pub use wire::{LpView, MisplacedHeader, PacketKind, write_packet};
 
 /// Number of a face, unique for the life of the router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

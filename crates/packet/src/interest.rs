@@ -1,0 +1,762 @@
+//! Interest: the view of a received one, what a forwarder changes of it, and
+//! the value that programs build.
+//!
+//! Elements and their order are those of NDN Packet Format 0.3, section
+//! "Interest Packet". The view is validated once; the value side is in
+//! [`Interest`].
+
+use sha2::{Digest, Sha256};
+
+use crate::signature::{SignatureInfo, SignatureInfoView};
+use crate::tlv::{self, Field, FieldReader, Reader};
+use crate::types::{self, component};
+use crate::{Component, DecodeError, Name, NameView};
+
+/// `InterestLifetime` where an Interest states none, in milliseconds.
+pub const DEFAULT_LIFETIME_MS: u64 = 4000;
+
+const FIELDS: [Field; 10] = [
+    Field::Once(types::NAME),
+    Field::Once(types::CAN_BE_PREFIX),
+    Field::Once(types::MUST_BE_FRESH),
+    Field::Once(types::FORWARDING_HINT),
+    Field::Once(types::NONCE),
+    Field::Once(types::INTEREST_LIFETIME),
+    Field::Once(types::HOP_LIMIT),
+    Field::Once(types::APPLICATION_PARAMETERS),
+    Field::Once(types::INTEREST_SIGNATURE_INFO),
+    Field::Once(types::INTEREST_SIGNATURE_VALUE),
+];
+
+/// The four bytes that tell a looping Interest from a new one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nonce(pub [u8; 4]);
+
+/// Offset of `part`, which lies inside `whole`, from its first byte.
+fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr() - whole.as_ptr().addr()
+}
+
+/// Offset of the element in `wire` whose TLV-VALUE is `value`.
+fn element_offset(wire: &[u8], typ: u32, value: &[u8]) -> usize {
+    let head = tlv::tlv_len(typ, value.len()) - value.len();
+    offset_in(wire, value) - head
+}
+
+/// An Interest borrowed from a receive buffer.
+///
+/// Invariant: everything it refers to lies inside `wire` and is well-formed;
+/// [`InterestView::parse`] is the only constructor.
+#[derive(Clone, Copy, Debug)]
+pub struct InterestView<'a> {
+    wire: &'a [u8],
+    name: NameView<'a>,
+    forwarding_hint: Option<&'a [u8]>,
+    application_parameters: Option<&'a [u8]>,
+    signature_info: Option<SignatureInfoView<'a>>,
+    signature_value: Option<&'a [u8]>,
+    lifetime_ms: Option<u64>,
+    nonce: Option<Nonce>,
+    /// Where the one byte of HopLimit lies in `wire`; 0: there is none.
+    hop_limit_at: u16,
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+}
+
+impl<'a> InterestView<'a> {
+    /// Reads `wire` as exactly one Interest.
+    ///
+    /// # Errors
+    /// If it is too large, malformed, breaks an evolvability rule, has an empty
+    /// name, or parameters without their digest in the name.
+    pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        if wire.len() > types::MAX_PACKET_BYTES {
+            return Err(DecodeError::PacketTooLarge);
+        }
+        let value = tlv::read_single(wire, types::INTEREST)?;
+        let mut fields = FieldReader::new(value, &FIELDS);
+        let name = match fields.read_field()? {
+            Some(first) if first.typ == types::NAME => NameView::parse_value(first.value)?,
+            _ => return Err(DecodeError::Missing { typ: types::NAME }),
+        };
+        if name.is_empty() {
+            return Err(DecodeError::EmptyInterestName);
+        }
+        let mut view = Self {
+            wire,
+            name,
+            forwarding_hint: None,
+            application_parameters: None,
+            signature_info: None,
+            signature_value: None,
+            lifetime_ms: None,
+            nonce: None,
+            hop_limit_at: 0,
+            can_be_prefix: false,
+            must_be_fresh: false,
+        };
+        while let Some(element) = fields.read_field()? {
+            let bad_length = Err(DecodeError::BadLength { typ: element.typ });
+            match element.typ {
+                types::CAN_BE_PREFIX | types::MUST_BE_FRESH if !element.value.is_empty() => {
+                    return bad_length;
+                }
+                types::CAN_BE_PREFIX => view.can_be_prefix = true,
+                types::MUST_BE_FRESH => view.must_be_fresh = true,
+                types::FORWARDING_HINT => {
+                    check_forwarding_hint(element.value)?;
+                    view.forwarding_hint = Some(element.value);
+                }
+                types::NONCE => match element.value.try_into() {
+                    Ok(nonce) => view.nonce = Some(Nonce(nonce)),
+                    Err(_) => return bad_length,
+                },
+                types::INTEREST_LIFETIME => view.lifetime_ms = Some(element.nni()?),
+                types::HOP_LIMIT if element.value.len() != 1 => return bad_length,
+                // Below MAX_PACKET_BYTES, so it fits.
+                types::HOP_LIMIT => view.hop_limit_at = offset_in(wire, element.value) as u16,
+                types::APPLICATION_PARAMETERS => view.application_parameters = Some(element.value),
+                types::INTEREST_SIGNATURE_INFO => {
+                    view.signature_info = Some(SignatureInfoView::parse_value(element.value)?);
+                }
+                _ => view.signature_value = Some(element.value),
+            }
+        }
+        view.check_parameters()?;
+        Ok(view)
+    }
+
+    /// Parameters and signature come together with a digest in the name.
+    fn check_parameters(&self) -> Result<(), DecodeError> {
+        if self.signature_value.is_some() && self.signature_info.is_none() {
+            return Err(DecodeError::Missing {
+                typ: types::INTEREST_SIGNATURE_INFO,
+            });
+        }
+        if self.signature_info.is_some() && self.signature_value.is_none() {
+            return Err(DecodeError::Missing {
+                typ: types::INTEREST_SIGNATURE_VALUE,
+            });
+        }
+        if self.signature_info.is_some() && self.application_parameters.is_none() {
+            return Err(DecodeError::Missing {
+                typ: types::APPLICATION_PARAMETERS,
+            });
+        }
+        if self.application_parameters.is_some() && self.parameters_digest().is_none() {
+            return Err(DecodeError::MissingParametersDigest);
+        }
+        Ok(())
+    }
+
+    /// The whole element.
+    #[must_use]
+    #[inline]
+    pub const fn wire(&self) -> &'a [u8] {
+        self.wire
+    }
+
+    /// The name; at least one component.
+    #[must_use]
+    #[inline]
+    pub const fn name(&self) -> NameView<'a> {
+        self.name
+    }
+
+    /// Whether Data of a longer name may answer.
+    #[must_use]
+    #[inline]
+    pub const fn can_be_prefix(&self) -> bool {
+        self.can_be_prefix
+    }
+
+    /// Whether only fresh Data may answer from a cache.
+    #[must_use]
+    #[inline]
+    pub const fn must_be_fresh(&self) -> bool {
+        self.must_be_fresh
+    }
+
+    /// Whether there is a forwarding hint.
+    #[must_use]
+    #[inline]
+    pub const fn has_forwarding_hint(&self) -> bool {
+        self.forwarding_hint.is_some()
+    }
+
+    /// TLV-VALUE of the forwarding hint: consecutive names.
+    #[must_use]
+    #[inline]
+    pub const fn forwarding_hint_bytes(&self) -> Option<&'a [u8]> {
+        self.forwarding_hint
+    }
+
+    /// The delegations of the forwarding hint, in their order.
+    pub fn forwarding_hint(&self) -> impl Iterator<Item = NameView<'a>> + use<'a> {
+        let mut reader = Reader::new(self.forwarding_hint.unwrap_or_default());
+        std::iter::from_fn(move || {
+            while !reader.is_empty() {
+                // `parse` has read these elements before.
+                let element = reader.read_element().ok()?;
+                if element.typ == types::NAME {
+                    return NameView::parse_value(element.value).ok();
+                }
+            }
+            None
+        })
+    }
+
+    /// The nonce, if there is one.
+    #[must_use]
+    #[inline]
+    pub const fn nonce(&self) -> Option<Nonce> {
+        self.nonce
+    }
+
+    /// For how long the Interest is pending, in milliseconds;
+    /// [`DEFAULT_LIFETIME_MS`] if it does not say.
+    #[must_use]
+    #[inline]
+    pub fn lifetime_ms(&self) -> u64 {
+        self.lifetime_ms.unwrap_or(DEFAULT_LIFETIME_MS)
+    }
+
+    /// How many more hops it may take, if it says.
+    #[must_use]
+    #[inline]
+    pub fn hop_limit(&self) -> Option<u8> {
+        match self.hop_limit_at {
+            0 => None,
+            at => self.wire.get(usize::from(at)).copied(),
+        }
+    }
+
+    /// `ApplicationParameters`, if there are any.
+    #[must_use]
+    pub const fn application_parameters(&self) -> Option<&'a [u8]> {
+        self.application_parameters
+    }
+
+    /// What signed it, for a signed Interest of Packet Format 0.3.
+    #[must_use]
+    pub const fn signature_info(&self) -> Option<SignatureInfoView<'a>> {
+        self.signature_info
+    }
+
+    /// The signature, for a signed Interest of Packet Format 0.3.
+    #[must_use]
+    pub const fn signature_value(&self) -> Option<&'a [u8]> {
+        self.signature_value
+    }
+
+    /// The ParametersSha256DigestComponent of the name.
+    fn parameters_digest(&self) -> Option<&'a [u8]> {
+        let mut components = self.name.components();
+        let digest = components.find(|c| c.typ() == component::PARAMETERS_SHA256_DIGEST)?;
+        Some(digest.value())
+    }
+
+    /// What the signature covers: the name's components without the parameters
+    /// digest (up to two parts), and everything from the parameters up to the
+    /// signature value. Parts may be empty.
+    #[must_use]
+    pub fn signed_portion(&self) -> [&'a [u8]; 3] {
+        let name = self.name.value_bytes();
+        let (before, after) = match self.parameters_digest() {
+            Some(digest) => {
+                let typ = u32::from(component::PARAMETERS_SHA256_DIGEST);
+                let start = element_offset(name, typ, digest);
+                (
+                    &name[..start],
+                    &name[offset_in(name, digest) + digest.len()..],
+                )
+            }
+            None => (name, &name[..0]),
+        };
+        let covered = match (self.application_parameters, self.signature_value) {
+            (Some(parameters), Some(signature)) => {
+                let typ = types::INTEREST_SIGNATURE_VALUE;
+                let end = element_offset(self.wire, typ, signature);
+                &self.wire[self.parameters_offset(parameters)..end]
+            }
+            _ => &self.wire[..0],
+        };
+        [before, after, covered]
+    }
+
+    fn parameters_offset(&self, parameters: &[u8]) -> usize {
+        element_offset(self.wire, types::APPLICATION_PARAMETERS, parameters)
+    }
+
+    /// Whether the digest in the name is that of the parameters. True for an
+    /// Interest without parameters. Costs a SHA-256 over them.
+    #[must_use]
+    pub fn verify_parameters_digest(&self) -> bool {
+        let Some(parameters) = self.application_parameters else {
+            return true;
+        };
+        let digest = Sha256::digest(&self.wire[self.parameters_offset(parameters)..]);
+        self.parameters_digest() == Some(digest.as_slice())
+    }
+
+    /// A value of the same content.
+    #[must_use]
+    pub fn to_interest(&self) -> Interest {
+        Interest {
+            name: self.name.to_name(),
+            can_be_prefix: self.can_be_prefix,
+            must_be_fresh: self.must_be_fresh,
+            forwarding_hint: self.forwarding_hint().map(|name| name.to_name()).collect(),
+            nonce: self.nonce,
+            lifetime_ms: self.lifetime_ms,
+            hop_limit: self.hop_limit(),
+            application_parameters: self.application_parameters.map(<[u8]>::to_vec),
+            signature: self
+                .signature_info
+                .zip(self.signature_value)
+                .map(|(info, value)| InterestSignature {
+                    info: info.to_info(),
+                    value: value.to_vec(),
+                }),
+        }
+    }
+}
+
+fn check_forwarding_hint(value: &[u8]) -> Result<(), DecodeError> {
+    const NAMES: [Field; 1] = [Field::Repeated(types::NAME)];
+    let mut names = FieldReader::new(value, &NAMES);
+    let mut n_names = 0;
+    while let Some(element) = names.read_field()? {
+        NameView::parse_value(element.value)?;
+        n_names += 1;
+    }
+    if n_names == 0 {
+        return Err(DecodeError::Missing { typ: types::NAME });
+    }
+    Ok(())
+}
+
+/// What a forwarder changes of an Interest before it sends it on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterestRewrite {
+    /// HopLimit to write; added if the Interest has none.
+    pub hop_limit: Option<u8>,
+    /// Nonce to write; added if the Interest has none.
+    pub nonce: Option<Nonce>,
+    /// Whether to leave the forwarding hint out.
+    pub strip_forwarding_hint: bool,
+}
+
+impl InterestRewrite {
+    /// Appends the changed Interest to `out`. Where no length changes, it is one
+    /// copy with bytes patched in place.
+    pub fn write_into(&self, interest: &InterestView<'_>, out: &mut Vec<u8>) {
+        let adds_nonce = self.nonce.is_some() && interest.nonce.is_none();
+        let adds_hop_limit = self.hop_limit.is_some() && interest.hop_limit_at == 0;
+        let strips = self.strip_forwarding_hint && interest.has_forwarding_hint();
+        if adds_nonce || adds_hop_limit || strips {
+            self.rebuild(interest, out);
+            return;
+        }
+        let start = out.len();
+        out.extend_from_slice(interest.wire);
+        if let Some(hop_limit) = self.hop_limit {
+            out[start + usize::from(interest.hop_limit_at)] = hop_limit;
+        }
+        if let Some(nonce) = self.nonce
+            && let Some(at) = nonce_offset(interest)
+        {
+            out[start + at..start + at + 4].copy_from_slice(&nonce.0);
+        }
+    }
+
+    /// Writes the elements anew; what is not recognised stays where it was.
+    fn rebuild(&self, interest: &InterestView<'_>, out: &mut Vec<u8>) {
+        let value = tlv::read_single(interest.wire, types::INTEREST).unwrap_or_default();
+        tlv::write_nested(out, types::INTEREST, |out| {
+            let mut reader = Reader::new(value);
+            let (mut nonce, mut hop_limit) = (self.nonce, self.hop_limit);
+            while let Ok(element) = reader.read_element() {
+                let rank = place_of(element.typ);
+                if rank > place_of(types::NONCE) {
+                    write_nonce(out, nonce.take());
+                }
+                if rank > place_of(types::HOP_LIMIT) {
+                    write_hop_limit(out, hop_limit.take());
+                }
+                match element.typ {
+                    types::FORWARDING_HINT if self.strip_forwarding_hint => {}
+                    types::NONCE if nonce.is_some() => write_nonce(out, nonce.take()),
+                    types::HOP_LIMIT if hop_limit.is_some() => {
+                        write_hop_limit(out, hop_limit.take());
+                    }
+                    _ => tlv::write_tlv(out, element.typ, element.value),
+                }
+            }
+            write_nonce(out, nonce);
+            write_hop_limit(out, hop_limit);
+        });
+    }
+}
+
+/// Place of an element in the fixed order; what is not recognised comes first,
+/// so that it never pulls an added element before its place.
+fn place_of(typ: u32) -> usize {
+    let is_it = |field: &Field| matches!(*field, Field::Once(t) if t == typ);
+    FIELDS.iter().position(is_it).unwrap_or(0)
+}
+
+fn write_nonce(out: &mut Vec<u8>, nonce: Option<Nonce>) {
+    if let Some(nonce) = nonce {
+        tlv::write_tlv(out, types::NONCE, &nonce.0);
+    }
+}
+
+fn write_hop_limit(out: &mut Vec<u8>, hop_limit: Option<u8>) {
+    if let Some(hop_limit) = hop_limit {
+        tlv::write_tlv(out, types::HOP_LIMIT, &[hop_limit]);
+    }
+}
+
+fn nonce_offset(interest: &InterestView<'_>) -> Option<usize> {
+    let value = tlv::read_single(interest.wire, types::INTEREST).ok()?;
+    let mut reader = Reader::new(value);
+    while let Ok(element) = reader.read_element() {
+        if element.typ == types::NONCE {
+            return Some(offset_in(interest.wire, element.value));
+        }
+    }
+    None
+}
+
+/// Signature of a signed Interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterestSignature {
+    /// What signed it.
+    pub info: SignatureInfo,
+    /// `InterestSignatureValue`.
+    pub value: Vec<u8>,
+}
+
+/// An Interest as a value. Its ParametersSha256DigestComponent is computed when
+/// it is encoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// The name; at least one component.
+    pub name: Name,
+    /// Whether Data of a longer name may answer.
+    pub can_be_prefix: bool,
+    /// Whether only fresh Data may answer from a cache.
+    pub must_be_fresh: bool,
+    /// Delegations; empty: no forwarding hint.
+    pub forwarding_hint: Vec<Name>,
+    /// The nonce.
+    pub nonce: Option<Nonce>,
+    /// Lifetime in milliseconds; `None` means [`DEFAULT_LIFETIME_MS`].
+    pub lifetime_ms: Option<u64>,
+    /// How many hops it may take.
+    pub hop_limit: Option<u8>,
+    /// `ApplicationParameters`.
+    pub application_parameters: Option<Vec<u8>>,
+    /// Signature over name and parameters.
+    pub signature: Option<InterestSignature>,
+}
+
+impl Interest {
+    /// An Interest for `name` with nothing else set.
+    #[must_use]
+    pub fn new(name: Name) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
+
+    /// The wire form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut tail = Vec::new();
+        if let Some(signature) = &self.signature {
+            self.write_signed_tail(&signature.info, &mut tail);
+            tlv::write_tlv(&mut tail, types::INTEREST_SIGNATURE_VALUE, &signature.value);
+        } else if let Some(parameters) = &self.application_parameters {
+            tlv::write_tlv(&mut tail, types::APPLICATION_PARAMETERS, parameters);
+        }
+        self.encode_with_tail(&tail)
+    }
+
+    /// The wire form as a signed Interest of Packet Format 0.3. `sign` is given
+    /// what the signature covers, in parts, and returns the signature.
+    ///
+    /// # Errors
+    /// Those of `sign`.
+    pub fn encode_signed<E>(
+        &self,
+        info: &SignatureInfo,
+        sign: impl FnOnce(&[&[u8]]) -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        let mut covered_name = Vec::new();
+        for component in self.name.components() {
+            if component.typ() != component::PARAMETERS_SHA256_DIGEST {
+                component.encode_into(&mut covered_name);
+            }
+        }
+        let mut tail = Vec::new();
+        self.write_signed_tail(info, &mut tail);
+        let signature = sign(&[&covered_name, &tail])?;
+        tlv::write_tlv(&mut tail, types::INTEREST_SIGNATURE_VALUE, &signature);
+        Ok(self.encode_with_tail(&tail))
+    }
+
+    /// The wire form as a signed Interest whose signature is a plain digest.
+    #[must_use]
+    pub fn encode_with_digest(&self, info: &SignatureInfo) -> Vec<u8> {
+        let Ok(wire) = self.encode_signed(info, |parts| {
+            Ok::<_, std::convert::Infallible>(digest_of(parts).to_vec())
+        });
+        wire
+    }
+
+    fn write_signed_tail(&self, info: &SignatureInfo, tail: &mut Vec<u8>) {
+        let parameters = self.application_parameters.as_deref().unwrap_or_default();
+        tlv::write_tlv(tail, types::APPLICATION_PARAMETERS, parameters);
+        info.write(tail, types::INTEREST_SIGNATURE_INFO);
+    }
+
+    /// Encodes with `tail` from the parameters on, and its digest in the name.
+    fn encode_with_tail(&self, tail: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.name.wire_len() + tail.len() + 96);
+        tlv::write_nested(&mut out, types::INTEREST, |out| {
+            if tail.is_empty() {
+                self.name.encode_into(out);
+            } else {
+                self.name_with_digest(&Sha256::digest(tail).into())
+                    .encode_into(out);
+            }
+            if self.can_be_prefix {
+                tlv::write_tlv(out, types::CAN_BE_PREFIX, &[]);
+            }
+            if self.must_be_fresh {
+                tlv::write_tlv(out, types::MUST_BE_FRESH, &[]);
+            }
+            if !self.forwarding_hint.is_empty() {
+                tlv::write_nested(out, types::FORWARDING_HINT, |out| {
+                    self.forwarding_hint
+                        .iter()
+                        .for_each(|name| name.encode_into(out));
+                });
+            }
+            write_nonce(out, self.nonce);
+            if let Some(lifetime_ms) = self.lifetime_ms {
+                tlv::write_nni(out, types::INTEREST_LIFETIME, lifetime_ms);
+            }
+            write_hop_limit(out, self.hop_limit);
+            out.extend_from_slice(tail);
+        });
+        out
+    }
+
+    /// The name with this digest where its parameters digest is, or at the end.
+    fn name_with_digest(&self, digest: &[u8; 32]) -> Name {
+        let digest = Component::parameters_digest(digest);
+        let mut name = Name::new();
+        let mut placed = false;
+        for component in self.name.components() {
+            if component.typ() == component::PARAMETERS_SHA256_DIGEST {
+                name.push(&digest);
+                placed = true;
+            } else {
+                name.push(component);
+            }
+        }
+        if !placed {
+            name.push(&digest);
+        }
+        name
+    }
+}
+
+impl From<InterestView<'_>> for Interest {
+    fn from(view: InterestView<'_>) -> Self {
+        view.to_interest()
+    }
+}
+
+/// SHA-256 over `parts` as if they were one.
+pub(crate) fn digest_of(parts: &[&[u8]]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    parts.iter().for_each(|part| digest.update(part));
+    digest.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> Name {
+        uri.parse().expect("a literal name")
+    }
+
+    fn full() -> Interest {
+        Interest {
+            name: name("/a/b"),
+            can_be_prefix: true,
+            must_be_fresh: true,
+            forwarding_hint: vec![name("/x"), name("/y/z")],
+            nonce: Some(Nonce([1, 2, 3, 4])),
+            lifetime_ms: Some(300),
+            hop_limit: Some(9),
+            application_parameters: None,
+            signature: None,
+        }
+    }
+
+    #[test]
+    fn every_field_is_read_back() {
+        let wire = full().encode();
+        let view = InterestView::parse(&wire).expect("own encoding");
+        assert_eq!(view.to_interest(), full());
+        assert_eq!(view.to_interest().encode(), wire);
+        assert_eq!(view.forwarding_hint().count(), 2);
+    }
+
+    #[test]
+    fn hop_limit_and_nonce_are_patched_in_place() {
+        let wire = full().encode();
+        let view = InterestView::parse(&wire).expect("own encoding");
+        let rewrite = InterestRewrite {
+            hop_limit: Some(8),
+            nonce: Some(Nonce([9; 4])),
+            strip_forwarding_hint: false,
+        };
+        let mut out = vec![0xff];
+        rewrite.write_into(&view, &mut out);
+        let changed = InterestView::parse(&out[1..]).expect("still an Interest");
+        assert_eq!(
+            changed.to_interest(),
+            Interest {
+                hop_limit: Some(8),
+                nonce: Some(Nonce([9; 4])),
+                ..full()
+            }
+        );
+        assert_eq!(out.len(), 1 + wire.len());
+    }
+
+    #[test]
+    fn a_missing_nonce_is_added_and_the_hint_stripped() {
+        let interest = Interest {
+            nonce: None,
+            hop_limit: None,
+            ..full()
+        };
+        let wire = interest.encode();
+        let view = InterestView::parse(&wire).expect("own encoding");
+        let rewrite = InterestRewrite {
+            hop_limit: Some(4),
+            nonce: Some(Nonce([7; 4])),
+            strip_forwarding_hint: true,
+        };
+        let mut out = Vec::new();
+        rewrite.write_into(&view, &mut out);
+        let expected = Interest {
+            nonce: Some(Nonce([7; 4])),
+            hop_limit: Some(4),
+            forwarding_hint: Vec::new(),
+            ..full()
+        };
+        assert_eq!(out, expected.encode());
+    }
+
+    #[test]
+    fn a_missing_nonce_is_added_where_parameters_follow() {
+        let mut interest = Interest::new(name("/p"));
+        interest.application_parameters = Some(vec![1, 2, 3]);
+        let wire = interest.encode();
+        let view = InterestView::parse(&wire).expect("own encoding");
+        let mut out = Vec::new();
+        let rewrite = InterestRewrite {
+            nonce: Some(Nonce([7; 4])),
+            ..InterestRewrite::default()
+        };
+        rewrite.write_into(&view, &mut out);
+        let changed = InterestView::parse(&out).expect("still an Interest");
+        assert_eq!(changed.nonce(), Some(Nonce([7; 4])));
+        assert!(changed.verify_parameters_digest());
+    }
+
+    #[test]
+    fn parameters_digest_is_computed_and_checked() {
+        let mut interest = Interest::new(name("/p"));
+        interest.application_parameters = Some(b"abc".to_vec());
+        let mut wire = interest.encode();
+        let view = InterestView::parse(&wire).expect("own encoding");
+        assert_eq!(view.name().len(), 2);
+        assert!(view.verify_parameters_digest());
+        let last = wire.len() - 1;
+        wire[last] ^= 1;
+        assert!(
+            !InterestView::parse(&wire)
+                .expect("well-formed")
+                .verify_parameters_digest()
+        );
+    }
+
+    #[test]
+    fn signed_interest_covers_name_without_digest_and_parameters() {
+        let interest = Interest::new(name("/cmd/verb"));
+        let info = SignatureInfo {
+            nonce: Some(vec![5; 8]),
+            ..SignatureInfo::digest()
+        };
+        let wire = interest.encode_with_digest(&info);
+        let view = InterestView::parse(&wire).expect("own encoding");
+        assert_eq!(
+            view.signature_value(),
+            Some(digest_of(&view.signed_portion()).as_slice())
+        );
+        assert!(view.verify_parameters_digest());
+        assert_eq!(view.to_interest().encode(), wire);
+    }
+
+    #[test]
+    fn empty_name_is_rejected() {
+        assert_eq!(
+            InterestView::parse(&[0x05, 0x02, 0x07, 0x00]).unwrap_err(),
+            DecodeError::EmptyInterestName
+        );
+    }
+
+    #[test]
+    fn parameters_without_digest_in_the_name_are_rejected() {
+        let wire = [0x05, 0x07, 0x07, 0x03, 0x08, 0x01, b'A', 0x24, 0x00];
+        assert_eq!(
+            InterestView::parse(&wire).unwrap_err(),
+            DecodeError::MissingParametersDigest
+        );
+    }
+
+    #[test]
+    fn unrecognised_critical_element_is_rejected_and_non_critical_skipped() {
+        let critical = [0x05, 0x07, 0x07, 0x03, 0x08, 0x01, b'A', 0x25, 0x00];
+        assert!(InterestView::parse(&critical).is_err());
+        let ignored = [
+            0x05, 0x09, 0x07, 0x03, 0x08, 0x01, b'A', 0xfc, 0x00, 0x12, 0x00,
+        ];
+        assert!(
+            InterestView::parse(&ignored)
+                .expect("skipped")
+                .must_be_fresh()
+        );
+    }
+
+    #[test]
+    fn an_oversized_packet_is_rejected() {
+        let mut interest = Interest::new(name("/p"));
+        interest.application_parameters = Some(vec![0; types::MAX_PACKET_BYTES]);
+        assert_eq!(
+            InterestView::parse(&interest.encode()).unwrap_err(),
+            DecodeError::PacketTooLarge
+        );
+    }
+}
