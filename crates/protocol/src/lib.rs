@@ -10,6 +10,8 @@ mod command;
 mod dataset;
 pub mod face_uri;
 mod kinds;
+pub mod rdr;
+pub mod segments;
 
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
