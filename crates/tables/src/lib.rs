@@ -1,1 +1,40 @@
-//! FIB, PIT, content store and dead nonce list.
+//! The tables of the router: FIB, PIT, content store, dead nonce list.
+//!
+//! Names, and what is known about them, live here; what to do about a packet is
+//! decided above, in `forward`. Tables know a face only by its number, read no
+//! clock, and compute no hash of a name: callers pass the present time and the
+//! hashes of all prefixes of a name, computed once per packet. A hash only
+//! finds candidates; names are told apart by their bytes. Every table has its
+//! limits in its constructor, and reaching one is a counted answer.
+//!
+//! | module | table |
+//! |---|---|
+//! | [`pit`] | pending Interests |
+//! | [`cs`] | cached Data |
+//! | [`fib`] | prefixes and their next hops, behind [`FibEngine`] |
+//! | [`dead_nonces`] | nonces of Interests whose entries are gone |
+//! | [`prefix_map`] | longest-prefix map, also for strategy choices and measurements |
+//! | [`wheel`] | deadlines |
+#![forbid(unsafe_code)]
+
+pub mod cs;
+pub mod dead_nonces;
+mod digest;
+pub mod fib;
+mod hash_index;
+pub mod pit;
+mod pool;
+pub mod prefix_map;
+mod slab;
+pub mod wheel;
+
+pub use cs::{
+    Admission, ContentStore, CsCapacity, CsCounters, DataRef, Eviction, Lru, NotAdmitted,
+};
+pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
+pub use fib::{FibEngine, FibEntry, FibError, HashFib, MAX_NEXT_HOPS, NextHop, NextHops};
+pub use pit::{
+    EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
+};
+pub use prefix_map::{MAX_PREFIX_COMPONENTS, PrefixEntry, PrefixMap, PrefixMapError};
+pub use wheel::{TICK_NS, TimerWheel};

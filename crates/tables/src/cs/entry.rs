@@ -1,0 +1,83 @@
+//! One cached Data.
+//!
+//! Owns the Data as it arrived and what lookups need of it. A slot of the
+//! content store; a free one has no buffer.
+
+use tachonym_packet::{DataView, MonoNs, NameHash};
+
+use super::prefixes::Place;
+
+/// A cached Data; one cache line.
+#[derive(Debug, Default)]
+pub(super) struct CsEntry {
+    pub(super) name_hash: NameHash,
+    /// Copy of the Data, in a buffer that may be longer; empty if the slot is
+    /// free.
+    pub(super) buffer: Box<[u8]>,
+    /// Fresh before this time; zero if it never is.
+    pub(super) fresh_until: MonoNs,
+    /// The implicit digest, once it was asked for.
+    pub(super) digest: Option<Box<[u8; 32]>>,
+    pub(super) place: Place,
+    pub(super) wire_len: u16,
+    name_start: u16,
+    name_len: u16,
+}
+
+const _: () = assert!(size_of::<CsEntry>() == 64);
+
+impl CsEntry {
+    /// Puts `data` into the slot. `buffer` begins with a copy of its wire.
+    pub(super) fn occupy(
+        &mut self,
+        data: &DataView<'_>,
+        name_hash: NameHash,
+        buffer: Box<[u8]>,
+        now: MonoNs,
+    ) {
+        let (wire, name) = (data.wire(), data.name().value_bytes());
+        let name_start = name.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
+        assert!(
+            name_start <= wire.len() && name.len() <= wire.len() - name_start,
+            "views borrow from their packet"
+        );
+        self.name_hash = name_hash;
+        self.buffer = buffer;
+        self.wire_len = wire.len() as u16;
+        self.name_start = name_start as u16;
+        self.name_len = name.len() as u16;
+        self.digest = None;
+        self.set_arrival(data, now);
+    }
+
+    /// Counts the freshness from `now`.
+    pub(super) fn set_arrival(&mut self, data: &DataView<'_>, now: MonoNs) {
+        self.fresh_until = match data.freshness_period_ms() {
+            0 => MonoNs::ZERO,
+            period_ms => now.plus_ms(period_ms),
+        };
+    }
+
+    pub(super) fn is_fresh(&self, now: MonoNs) -> bool {
+        now < self.fresh_until
+    }
+
+    pub(super) fn name_bytes(&self) -> &[u8] {
+        &self.buffer[usize::from(self.name_start)..][..usize::from(self.name_len)]
+    }
+
+    pub(super) fn wire(&self) -> &[u8] {
+        &self.buffer[..usize::from(self.wire_len)]
+    }
+
+    /// The implicit digest, computed at the first call.
+    pub(super) fn implicit_digest(&mut self) -> [u8; 32] {
+        if let Some(digest) = &self.digest {
+            return **digest;
+        }
+        let data = DataView::parse(self.wire()).expect("copied from a Data");
+        let digest = data.implicit_digest();
+        self.digest = Some(Box::new(digest));
+        digest
+    }
+}

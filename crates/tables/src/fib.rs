@@ -1,0 +1,281 @@
+//! The Forwarding Information Base: which faces lead towards a name.
+//!
+//! Owns prefixes and their next hops. [`FibEngine`] is the interface of every
+//! FIB; [`HashFib`] is the first, a hash table probed from the longest prefix
+//! length that exists downwards. It knows a face only by its number, and
+//! computes no hash: callers pass those of `packet::NameHashes`.
+
+use tachonym_packet::lp::FaceId;
+use tachonym_packet::{NameHash, NameView};
+
+use crate::prefix_map::{PrefixEntry, PrefixMap, PrefixMapError};
+
+/// Most next hops of one prefix.
+pub const MAX_NEXT_HOPS: usize = 256;
+
+/// A face that leads towards a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// Where to send.
+    pub face: FaceId,
+    /// Lower is better.
+    pub cost: u64,
+}
+
+/// Next hops of a prefix: never empty, each face once, by cost and then face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextHops(Box<[NextHop]>);
+
+impl NextHops {
+    /// Sorts `hops`; of two for one face the cheaper one stays.
+    ///
+    /// # Errors
+    /// If there is none, or more than [`MAX_NEXT_HOPS`].
+    pub fn new(mut hops: Vec<NextHop>) -> Result<Self, FibError> {
+        hops.sort_unstable_by_key(|hop| (hop.face, hop.cost));
+        hops.dedup_by_key(|hop| hop.face);
+        hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
+        match hops.len() {
+            0 => Err(FibError::NoNextHop),
+            1..=MAX_NEXT_HOPS => Ok(Self(hops.into_boxed_slice())),
+            _ => Err(FibError::TooManyNextHops),
+        }
+    }
+}
+
+impl std::ops::Deref for NextHops {
+    type Target = [NextHop];
+
+    fn deref(&self) -> &[NextHop] {
+        &self.0
+    }
+}
+
+/// A prefix and its next hops.
+pub type FibEntry = PrefixEntry<NextHops>;
+
+impl PrefixEntry<NextHops> {
+    /// Next hops by cost and then face; at least one.
+    #[must_use]
+    pub fn next_hops(&self) -> &[NextHop] {
+        &self.value
+    }
+}
+
+/// Why a FIB was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FibError {
+    /// The FIB holds as many prefixes as it may.
+    Full,
+    /// The prefix has more than [`crate::MAX_PREFIX_COMPONENTS`] components.
+    NameTooLong,
+    /// The prefix would have more than [`MAX_NEXT_HOPS`] next hops.
+    TooManyNextHops,
+    /// An entry without a next hop leads nowhere.
+    NoNextHop,
+}
+
+impl std::fmt::Display for FibError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the FIB is full",
+            Self::NameTooLong => "the prefix has too many components",
+            Self::TooManyNextHops => "the prefix has too many next hops",
+            Self::NoNextHop => "a FIB entry needs a next hop",
+        })
+    }
+}
+
+impl std::error::Error for FibError {}
+
+impl From<PrefixMapError> for FibError {
+    fn from(error: PrefixMapError) -> Self {
+        match error {
+            PrefixMapError::Full => Self::Full,
+            PrefixMapError::NameTooLong => Self::NameTooLong,
+        }
+    }
+}
+
+/// What every FIB does. In each method `hashes[i]` is the hash of the first `i`
+/// components of `name`; there is one more of them than components.
+pub trait FibEngine {
+    /// Entry of the longest prefix of `name`.
+    fn find_longest(&self, name: NameView<'_>, hashes: &[NameHash]) -> Option<&FibEntry>;
+
+    /// Entry of exactly this prefix.
+    fn find_exact(&self, name: NameView<'_>, hashes: &[NameHash]) -> Option<&FibEntry>;
+
+    /// Sets all next hops of a prefix, replacing those it had.
+    ///
+    /// # Errors
+    /// If the prefix is too deep, or is new and the FIB is full.
+    fn insert(
+        &mut self,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+        next_hops: NextHops,
+    ) -> Result<(), FibError>;
+
+    /// Removes a prefix; `false` if it was not there.
+    fn remove(&mut self, name: NameView<'_>, hashes: &[NameHash]) -> bool;
+
+    /// Removes a face from every entry, and the entries that have no other next
+    /// hop; the number of entries changed or removed. Visits every entry.
+    fn remove_face(&mut self, face: FaceId) -> usize;
+
+    /// Every entry, in no particular order.
+    fn iter(&self) -> impl Iterator<Item = &FibEntry>;
+
+    /// Number of prefixes.
+    fn len(&self) -> usize;
+
+    /// Heap memory in use, next hops included.
+    fn memory_bytes(&self) -> usize;
+
+    /// Whether no prefix has a next hop.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a next hop to a prefix, or changes its cost.
+    ///
+    /// # Errors
+    /// As [`FibEngine::insert`], and if the prefix has too many next hops.
+    fn add_next_hop(
+        &mut self,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+        hop: NextHop,
+    ) -> Result<(), FibError> {
+        let mut hops = self.other_next_hops(name, hashes, hop.face);
+        hops.push(hop);
+        self.insert(name, hashes, NextHops::new(hops)?)
+    }
+
+    /// Removes a next hop from a prefix, and the prefix with its last one;
+    /// `false` if it was not there.
+    fn remove_next_hop(&mut self, name: NameView<'_>, hashes: &[NameHash], face: FaceId) -> bool {
+        let present = self
+            .find_exact(name, hashes)
+            .is_some_and(|entry| entry.next_hops().iter().any(|hop| hop.face == face));
+        if present {
+            match NextHops::new(self.other_next_hops(name, hashes, face)) {
+                Ok(rest) => self
+                    .insert(name, hashes, rest)
+                    .expect("the prefix is there"),
+                Err(_) => {
+                    self.remove(name, hashes);
+                }
+            }
+        }
+        present
+    }
+
+    /// Next hops of a prefix but for one face; empty if it has none.
+    fn other_next_hops(
+        &self,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+        face: FaceId,
+    ) -> Vec<NextHop> {
+        let hops = self
+            .find_exact(name, hashes)
+            .map_or(&[][..], FibEntry::next_hops);
+        hops.iter()
+            .copied()
+            .filter(|hop| hop.face != face)
+            .collect()
+    }
+}
+
+/// FIB in one hash table; see the module.
+#[derive(Debug)]
+pub struct HashFib {
+    map: PrefixMap<NextHops>,
+    n_next_hops: usize,
+}
+
+impl HashFib {
+    /// An empty FIB that holds `max_entries` prefixes at most.
+    #[must_use]
+    pub fn new(max_entries: usize) -> Self {
+        Self {
+            map: PrefixMap::new(max_entries),
+            n_next_hops: 0,
+        }
+    }
+}
+
+/// Hash of the whole name.
+fn full_hash(name: NameView<'_>, hashes: &[NameHash]) -> NameHash {
+    hashes[name.len()]
+}
+
+impl FibEngine for HashFib {
+    fn find_longest(&self, name: NameView<'_>, hashes: &[NameHash]) -> Option<&FibEntry> {
+        self.map.find_longest(name, hashes)
+    }
+
+    fn find_exact(&self, name: NameView<'_>, hashes: &[NameHash]) -> Option<&FibEntry> {
+        self.map.get(name, full_hash(name, hashes))
+    }
+
+    fn insert(
+        &mut self,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+        next_hops: NextHops,
+    ) -> Result<(), FibError> {
+        let n_new = next_hops.len();
+        let before = self.map.insert(name, full_hash(name, hashes), next_hops)?;
+        self.n_next_hops += n_new;
+        self.n_next_hops -= before.map_or(0, |hops| hops.len());
+        Ok(())
+    }
+
+    fn remove(&mut self, name: NameView<'_>, hashes: &[NameHash]) -> bool {
+        let removed = self.map.remove(name, full_hash(name, hashes));
+        self.n_next_hops -= removed.as_ref().map_or(0, |hops| hops.len());
+        removed.is_some()
+    }
+
+    fn remove_face(&mut self, face: FaceId) -> usize {
+        let mut n_changed = 0;
+        self.map.retain(|entry| {
+            if entry.next_hops().iter().all(|hop| hop.face != face) {
+                return true;
+            }
+            n_changed += 1;
+            let rest: Vec<_> = entry
+                .next_hops()
+                .iter()
+                .copied()
+                .filter(|hop| hop.face != face)
+                .collect();
+            // A face occurs once in an entry.
+            self.n_next_hops -= 1;
+            match NextHops::new(rest) {
+                Ok(rest) => {
+                    entry.value = rest;
+                    true
+                }
+                Err(_) => false,
+            }
+        });
+        n_changed
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &FibEntry> {
+        self.map.iter()
+    }
+
+    fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.map.memory_bytes() + self.n_next_hops * size_of::<NextHop>()
+    }
+}

@@ -1,0 +1,189 @@
+//! The FIB against a list searched from end to end.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use support::{Hashing, name};
+use tachonym_packet::{Component, FaceId, Name};
+use tachonym_tables::{
+    FibEngine, FibError, HashFib, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop, NextHops,
+};
+
+fn hop(face: u64, cost: u64) -> NextHop {
+    NextHop {
+        face: FaceId(face),
+        cost,
+    }
+}
+
+fn any_name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(prop_oneof![Just("a"), Just("b"), Just("aa")], 0..5).prop_map(
+        |components| {
+            components.iter().fold(Name::new(), |name, component| {
+                name.with(&Component::generic(component))
+            })
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert { name: Name, hops: Vec<(u64, u64)> },
+    Remove { name: Name },
+    AddNextHop { name: Name, face: u64, cost: u64 },
+    RemoveNextHop { name: Name, face: u64 },
+    RemoveFace { face: u64 },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let hops = proptest::collection::vec((0_u64..6, 0_u64..3), 1..5);
+    prop_oneof![
+        2 => (any_name(), hops).prop_map(|(name, hops)| Step::Insert { name, hops }),
+        1 => any_name().prop_map(|name| Step::Remove { name }),
+        4 => (any_name(), 0_u64..6, 0_u64..3)
+            .prop_map(|(name, face, cost)| Step::AddNextHop { name, face, cost }),
+        2 => (any_name(), 0_u64..6).prop_map(|(name, face)| Step::RemoveNextHop { name, face }),
+        1 => (0_u64..6).prop_map(|face| Step::RemoveFace { face }),
+    ]
+}
+
+/// Cost by face, by name.
+type Model = BTreeMap<Name, BTreeMap<u64, u64>>;
+
+fn sorted(hops: &BTreeMap<u64, u64>) -> Vec<NextHop> {
+    let mut sorted: Vec<_> = hops.iter().map(|(&face, &cost)| hop(face, cost)).collect();
+    sorted.sort_by_key(|hop| (hop.cost, hop.face));
+    sorted
+}
+
+fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
+    let mut fib = HashFib::new(1000);
+    let mut model = Model::new();
+    for step in steps {
+        match step {
+            Step::Insert { name, hops } => {
+                let next_hops = NextHops::new(hops.iter().map(|&(f, c)| hop(f, c)).collect());
+                let hashes = hashing.hashes(name.view());
+                fib.insert(name.view(), &hashes, next_hops.unwrap())
+                    .unwrap();
+                let mut expected = BTreeMap::<u64, u64>::new();
+                for &(face, cost) in hops {
+                    expected
+                        .entry(face)
+                        .and_modify(|c| *c = cost.min(*c))
+                        .or_insert(cost);
+                }
+                model.insert(name.clone(), expected);
+            }
+            Step::Remove { name } => {
+                let removed = fib.remove(name.view(), &hashing.hashes(name.view()));
+                assert_eq!(removed, model.remove(name).is_some());
+            }
+            Step::AddNextHop { name, face, cost } => {
+                let hashes = hashing.hashes(name.view());
+                fib.add_next_hop(name.view(), &hashes, hop(*face, *cost))
+                    .unwrap();
+                model.entry(name.clone()).or_default().insert(*face, *cost);
+            }
+            Step::RemoveNextHop { name, face } => {
+                let hashes = hashing.hashes(name.view());
+                let removed = fib.remove_next_hop(name.view(), &hashes, FaceId(*face));
+                let expected = model.get_mut(name).and_then(|hops| hops.remove(face));
+                assert_eq!(removed, expected.is_some());
+            }
+            Step::RemoveFace { face } => {
+                let n_changed = model
+                    .values_mut()
+                    .filter_map(|hops| hops.remove(face))
+                    .count();
+                assert_eq!(fib.remove_face(FaceId(*face)), n_changed);
+            }
+        }
+        model.retain(|_, hops| !hops.is_empty());
+        assert_eq!(fib.len(), model.len());
+        let mut listed: Vec<_> = fib
+            .iter()
+            .map(|e| (e.name().to_name(), e.next_hops().to_vec()))
+            .collect();
+        listed.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected: Vec<_> = model
+            .iter()
+            .map(|(name, hops)| (name.clone(), sorted(hops)))
+            .collect();
+        assert_eq!(listed, expected);
+        for probe in probes {
+            let hashes = hashing.hashes(probe.view());
+            let found = fib.find_longest(probe.view(), &hashes);
+            let expected = (0..=probe.len()).rev().find_map(|n| {
+                let prefix = probe.prefix(n).to_name();
+                model.get(&prefix).map(|hops| (prefix, sorted(hops)))
+            });
+            assert_eq!(
+                found.map(|entry| (entry.name().to_name(), entry.next_hops().to_vec())),
+                expected
+            );
+            let exact = fib.find_exact(probe.view(), &hashes);
+            assert_eq!(exact.is_some(), model.contains_key(probe));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 200 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn fib_agrees_with_a_map_under_any_hash(
+        steps in proptest::collection::vec(any_step(), 1..60),
+        probes in proptest::collection::vec(any_name(), 1..10),
+    ) {
+        for hashing in Hashing::ALL {
+            run(hashing, &steps, &probes);
+        }
+    }
+}
+
+#[test]
+fn next_hops_are_sorted_by_cost_and_then_face() {
+    let hops = NextHops::new(vec![hop(9, 1), hop(3, 5), hop(2, 1), hop(3, 0)]).unwrap();
+    assert_eq!(&*hops, &[hop(3, 0), hop(2, 1), hop(9, 1)]);
+}
+
+#[test]
+fn limits_are_refusals_that_change_nothing() {
+    let mut fib = HashFib::new(2);
+    let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+    let mut insert = |uri: &str| {
+        let name = name(uri);
+        fib.insert(
+            name.view(),
+            &Hashing::Keyed.hashes(name.view()),
+            hops.clone(),
+        )
+    };
+    assert_eq!(insert(&"/a".repeat(MAX_PREFIX_COMPONENTS)), Ok(()));
+    assert_eq!(
+        insert(&"/a".repeat(MAX_PREFIX_COMPONENTS + 1)),
+        Err(FibError::NameTooLong)
+    );
+    assert_eq!(insert("/b"), Ok(()));
+    assert_eq!(insert("/c"), Err(FibError::Full));
+    assert_eq!(insert("/b"), Ok(()));
+    assert_eq!(fib.len(), 2);
+    assert_eq!(NextHops::new(vec![]), Err(FibError::NoNextHop));
+    let many = (0..=MAX_NEXT_HOPS as u64)
+        .map(|face| hop(face, 1))
+        .collect();
+    assert_eq!(NextHops::new(many), Err(FibError::TooManyNextHops));
+    // A name much deeper than any entry still finds its prefix.
+    let deep = name(&"/a".repeat(500));
+    let found = fib
+        .find_longest(deep.view(), &Hashing::Keyed.hashes(deep.view()))
+        .unwrap();
+    assert_eq!(found.n_components(), MAX_PREFIX_COMPONENTS);
+}

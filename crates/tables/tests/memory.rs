@@ -1,0 +1,123 @@
+//! What an entry of each table costs, measured and printed:
+//! `cargo test -p tachonym-tables --test memory -- --nocapture`.
+
+mod support;
+
+use support::{Hashing, InterestSpec, data_wire, name};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
+use tachonym_tables::cs::CS_ENTRY_BYTES;
+use tachonym_tables::pit::PIT_ENTRY_BYTES;
+use tachonym_tables::{
+    ContentStore, CsCapacity, DeadNonceList, FibEngine, HashFib, InRecord, MIN_DEAD_NONCE_LIFETIME,
+    NextHop, OutRecord, Pit, PitConfig,
+};
+
+const N_ENTRIES: usize = if cfg!(miri) { 500 } else { 50_000 };
+
+fn report(what: &str, per_entry_bytes: usize, limit_bytes: usize) {
+    println!("{what}: {per_entry_bytes} bytes");
+    assert!(
+        per_entry_bytes <= limit_bytes,
+        "{what}: {per_entry_bytes} > {limit_bytes}"
+    );
+}
+
+#[test]
+fn memory_per_pit_entry_is_what_is_accounted() {
+    let mut pit = Pit::new(PitConfig::default());
+    let mut wire_bytes = 0;
+    for n in 0..N_ENTRIES {
+        let wire = InterestSpec::new(name(&format!("/example/site/file/seg={n}"))).encode();
+        wire_bytes += wire.len();
+        let interest = InterestView::parse(&wire).unwrap();
+        let hashes = Hashing::Keyed.hashes(interest.name());
+        let (idx, _) = pit
+            .find_or_insert(&interest, &hashes, MonoNs::ZERO)
+            .unwrap();
+        let (nonce, expiry) = (Nonce([0; 4]), MonoNs(1));
+        let face = FaceId(256);
+        let downstream = InRecord {
+            face,
+            nonce,
+            expiry,
+            pit_token: None,
+            flags: 0,
+        };
+        pit.insert_in_record(idx, downstream).unwrap();
+        let upstream = OutRecord {
+            face,
+            nonce,
+            expiry,
+            last_sent: MonoNs::ZERO,
+            nack: None,
+        };
+        pit.insert_out_record(idx, upstream).unwrap();
+    }
+    println!("mean Interest: {} bytes", wire_bytes / N_ENTRIES);
+    assert_eq!(pit.used_bytes() / N_ENTRIES, PIT_ENTRY_BYTES + 64);
+    report(
+        "PIT entry, one downstream and upstream",
+        pit.memory_bytes() / N_ENTRIES,
+        480,
+    );
+}
+
+#[test]
+fn memory_per_cached_data_is_what_is_accounted() {
+    let capacity = CsCapacity {
+        max_pkts: N_ENTRIES,
+        max_bytes: 1 << 30,
+    };
+    let mut cs = ContentStore::new(capacity);
+    let mut wire_bytes = 0;
+    for n in 0..N_ENTRIES {
+        let wire = data_wire(
+            &name(&format!("/example/site/file/seg={n}")),
+            1000,
+            &[7; 1000],
+        );
+        wire_bytes += wire.len();
+        let data = DataView::parse(&wire).unwrap();
+        cs.insert(&data, &Hashing::Keyed.hashes(data.name()), MonoNs::ZERO);
+    }
+    assert_eq!(cs.len(), N_ENTRIES);
+    let overhead_bytes = (cs.memory_bytes() - wire_bytes) / N_ENTRIES;
+    println!(
+        "mean Data: {} bytes; {CS_ENTRY_BYTES} accounted beside it",
+        wire_bytes / N_ENTRIES
+    );
+    report(
+        "content store entry, beside its packet",
+        overhead_bytes,
+        240,
+    );
+}
+
+#[test]
+fn memory_per_route_is_small() {
+    let mut fib = HashFib::new(N_ENTRIES);
+    for n in 0..N_ENTRIES {
+        let prefix = name(&format!("/example/site-{}/node-{n}", n % 100));
+        let hop = NextHop {
+            face: FaceId(256),
+            cost: 10,
+        };
+        fib.add_next_hop(prefix.view(), &Hashing::Keyed.hashes(prefix.view()), hop)
+            .unwrap();
+    }
+    report(
+        "FIB entry, one next hop",
+        fib.memory_bytes() / N_ENTRIES,
+        160,
+    );
+}
+
+#[test]
+fn memory_per_dead_nonce_is_small() {
+    let mut list = DeadNonceList::new(MIN_DEAD_NONCE_LIFETIME, N_ENTRIES);
+    let key = Hashing::Keyed.hashes(name("/example").view())[1];
+    for n in 0..N_ENTRIES as u32 {
+        list.insert(key, Nonce(n.to_be_bytes()), MonoNs::ZERO);
+    }
+    report("dead nonce", list.memory_bytes() / N_ENTRIES, 48);
+}

@@ -1,0 +1,517 @@
+//! The PIT against a list searched from end to end.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use support::{Hashing, InterestSpec, data_wire, name};
+use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce};
+use tachonym_tables::pit::MAX_HINTS_PER_NAME;
+use tachonym_tables::{
+    EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitRefusal, TICK_NS,
+};
+
+fn in_record(face: u64, nonce: u32) -> InRecord {
+    InRecord {
+        face: FaceId(face),
+        nonce: Nonce(nonce.to_be_bytes()),
+        expiry: MonoNs(u64::from(nonce)),
+        pit_token: None,
+        flags: 0,
+    }
+}
+
+fn out_record(face: u64, nonce: u32) -> OutRecord {
+    OutRecord {
+        face: FaceId(face),
+        nonce: Nonce(nonce.to_be_bytes()),
+        expiry: MonoNs(0),
+        last_sent: MonoNs(0),
+        nack: None,
+    }
+}
+
+/// A PIT with the encoding and hashing around it.
+struct Bench {
+    pit: Pit,
+    hashing: Hashing,
+    now: MonoNs,
+}
+
+impl Bench {
+    fn new(hashing: Hashing, config: PitConfig) -> Self {
+        Self {
+            pit: Pit::new(config),
+            hashing,
+            now: MonoNs::ZERO,
+        }
+    }
+
+    fn insert(&mut self, spec: &InterestSpec) -> Result<(EntryIdx, Inserted), PitRefusal> {
+        let wire = spec.encode();
+        let interest = InterestView::parse(&wire).expect("encoded by the test");
+        let hashes = self.hashing.hashes(interest.name());
+        let found = self.pit.find(&interest, &hashes);
+        let result = self.pit.find_or_insert(&interest, &hashes, self.now);
+        if let Ok((idx, inserted)) = result {
+            assert_eq!(found, (inserted == Inserted::Existing).then_some(idx));
+            assert_eq!(self.pit.find(&interest, &hashes), Some(idx));
+        }
+        result
+    }
+
+    fn matches(&self, wire: &[u8]) -> Vec<EntryIdx> {
+        let data = DataView::parse(wire).expect("encoded by the test");
+        let mut matches = vec![];
+        self.pit
+            .matches_for_data(&data, &self.hashing.hashes(data.name()), &mut matches);
+        matches
+    }
+}
+
+/// The Data of the tests: few names, and two contents for each.
+fn data_of(name: &Name, content: u8) -> Vec<u8> {
+    data_wire(name, 0, &[content])
+}
+
+fn digest_of(name: &Name, content: u8) -> [u8; 32] {
+    DataView::parse(&data_of(name, content))
+        .expect("encoded by the test")
+        .implicit_digest()
+}
+
+fn any_name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(prop_oneof![Just("a"), Just("b"), Just("aa")], 1..5).prop_map(
+        |components| {
+            components.iter().fold(Name::new(), |name, component| {
+                name.with(&Component::generic(component))
+            })
+        },
+    )
+}
+
+fn any_interest() -> impl Strategy<Value = InterestSpec> {
+    let hint = prop_oneof![3 => Just(None), 1 => Just(Some("/h")), 1 => Just(Some("/i"))];
+    let digest = prop_oneof![4 => Just(None), 1 => (0_u8..3).prop_map(Some)];
+    (
+        any_name(),
+        any::<bool>(),
+        any::<bool>(),
+        hint,
+        digest,
+        1_u64..5000,
+    )
+        .prop_map(
+            |(base, can_be_prefix, must_be_fresh, hint, digest, lifetime_ms)| InterestSpec {
+                name: match digest {
+                    None => base,
+                    Some(content) => {
+                        let digest = digest_of(&base, content);
+                        base.with(&Component::implicit_digest(&digest))
+                    }
+                },
+                can_be_prefix,
+                must_be_fresh,
+                hint: hint.map(name),
+                lifetime_ms,
+            },
+        )
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Interest {
+        spec: InterestSpec,
+        face: u64,
+    },
+    Data {
+        name: Name,
+        content: u8,
+        removes: bool,
+    },
+    SetExpiry {
+        nth: usize,
+        after_ms: u64,
+    },
+    Advance {
+        by_ms: u64,
+    },
+    RemoveFace {
+        face: u64,
+    },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (any_interest(), 0_u64..6).prop_map(|(spec, face)| Step::Interest { spec, face }),
+        4 => (any_name(), 0_u8..2, any::<bool>())
+            .prop_map(|(name, content, removes)| Step::Data { name, content, removes }),
+        1 => (any::<usize>(), 0_u64..9000)
+            .prop_map(|(nth, after_ms)| Step::SetExpiry { nth, after_ms }),
+        1 => (0_u64..3000).prop_map(|by_ms| Step::Advance { by_ms }),
+        1 => (0_u64..6).prop_map(|face| Step::RemoveFace { face }),
+    ]
+}
+
+struct ModelEntry {
+    idx: EntryIdx,
+    spec: InterestSpec,
+    expiry: MonoNs,
+    /// Nonce by face.
+    records: BTreeMap<u64, u32>,
+}
+
+impl ModelEntry {
+    fn is_for(&self, spec: &InterestSpec) -> bool {
+        self.spec.name == spec.name
+            && self.spec.can_be_prefix == spec.can_be_prefix
+            && self.spec.must_be_fresh == spec.must_be_fresh
+            && self.spec.hint == spec.hint
+    }
+
+    fn is_answered_by(&self, full_name: &Name) -> bool {
+        let asked = self.spec.name.view();
+        let name = full_name.prefix(full_name.len() - 1);
+        asked == name
+            || asked == full_name.view()
+            || self.spec.can_be_prefix && full_name.starts_with(asked)
+    }
+}
+
+fn run(hashing: Hashing, steps: &[Step]) {
+    let mut bench = Bench::new(hashing, PitConfig::default());
+    let mut model = Vec::<ModelEntry>::new();
+    for (n_step, step) in steps.iter().enumerate() {
+        match step {
+            Step::Interest { spec, face } => {
+                let (idx, inserted) = bench.insert(spec).expect("far from any limit");
+                let known = model.iter().position(|entry| entry.is_for(spec));
+                assert_eq!(inserted == Inserted::Existing, known.is_some(), "{spec:?}");
+                let place = known.unwrap_or(model.len());
+                if known.is_none() {
+                    model.push(ModelEntry {
+                        idx,
+                        spec: spec.clone(),
+                        expiry: bench.now.plus_ms(spec.lifetime_ms),
+                        records: BTreeMap::new(),
+                    });
+                }
+                assert_eq!(model[place].idx, idx);
+                let nonce = n_step as u32;
+                bench
+                    .pit
+                    .insert_in_record(idx, in_record(*face, nonce))
+                    .expect("no limit");
+                bench
+                    .pit
+                    .insert_out_record(idx, out_record(*face + 100, nonce))
+                    .expect("no limit");
+                model[place].records.insert(*face, nonce);
+            }
+            Step::Data {
+                name,
+                content,
+                removes,
+            } => {
+                let full_name = name
+                    .clone()
+                    .with(&Component::implicit_digest(&digest_of(name, *content)));
+                let mut found = bench.matches(&data_of(name, *content));
+                let mut expected: Vec<EntryIdx> = model
+                    .iter()
+                    .filter(|entry| entry.is_answered_by(&full_name))
+                    .map(|entry| entry.idx)
+                    .collect();
+                let order = |idx: &EntryIdx| format!("{idx:?}");
+                found.sort_by_key(order);
+                expected.sort_by_key(order);
+                assert_eq!(found, expected, "{full_name}");
+                if *removes {
+                    for idx in found {
+                        assert!(bench.pit.remove(idx));
+                        assert!(!bench.pit.remove(idx), "its number died with the entry");
+                        model.retain(|entry| entry.idx != idx);
+                    }
+                }
+            }
+            Step::SetExpiry { nth, after_ms } => {
+                if !model.is_empty() {
+                    let nth = nth % model.len();
+                    let at = bench.now.plus_ms(*after_ms);
+                    bench.pit.set_expiry(model[nth].idx, at);
+                    model[nth].expiry = at;
+                }
+            }
+            Step::Advance { by_ms } => {
+                bench.now = bench.now.plus_ms(*by_ms);
+                let mut expired = Vec::new();
+                bench.pit.expire(bench.now, &mut expired);
+                for idx in expired {
+                    let place = model.iter().position(|entry| entry.idx == idx);
+                    let entry = model.remove(place.expect("reported once"));
+                    assert!(entry.expiry <= bench.now, "early");
+                    assert!(bench.pit.remove(idx));
+                }
+                for entry in &model {
+                    assert!(entry.expiry.0 + TICK_NS > bench.now.0, "late");
+                }
+            }
+            Step::RemoveFace { face } => {
+                let mut abandoned = Vec::new();
+                bench.pit.remove_face(FaceId(*face), &mut abandoned);
+                for entry in &mut model {
+                    let lost_last =
+                        entry.records.remove(face).is_some() && entry.records.is_empty();
+                    assert_eq!(abandoned.contains(&entry.idx), lost_last);
+                }
+            }
+        }
+        check(&bench.pit, &model);
+    }
+}
+
+/// Every entry of the model is in the PIT as it should be, and no other.
+fn check(pit: &Pit, model: &[ModelEntry]) {
+    assert_eq!(pit.len(), model.len());
+    assert_eq!(pit.iter().count(), model.len());
+    for expected in model {
+        let entry = pit.get(expected.idx).expect("entries stay until removed");
+        assert_eq!(entry.name(), expected.spec.name.view());
+        assert_eq!(entry.interest().name(), expected.spec.name.view());
+        assert_eq!(entry.can_be_prefix(), expected.spec.can_be_prefix);
+        assert_eq!(entry.must_be_fresh(), expected.spec.must_be_fresh);
+        assert_eq!(entry.expiry(), expected.expiry);
+        let records: BTreeMap<u64, u32> = entry
+            .in_records()
+            .map(|record| (record.face.0, u32::from_be_bytes(record.nonce.0)))
+            .collect();
+        assert_eq!(records, expected.records);
+        assert_eq!(entry.n_in_records(), records.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 300 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn pit_agrees_with_a_list_under_any_hash(
+        steps in proptest::collection::vec(any_step(), 1..80)
+    ) {
+        for hashing in Hashing::ALL {
+            run(hashing, &steps);
+        }
+    }
+}
+
+#[test]
+fn interests_share_an_entry_only_if_name_flags_and_hint_agree() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let plain = InterestSpec::new(name("/a/b"));
+    let variants = [
+        plain.clone(),
+        plain.clone().can_be_prefix(),
+        plain.clone().must_be_fresh(),
+        plain.clone().hint("/h"),
+        plain.clone().hint("/i"),
+        InterestSpec::new(name("/a")),
+        InterestSpec::new(name("/a/b/c")),
+    ];
+    for variant in &variants {
+        assert_eq!(bench.insert(variant).unwrap().1, Inserted::New);
+    }
+    for variant in &variants {
+        assert_eq!(bench.insert(variant).unwrap().1, Inserted::Existing);
+    }
+    assert_eq!(bench.pit.len(), variants.len());
+}
+
+#[test]
+fn stale_numbers_find_nothing_after_their_slot_has_a_new_tenant() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let (old, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
+    bench.pit.remove(old);
+    let (new, _) = bench.insert(&InterestSpec::new(name("/b"))).unwrap();
+    assert_ne!(old, new);
+    assert!(bench.pit.get(old).is_none());
+    assert!(bench.pit.get_mut(old).is_none());
+    assert!(!bench.pit.remove(old));
+    let record = in_record(1, 1);
+    assert_eq!(
+        bench.pit.insert_in_record(old, record),
+        Err(PitRefusal::NoSuchEntry)
+    );
+    bench.pit.set_expiry(old, MonoNs(1));
+    let mut expired = Vec::new();
+    bench.pit.expire(MonoNs(1).plus_ms(100), &mut expired);
+    assert!(expired.is_empty(), "the tenant's deadline is its own");
+    assert_eq!(bench.pit.get(new).unwrap().n_in_records(), 0);
+}
+
+#[test]
+fn a_new_tenant_inherits_nothing() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let (old, _) = bench
+        .insert(&InterestSpec::new(name("/a")).hint("/h"))
+        .unwrap();
+    for face in 0..20 {
+        bench.pit.insert_in_record(old, in_record(face, 1)).unwrap();
+        bench
+            .pit
+            .insert_out_record(old, out_record(face, 1))
+            .unwrap();
+    }
+    let entry = bench.pit.get_mut(old).unwrap();
+    entry.strategy_state = [9; 3];
+    entry.satisfied = true;
+    bench.pit.remove(old);
+    let (new, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
+    let entry = bench.pit.get(new).unwrap();
+    assert_eq!((entry.n_in_records(), entry.n_out_records()), (0, 0));
+    assert_eq!((entry.strategy_state, entry.satisfied), ([0; 3], false));
+    assert!(!entry.has_forwarding_hint());
+}
+
+#[test]
+fn full_pit_refuses_new_entries_and_counts_them() {
+    let config = PitConfig {
+        max_entries: 2,
+        ..PitConfig::default()
+    };
+    let mut bench = Bench::new(Hashing::Keyed, config);
+    let (first, _) = bench.insert(&InterestSpec::new(name("/1"))).unwrap();
+    bench.insert(&InterestSpec::new(name("/2"))).unwrap();
+    let third = InterestSpec::new(name("/3"));
+    assert_eq!(bench.insert(&third), Err(PitRefusal::TooManyEntries));
+    assert_eq!(bench.pit.refusals().n_too_many_entries, 1);
+    assert_eq!(
+        bench.insert(&InterestSpec::new(name("/2"))).unwrap().1,
+        Inserted::Existing
+    );
+    bench.pit.remove(first);
+    assert!(bench.insert(&third).is_ok());
+}
+
+#[test]
+fn bytes_of_interests_and_records_are_bounded() {
+    let config = PitConfig {
+        max_entries: 1 << 20,
+        max_bytes: 1 << 20,
+        max_records_per_entry: 64,
+    };
+    let mut bench = Bench::new(Hashing::Keyed, config);
+    let mut entries = Vec::new();
+    let long = "x".repeat(2000);
+    for round in 0..3 {
+        for n in 0.. {
+            match bench.insert(&InterestSpec::new(name(&format!("/{long}/{round}/{n}")))) {
+                Ok((idx, _)) => entries.push(idx),
+                Err(refusal) => {
+                    assert_eq!(refusal, PitRefusal::TooManyBytes);
+                    break;
+                }
+            }
+            for face in 0..64 {
+                let _ = bench
+                    .pit
+                    .insert_in_record(entries[entries.len() - 1], in_record(face, 1));
+            }
+            assert!(bench.pit.used_bytes() <= config.max_bytes);
+            assert!(bench.pit.memory_bytes() <= config.max_bytes * 5 / 4);
+        }
+        assert!(entries.len() > 100, "room again in every round");
+        for idx in entries.drain(..) {
+            bench.pit.remove(idx);
+        }
+        assert_eq!(bench.pit.used_bytes(), 0);
+    }
+    assert!(bench.pit.refusals().n_too_many_bytes >= 3);
+}
+
+#[test]
+fn records_of_an_entry_are_bounded_and_refusals_counted() {
+    let config = PitConfig {
+        max_records_per_entry: 3,
+        ..PitConfig::default()
+    };
+    let mut bench = Bench::new(Hashing::Keyed, config);
+    let (idx, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
+    for face in 0..3 {
+        bench.pit.insert_in_record(idx, in_record(face, 1)).unwrap();
+    }
+    let refused = bench.pit.insert_in_record(idx, in_record(3, 1));
+    assert_eq!(refused, Err(PitRefusal::TooManyRecords));
+    assert_eq!(bench.pit.refusals().n_too_many_records, 1);
+    bench.pit.insert_in_record(idx, in_record(2, 9)).unwrap();
+    let entry = bench.pit.get_mut(idx).unwrap();
+    assert_eq!(
+        entry.in_record(FaceId(2)).unwrap().nonce,
+        Nonce([0, 0, 0, 9])
+    );
+    assert!(entry.remove_in_record(FaceId(0)).is_some());
+    assert!(entry.remove_in_record(FaceId(0)).is_none());
+    bench.pit.insert_in_record(idx, in_record(3, 1)).unwrap();
+}
+
+#[test]
+fn hints_cannot_crowd_a_name_out() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let plain = InterestSpec::new(name("/a"));
+    for n in 0..MAX_HINTS_PER_NAME {
+        bench.insert(&plain.clone().hint(&format!("/{n}"))).unwrap();
+    }
+    let one_more = plain.clone().hint("/one-more");
+    assert_eq!(bench.insert(&one_more), Err(PitRefusal::TooManyHints));
+    assert_eq!(bench.pit.refusals().n_too_many_hints, 1);
+    assert_eq!(bench.insert(&plain).unwrap().1, Inserted::New);
+    assert_eq!(
+        bench.insert(&plain.must_be_fresh()).unwrap().1,
+        Inserted::New
+    );
+}
+
+#[test]
+fn a_nonce_loops_only_from_another_face() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let (idx, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
+    bench.pit.insert_in_record(idx, in_record(1, 77)).unwrap();
+    bench.pit.insert_out_record(idx, out_record(2, 88)).unwrap();
+    let entry = bench.pit.get(idx).unwrap();
+    let nonce = |number: u32| Nonce(number.to_be_bytes());
+    assert!(!entry.has_nonce_of_another(nonce(77), FaceId(1)));
+    assert!(entry.has_nonce_of_another(nonce(77), FaceId(2)));
+    assert!(entry.has_nonce_of_another(nonce(88), FaceId(1)));
+    assert!(!entry.has_nonce_of_another(nonce(99), FaceId(1)));
+}
+
+#[test]
+fn steady_traffic_reuses_slots_and_buffers() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let mut before_bytes = 0;
+    for round in 0..50 {
+        let entries: Vec<EntryIdx> = (0..100)
+            .map(|n| {
+                let spec = InterestSpec::new(name(&format!("/a/{}", 1000 + round * 100 + n)));
+                let (idx, _) = bench.insert(&spec).unwrap();
+                for face in 0..3 {
+                    bench.pit.insert_in_record(idx, in_record(face, 1)).unwrap();
+                }
+                idx
+            })
+            .collect();
+        // By then the index has found its size.
+        if round == 20 {
+            before_bytes = bench.pit.memory_bytes();
+        }
+        if round > 20 {
+            assert_eq!(bench.pit.memory_bytes(), before_bytes);
+        }
+        for idx in entries {
+            bench.pit.remove(idx);
+        }
+    }
+}
