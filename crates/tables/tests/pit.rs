@@ -475,6 +475,20 @@ fn hints_cannot_crowd_a_name_out() {
 }
 
 #[test]
+fn a_digest_answers_only_under_its_own_name() {
+    let mut bench = Bench::new(Hashing::Constant, PitConfig::default());
+    let digest = Component::implicit_digest(&digest_of(&name("/a"), 1));
+    let (wanted, _) = bench
+        .insert(&InterestSpec::new(name("/a").with(&digest)))
+        .unwrap();
+    bench
+        .insert(&InterestSpec::new(name("/b").with(&digest)))
+        .unwrap();
+    assert_eq!(bench.matches(&data_of(&name("/a"), 1)), [wanted]);
+    assert_eq!(bench.matches(&data_of(&name("/a"), 0)), []);
+}
+
+#[test]
 fn a_nonce_loops_only_from_another_face() {
     let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
     let (idx, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();

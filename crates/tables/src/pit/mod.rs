@@ -393,13 +393,18 @@ impl Pit {
 
     /// Removes the downstream and upstream records of a face, and appends the
     /// entries that lost their last downstream by it to `abandoned`. Visits
-    /// every slot.
+    /// every entry.
     pub fn remove_face(&mut self, face: FaceId, abandoned: &mut Vec<EntryIdx>) {
+        let mut n_unseen = self.len;
         for slot in 0..self.slots.n_touched() {
+            if n_unseen == 0 {
+                return;
+            }
             let entry = &mut self.slots[slot];
             if !entry.is_live() {
                 continue;
             }
+            n_unseen -= 1;
             entry.out_records.remove(face);
             if entry.in_records.remove(face).is_some() && entry.in_records.len() == 0 {
                 abandoned.push(EntryIdx {
