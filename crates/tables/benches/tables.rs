@@ -16,8 +16,8 @@ use tachonym_tables::{
 
 /// Packets of names that differ in their last component, with their hashes.
 struct Packets {
-    interests: Vec<Vec<u8>>,
-    data: Vec<Vec<u8>>,
+    interest_wires: Vec<Vec<u8>>,
+    data_wires: Vec<Vec<u8>>,
     hashes: Vec<Vec<NameHash>>,
 }
 
@@ -36,18 +36,25 @@ impl Packets {
     fn new(n_names: usize) -> Self {
         let names: Vec<Name> = (0..n_names).map(nth_name).collect();
         Self {
-            interests: names.iter().map(interest_wire).collect(),
-            data: names.iter().map(data_wire).collect(),
+            interest_wires: names.iter().map(interest_wire).collect(),
+            data_wires: names.iter().map(data_wire).collect(),
             hashes: names.iter().map(hashes_of).collect(),
         }
     }
 
-    fn interest(&self, n: usize) -> InterestView<'_> {
-        InterestView::parse(&self.interests[n]).expect("encoded here")
+    /// Parsed beforehand: parsing is no part of what is measured.
+    fn interests(&self) -> Vec<InterestView<'_>> {
+        let wires = self.interest_wires.iter();
+        wires
+            .map(|wire| InterestView::parse(wire).expect("encoded here"))
+            .collect()
     }
 
-    fn data(&self, n: usize) -> DataView<'_> {
-        DataView::parse(&self.data[n]).expect("encoded here")
+    fn data(&self) -> Vec<DataView<'_>> {
+        let wires = self.data_wires.iter();
+        wires
+            .map(|wire| DataView::parse(wire).expect("encoded here"))
+            .collect()
     }
 }
 
@@ -87,6 +94,7 @@ fn scattered(n_names: usize) -> impl FnMut() -> usize {
 /// What an exchange does to the PIT, with `n_pending` others waiting.
 fn pit_exchange(c: &mut Criterion, n_pending: usize) {
     let packets = Packets::new(n_pending);
+    let (interests, data) = (packets.interests(), packets.data());
     let mut pit = Pit::new(PitConfig {
         max_bytes: 1 << 30,
         ..PitConfig::default()
@@ -94,8 +102,7 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize) {
     let (nonce, face) = (Nonce([1; 4]), FaceId(256));
     let mut matches = Vec::new();
     let express = |pit: &mut Pit, n: usize| {
-        let interest = packets.interest(n);
-        let found = pit.find_or_insert(&interest, &packets.hashes[n], MonoNs::ZERO);
+        let found = pit.find_or_insert(&interests[n], &packets.hashes[n], MonoNs::ZERO);
         let (idx, _) = found.expect("below the limits");
         let expiry = MonoNs::ZERO.plus_ms(4000);
         let downstream = InRecord {
@@ -123,7 +130,7 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize) {
         b.iter_batched(
             &mut next,
             |n| {
-                pit.matches_for_data(&packets.data(n), &packets.hashes[n], &mut matches);
+                pit.matches_for_data(&data[n], &packets.hashes[n], &mut matches);
                 pit.remove(matches[0]);
                 express(&mut pit, n);
             },
@@ -135,19 +142,20 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize) {
 
 fn content_store(c: &mut Criterion, n_cached: usize) {
     let packets = Packets::new(2 * n_cached);
+    let (interests, data) = (packets.interests(), packets.data());
     let capacity = CsCapacity {
         max_pkts: n_cached,
         max_bytes: 4 << 30,
     };
     let mut cs = ContentStore::new(capacity);
     for n in 0..n_cached {
-        cs.insert(&packets.data(n), &packets.hashes[n], MonoNs::ZERO);
+        cs.insert(&data[n], &packets.hashes[n], MonoNs::ZERO);
     }
     let mut next = scattered(n_cached);
     c.bench_function(&format!("tables/cs_hit/cached={n_cached}"), |b| {
         b.iter(|| {
             let n = next();
-            let found = cs.find(&packets.interest(n), &packets.hashes[n], MonoNs::ZERO);
+            let found = cs.find(&interests[n], &packets.hashes[n], MonoNs::ZERO);
             black_box(found.expect("cached").wire().len())
         });
     });
@@ -155,7 +163,7 @@ fn content_store(c: &mut Criterion, n_cached: usize) {
     c.bench_function(&format!("tables/cs_miss/cached={n_cached}"), |b| {
         b.iter(|| {
             let n = n_cached + next();
-            cs.find(&packets.interest(n), &packets.hashes[n], MonoNs::ZERO)
+            cs.find(&interests[n], &packets.hashes[n], MonoNs::ZERO)
                 .is_none()
         });
     });
@@ -165,7 +173,7 @@ fn content_store(c: &mut Criterion, n_cached: usize) {
         |b| {
             b.iter(|| {
                 n = (n + 1) % (2 * n_cached);
-                cs.insert(&packets.data(n), &packets.hashes[n], MonoNs::ZERO)
+                cs.insert(&data[n], &packets.hashes[n], MonoNs::ZERO)
             });
         },
     );
