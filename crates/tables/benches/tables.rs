@@ -148,8 +148,8 @@ fn content_store(c: &mut Criterion, n_cached: usize) {
         max_bytes: 4 << 30,
     };
     let mut cs = ContentStore::new(capacity);
-    for n in 0..n_cached {
-        cs.insert(&data[n], &packets.hashes[n], MonoNs::ZERO);
+    for (data, hashes) in data.iter().zip(&packets.hashes).take(n_cached) {
+        cs.insert(data, hashes, MonoNs::ZERO);
     }
     let mut next = scattered(n_cached);
     c.bench_function(&format!("tables/cs_hit/cached={n_cached}"), |b| {
