@@ -120,6 +120,7 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize) {
             expiry,
             last_sent: MonoNs::ZERO,
             nack: None,
+            strategy_word: 0,
         };
         pit.insert_out_record(idx, upstream)
             .expect("below the limits");

@@ -50,6 +50,7 @@ fn memory_per_pit_entry_is_what_is_accounted() {
             expiry,
             last_sent: MonoNs::ZERO,
             nack: None,
+            strategy_word: 0,
         };
         pit.insert_out_record(idx, upstream).unwrap();
     }

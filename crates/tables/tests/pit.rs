@@ -29,6 +29,7 @@ fn out_record(face: u64, nonce: u32) -> OutRecord {
         expiry: MonoNs(0),
         last_sent: MonoNs(0),
         nack: None,
+        strategy_word: 0,
     }
 }
 

@@ -198,9 +198,19 @@ impl PitEntry {
         self.in_records.remove(face)
     }
 
+    /// Removes the downstreams that `keep` does not accept.
+    pub fn retain_in_records(&mut self, keep: impl FnMut(&InRecord) -> bool) {
+        self.in_records.retain(keep);
+    }
+
     /// Upstreams, in no particular order.
     pub fn out_records(&self) -> impl Iterator<Item = &OutRecord> {
         self.out_records.iter()
+    }
+
+    /// Upstreams, to change all but their face.
+    pub fn out_records_mut(&mut self) -> impl Iterator<Item = &mut OutRecord> {
+        self.out_records.iter_mut()
     }
 
     /// Number of upstreams.
@@ -225,6 +235,11 @@ impl PitEntry {
     /// Removes the upstream on `face`.
     pub fn remove_out_record(&mut self, face: FaceId) -> Option<OutRecord> {
         self.out_records.remove(face)
+    }
+
+    /// Removes the upstreams that `keep` does not accept.
+    pub fn retain_out_records(&mut self, keep: impl FnMut(&OutRecord) -> bool) {
+        self.out_records.retain(keep);
     }
 
     /// Whether a downstream on another face than `face`, or any upstream, holds

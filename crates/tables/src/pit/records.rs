@@ -37,6 +37,8 @@ pub struct OutRecord {
     pub last_sent: MonoNs,
     /// What the upstream answered to the last one, if that was a Nack.
     pub nack: Option<NackReason>,
+    /// State of the strategy in charge, whose meaning is the strategy's own.
+    pub strategy_word: u32,
 }
 
 /// A record that stands for a face.
@@ -119,6 +121,13 @@ impl<T: Record> Records<T> {
         Some(self.rest.swap_remove(idx))
     }
 
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.rest.retain(&mut keep);
+        if self.first.as_ref().is_some_and(|record| !keep(record)) {
+            self.first = self.rest.pop();
+        }
+    }
+
     /// Removes all records; `keeps` the vector for later ones, if it is small.
     pub(crate) fn clear(&mut self, keeps: bool) {
         self.first = None;
@@ -131,5 +140,33 @@ impl<T: Record> Records<T> {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.rest.capacity() * size_of::<T>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Record for u64 {
+        fn face(&self) -> FaceId {
+            FaceId(*self)
+        }
+    }
+
+    #[test]
+    fn retaining_keeps_exactly_what_is_accepted() {
+        for n_records in 0..6_u64 {
+            for accepted in 0..1_u64 << n_records {
+                let is_accepted = |record: &u64| accepted >> record & 1 == 1;
+                let mut records = Records::default();
+                (0..n_records).for_each(|record| records.push(record));
+                records.retain(is_accepted);
+                let mut kept: Vec<u64> = records.iter().copied().collect();
+                kept.sort_unstable();
+                let expected: Vec<u64> = (0..n_records).filter(is_accepted).collect();
+                assert_eq!(kept, expected);
+                assert_eq!(records.len(), expected.len());
+            }
+        }
     }
 }
