@@ -1,1 +1,34 @@
 //! The NDN forwarding engine and its strategies, without I/O.
+//!
+//! [`Engine::handle_burst`] takes received packets and the time, and tells an
+//! [`Output`] what to send; [`Engine::poll_timeout`] says when
+//! [`Engine::handle_timeout`] next has work. The engine owns the tables and
+//! reads no clock, socket or file, so that the router, the simulator and the
+//! tests drive the very same code.
+//!
+//! The way of an Interest is in `interest.rs`, read from top to bottom; those
+//! of Data and Nack in `data.rs` and `nack.rs`. Where an Interest goes is
+//! decided in `strategy/`.
+#![forbid(unsafe_code)]
+
+mod burst;
+mod config;
+mod counters;
+mod data;
+mod engine;
+mod faces;
+mod interest;
+mod management;
+mod nack;
+mod pipelines;
+mod rng;
+mod strategy;
+mod upkeep;
+
+pub use burst::{Output, RxKind, RxPacket};
+pub use config::{EngineConfig, UnknownPolicy, UnsolicitedDataPolicy};
+pub use counters::{Counters, DropReason};
+pub use engine::{Engine, TableSizes};
+pub use faces::{FaceTraits, LinkType, Scope};
+pub use management::RouteError;
+pub use strategy::{StrategyError, registered_strategies};

@@ -1,0 +1,91 @@
+//! What goes into the engine and what comes out of it.
+//!
+//! The engine borrows received packets from whoever owns the receive buffer
+//! and tells an [`Output`] what to send; it keeps neither.
+
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{
+    DataView, FaceId, InterestRewrite, InterestView, NackReason, NameView, PacketView,
+};
+
+/// A network-layer packet with the face it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct RxPacket<'a> {
+    /// Where it came from.
+    pub face: FaceId,
+    /// The packet.
+    pub packet: RxKind<'a>,
+    /// The link-layer fields that came with it. Local fields must already
+    /// have been refused where the face does not allow them.
+    pub headers: Headers,
+    /// The prefix announcement that came with a Data.
+    pub prefix_announcement: Option<&'a [u8]>,
+}
+
+/// The kinds of packet that the engine carries.
+#[derive(Clone, Copy, Debug)]
+pub enum RxKind<'a> {
+    /// An Interest.
+    Interest(InterestView<'a>),
+    /// A Data.
+    Data(DataView<'a>),
+    /// A Nack with the Interest it returns.
+    Nack(NackReason, InterestView<'a>),
+}
+
+impl<'a> RxPacket<'a> {
+    /// Puts a packet and its link-layer headers together. `None` if the
+    /// headers make no sense on the packet (a Nack header on a Data).
+    #[must_use]
+    pub fn new(face: FaceId, headers: Headers, packet: PacketView<'a>) -> Option<Self> {
+        let packet = match (packet, headers.nack) {
+            (PacketView::Interest(interest), None) => RxKind::Interest(interest),
+            (PacketView::Interest(interest), Some(reason)) => RxKind::Nack(reason, interest),
+            (PacketView::Data(data), None) => RxKind::Data(data),
+            (PacketView::Data(_), Some(_)) => return None,
+        };
+        Some(Self {
+            face,
+            packet,
+            headers,
+            prefix_announcement: None,
+        })
+    }
+
+    pub(crate) fn name(&self) -> NameView<'a> {
+        match &self.packet {
+            RxKind::Interest(interest) | RxKind::Nack(_, interest) => interest.name(),
+            RxKind::Data(data) => data.name(),
+        }
+    }
+}
+
+/// Where the engine's packets go.
+///
+/// Calls come in the order in which packets must leave. What is passed is
+/// borrowed for the call only: an implementation copies it into the out-face's
+/// queue. On Interests and Data `headers.incoming_face_id` is always set; it
+/// must reach the wire only where local fields are enabled.
+pub trait Output {
+    /// Sends `interest`, changed as `rewrite` says, to `face`.
+    fn send_interest(
+        &mut self,
+        face: FaceId,
+        interest: &InterestView<'_>,
+        rewrite: &InterestRewrite,
+        headers: &Headers,
+    );
+
+    /// Sends the Data whose element is `data_wire` to `face`.
+    fn send_data(&mut self, face: FaceId, data_wire: &[u8], headers: &Headers);
+
+    /// Returns the Interest whose element is `interest_wire` to `face`;
+    /// `headers.nack` says the same reason as `reason`.
+    fn send_nack(
+        &mut self,
+        face: FaceId,
+        reason: NackReason,
+        interest_wire: &[u8],
+        headers: &Headers,
+    );
+}

@@ -1,0 +1,123 @@
+//! Limits and policies of an engine.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tachonym_packet::Name;
+use tachonym_tables::{CsCapacity, MIN_DEAD_NONCE_LIFETIME, PitConfig};
+
+use crate::faces::FaceTraits;
+
+/// What an engine is made with.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Limits of the pending Interest table.
+    pub pit: PitConfig,
+    /// Limits of the content store.
+    pub cs: CsCapacity,
+    /// Most prefixes in the FIB.
+    pub fib_max_entries: usize,
+    /// Most nonces in the dead nonce list.
+    pub dead_nonces_max: usize,
+    /// How long a nonce stays there; at least six seconds.
+    pub dead_nonce_lifetime: Duration,
+    /// Longest time that an Interest stays pending, in milliseconds, whatever
+    /// its InterestLifetime: else a peer could fill the table for good.
+    pub max_lifetime_ms: u64,
+    /// What to do with Data that nobody asked for.
+    pub unsolicited_data: UnsolicitedDataPolicy,
+    /// Names of the region this router is in. An Interest whose forwarding hint
+    /// names one of them, or a prefix of one, has arrived in its producer's
+    /// region and loses the hint.
+    pub producer_regions: Vec<Name>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            pit: PitConfig::default(),
+            cs: CsCapacity::default(),
+            fib_max_entries: 4 << 20,
+            dead_nonces_max: 1 << 20,
+            dead_nonce_lifetime: MIN_DEAD_NONCE_LIFETIME,
+            max_lifetime_ms: 600_000,
+            unsolicited_data: UnsolicitedDataPolicy::DropAll,
+            producer_regions: Vec::new(),
+        }
+    }
+}
+
+/// Which Data that nobody asked for the content store admits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UnsolicitedDataPolicy {
+    /// None.
+    #[default]
+    DropAll,
+    /// What programs on this host send.
+    AdmitLocal,
+    /// What other hosts send.
+    AdmitNetwork,
+    /// All.
+    AdmitAll,
+}
+
+impl UnsolicitedDataPolicy {
+    const LABELS: [(Self, &str); 4] = [
+        (Self::DropAll, "drop-all"),
+        (Self::AdmitLocal, "admit-local"),
+        (Self::AdmitNetwork, "admit-network"),
+        (Self::AdmitAll, "admit-all"),
+    ];
+
+    pub(crate) fn admits(self, from: FaceTraits) -> bool {
+        match self {
+            Self::DropAll => false,
+            Self::AdmitLocal => from.is_local(),
+            Self::AdmitNetwork => !from.is_local(),
+            Self::AdmitAll => true,
+        }
+    }
+}
+
+impl fmt::Display for UnsolicitedDataPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = Self::LABELS.iter().find(|(policy, _)| policy == self);
+        f.write_str(label.map_or("", |(_, label)| label))
+    }
+}
+
+/// The text names no policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy;
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not one of drop-all, admit-local, admit-network, admit-all")
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+impl FromStr for UnsolicitedDataPolicy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let label = Self::LABELS.iter().find(|(_, label)| *label == text);
+        label.map(|(policy, _)| *policy).ok_or(UnknownPolicy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_written_as_they_are_read() {
+        for (policy, label) in UnsolicitedDataPolicy::LABELS {
+            assert_eq!(policy.to_string(), label);
+            assert_eq!(label.parse(), Ok(policy));
+        }
+        assert_eq!("admit".parse::<UnsolicitedDataPolicy>(), Err(UnknownPolicy));
+    }
+}

@@ -1,0 +1,222 @@
+//! The way of a Data: pending Interest table, content store, downstreams.
+
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{DataView, MonoNs};
+use tachonym_tables::{EntryIdx, PitEntry};
+
+use crate::burst::Output;
+use crate::counters::{Counters, DropReason};
+use crate::faces::{FaceTable, LinkType};
+use crate::pipelines::{Arrival, Downstream, Pipelines, is_localhost};
+use crate::strategy::{Answer, is_awaited};
+
+impl Pipelines {
+    /// A Data has come.
+    pub(crate) fn incoming_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        out: &mut impl Output,
+    ) {
+        self.counters.n_in_data += 1;
+        if !arrival.traits.is_local() && is_localhost(data.name()) {
+            return self.drop_packet(DropReason::LocalhostScope);
+        }
+        let mut matches = std::mem::take(&mut self.scratch.matches);
+        self.pit
+            .matches_for_data(data, arrival.hashes, &mut matches);
+        matches.retain(|&idx| self.is_waited_for(idx, arrival));
+        if matches.is_empty() {
+            self.unsolicited_data(arrival, data);
+        } else {
+            self.store(arrival, data);
+            match matches[..] {
+                [idx] => self.deliver_to_one_entry(idx, arrival, data, out),
+                _ => self.deliver_to_entries(&matches, arrival, data, out),
+            }
+            for &idx in &matches {
+                self.satisfy(idx, arrival, data);
+            }
+        }
+        self.scratch.matches = matches;
+    }
+
+    fn store(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>) {
+        if !arrival.headers.no_cache {
+            // The store counts what it does not admit.
+            let _ = self.cs.insert(data, arrival.hashes, self.now);
+        }
+    }
+
+    fn unsolicited_data(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>) {
+        self.counters.n_unsolicited_data += 1;
+        if self.unsolicited_data.admits(arrival.traits) {
+            self.store(arrival, data);
+        } else {
+            self.drop_packet(DropReason::UnsolicitedData);
+        }
+    }
+
+    /// Whether a downstream still waits at an entry that a Data matches. One
+    /// that is satisfied already only measures its slower upstreams.
+    fn is_waited_for(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) -> bool {
+        let Some(entry) = self.pit.get(idx) else {
+            return false;
+        };
+        if entry.satisfied {
+            self.measure_straggler(idx, arrival);
+            return false;
+        }
+        live_downstreams(entry, self.now).any(|downstream| self.faces.contains(downstream.face))
+    }
+
+    fn deliver_to_one_entry(
+        &mut self,
+        idx: EntryIdx,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        out: &mut impl Output,
+    ) {
+        let Some(entry) = self.pit.get(idx) else {
+            return;
+        };
+        for downstream in live_downstreams(entry, self.now) {
+            send_data(
+                &downstream,
+                arrival,
+                data,
+                &self.faces,
+                &mut self.counters,
+                out,
+            );
+        }
+    }
+
+    /// Each downstream gets the Data once, whatever number of its Interests it
+    /// answers, unless it gave them different tokens: then once for each token.
+    fn deliver_to_entries(
+        &mut self,
+        matches: &[EntryIdx],
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        out: &mut impl Output,
+    ) {
+        let downstreams = &mut self.scratch.downstreams;
+        downstreams.clear();
+        for entry in matches.iter().filter_map(|&idx| self.pit.get(idx)) {
+            downstreams.extend(live_downstreams(entry, self.now));
+        }
+        downstreams.sort_unstable_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        downstreams.dedup();
+        for downstream in downstreams {
+            send_data(
+                downstream,
+                arrival,
+                data,
+                &self.faces,
+                &mut self.counters,
+                out,
+            );
+        }
+    }
+
+    /// Ends an entry whose Data has been delivered.
+    fn satisfy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) {
+        self.counters.n_satisfied_interests += 1;
+        let Some((instance, state)) = self.strategy_of(idx) else {
+            return;
+        };
+        let Some(entry) = self.pit.get(idx) else {
+            return;
+        };
+        let answer = Answer {
+            now: self.now,
+            ingress: arrival.face,
+            entry,
+            state: &state,
+        };
+        let linger = self
+            .strategies
+            .strategy_mut(instance)
+            .before_satisfy(&answer);
+        // The same Interest may be sent again before its nonces are forgotten,
+        // since the content store will not answer it for long.
+        if entry.must_be_fresh() && data.freshness_period_ms() < self.dead_nonce_lifetime_ms {
+            self.bury_nonces(idx);
+        }
+        let Some(entry) = self.pit.get_mut(idx) else {
+            return;
+        };
+        entry.remove_out_record(arrival.face);
+        let (faces, now) = (&self.faces, self.now);
+        if !linger.is_zero()
+            && entry
+                .out_records()
+                .any(|record| is_awaited(record, faces, now))
+        {
+            entry.satisfied = true;
+            entry.retain_in_records(|_| false);
+            self.save_state(idx, instance, state);
+            self.pit.set_expiry(idx, now + linger);
+        } else {
+            self.pit.remove(idx);
+        }
+    }
+
+    /// A slower upstream has answered too.
+    fn measure_straggler(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) {
+        let Some((instance, state)) = self.strategy_of(idx) else {
+            return;
+        };
+        let Some(entry) = self.pit.get(idx) else {
+            return;
+        };
+        if entry.out_record(arrival.face).is_none() {
+            return;
+        }
+        let answer = Answer {
+            now: self.now,
+            ingress: arrival.face,
+            entry,
+            state: &state,
+        };
+        self.strategies
+            .strategy_mut(instance)
+            .before_satisfy(&answer);
+        if let Some(entry) = self.pit.get_mut(idx) {
+            entry.remove_out_record(arrival.face);
+        }
+    }
+}
+
+fn live_downstreams(entry: &PitEntry, now: MonoNs) -> impl Iterator<Item = Downstream> {
+    let live = entry.in_records().filter(move |record| record.expiry > now);
+    live.map(Downstream::of)
+}
+
+/// Sends a Data to a downstream, unless it came from there over a link on which
+/// everyone has heard it. Scope needs no look: who waits for a name under
+/// `/localhost` is local.
+fn send_data(
+    downstream: &Downstream,
+    arrival: &Arrival<'_>,
+    data: &DataView<'_>,
+    faces: &FaceTable,
+    counters: &mut Counters,
+    out: &mut impl Output,
+) {
+    let Some(traits) = faces.find(downstream.face) else {
+        return counters.count_drop(DropReason::DownstreamGone);
+    };
+    if downstream.face == arrival.face && traits.link != LinkType::AdHoc {
+        return;
+    }
+    let headers = Headers {
+        pit_token: downstream.pit_token,
+        incoming_face_id: Some(arrival.face),
+        congestion_mark: arrival.headers.congestion_mark,
+        ..Headers::default()
+    };
+    out.send_data(downstream.face, data.wire(), &headers);
+    counters.n_out_data += 1;
+}

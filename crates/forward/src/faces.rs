@@ -1,0 +1,102 @@
+//! What the engine knows of a face: that it exists, how far it reaches, and
+//! what kind of link it is. Sockets and queues belong to the face crate.
+
+use hashbrown::HashMap;
+use tachonym_packet::FaceId;
+
+/// How far a face reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// The peer is a program on this host.
+    Local,
+    /// The peer may be elsewhere.
+    NonLocal,
+}
+
+/// How many peers a face has, and whether they hear each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkType {
+    /// Exactly one peer.
+    PointToPoint,
+    /// Several peers, all of which hear each other.
+    MultiAccess,
+    /// Several peers, some of which may not hear each other: packets may
+    /// leave by the face they came from.
+    AdHoc,
+}
+
+/// The properties of a face that forwarding depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FaceTraits {
+    /// How far the face reaches.
+    pub scope: Scope,
+    /// What kind of link it is.
+    pub link: LinkType,
+}
+
+impl FaceTraits {
+    /// A program on this host.
+    pub const LOCAL: Self = Self {
+        scope: Scope::Local,
+        link: LinkType::PointToPoint,
+    };
+    /// A peer elsewhere, over a link to it alone.
+    pub const REMOTE: Self = Self {
+        scope: Scope::NonLocal,
+        link: LinkType::PointToPoint,
+    };
+
+    pub(crate) fn is_local(self) -> bool {
+        self.scope == Scope::Local
+    }
+
+    pub(crate) fn is_point_to_point(self) -> bool {
+        self.link == LinkType::PointToPoint
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Face {
+    traits: FaceTraits,
+    /// Whether the face was ever a next hop.
+    is_routed: bool,
+}
+
+/// The faces that exist.
+///
+/// For a while, records in the tables may name faces that have gone; whoever
+/// uses such a record asks here first.
+#[derive(Debug, Default)]
+pub(crate) struct FaceTable {
+    faces: HashMap<FaceId, Face, foldhash::fast::FixedState>,
+}
+
+impl FaceTable {
+    pub(crate) fn insert(&mut self, face: FaceId, traits: FaceTraits) {
+        let is_routed = self.faces.get(&face).is_some_and(|known| known.is_routed);
+        self.faces.insert(face, Face { traits, is_routed });
+    }
+
+    /// Whether the face that goes was ever a next hop; `None` if it is unknown.
+    pub(crate) fn remove(&mut self, face: FaceId) -> Option<bool> {
+        self.faces.remove(&face).map(|gone| gone.is_routed)
+    }
+
+    /// Notes that `face` is a next hop. False if it is unknown.
+    pub(crate) fn mark_routed(&mut self, face: FaceId) -> bool {
+        let known = self.faces.get_mut(&face);
+        known.map(|known| known.is_routed = true).is_some()
+    }
+
+    pub(crate) fn find(&self, face: FaceId) -> Option<FaceTraits> {
+        self.faces.get(&face).map(|known| known.traits)
+    }
+
+    pub(crate) fn contains(&self, face: FaceId) -> bool {
+        self.faces.contains_key(&face)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.faces.len()
+    }
+}

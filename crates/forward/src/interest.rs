@@ -1,0 +1,351 @@
+//! The way of an Interest: scope, loops, content store, pending Interest table,
+//! FIB, strategy, out.
+
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{
+    FaceId, HashKey, InterestRewrite, InterestView, NackReason, NameHash, NameHashes, Nonce,
+};
+use tachonym_tables::{EntryIdx, FibEngine, FibEntry, HashFib, InRecord, OutRecord, PitRefusal};
+
+use crate::burst::Output;
+use crate::counters::DropReason;
+use crate::faces::{FaceTable, FaceTraits};
+use crate::pipelines::{Arrival, Pipelines, is_localhop, is_localhost, is_loop};
+use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Verdict, is_eligible};
+
+/// An Interest on its way out of a pending entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outbound<'a> {
+    pub(crate) interest: &'a InterestView<'a>,
+    pub(crate) nonce: Nonce,
+    /// Already one less than it came with.
+    pub(crate) hop_limit: Option<u8>,
+    pub(crate) ingress: FaceId,
+    pub(crate) congestion_mark: u64,
+}
+
+impl Pipelines {
+    /// An Interest has come.
+    pub(crate) fn incoming_interest(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        out: &mut impl Output,
+    ) {
+        self.counters.n_in_interests += 1;
+        if interest.hop_limit() == Some(0) {
+            return self.drop_packet(DropReason::HopLimitZero);
+        }
+        if !arrival.traits.is_local() && is_localhost(interest.name()) {
+            return self.drop_packet(DropReason::LocalhostScope);
+        }
+        match interest.nonce() {
+            Some(nonce) if !self.is_in_producer_region(interest) => {
+                self.admitted_interest(arrival, interest, nonce, interest.wire(), out);
+            }
+            _ => self.amended_interest(arrival, interest, out),
+        }
+    }
+
+    /// An Interest that lacks a Nonce, or has a forwarding hint that has led it
+    /// where it should: the one is added, the other goes.
+    #[cold]
+    fn amended_interest(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        out: &mut impl Output,
+    ) {
+        let nonce = interest
+            .nonce()
+            .unwrap_or_else(|| Nonce(self.rng.nonce_bytes()));
+        let rewrite = InterestRewrite {
+            nonce: Some(nonce),
+            strip_forwarding_hint: self.is_in_producer_region(interest),
+            ..InterestRewrite::default()
+        };
+        let mut buffer = std::mem::take(&mut self.scratch.interest);
+        buffer.clear();
+        rewrite.write_into(interest, &mut buffer);
+        match InterestView::parse(&buffer) {
+            Ok(amended) => {
+                self.admitted_interest(arrival, &amended, nonce, interest.wire(), out);
+            }
+            // The Nonce has made it too large.
+            Err(_) => self.drop_packet(DropReason::Oversized),
+        }
+        self.scratch.interest = buffer;
+    }
+
+    /// An Interest that may be served. A Nack returns `wire`, the Interest as
+    /// it came.
+    fn admitted_interest(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        nonce: Nonce,
+        wire: &[u8],
+        out: &mut impl Output,
+    ) {
+        if self.dead_nonces.contains(arrival.name_hash(), nonce) {
+            return self.looped_interest(arrival, wire, out);
+        }
+        if self.answer_from_store(arrival, interest, out) {
+            return;
+        }
+        let idx = match self.pit.find_or_insert(interest, arrival.hashes, self.now) {
+            Ok((idx, _)) => idx,
+            Err(_) => {
+                self.drop_packet(DropReason::PitFull);
+                return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
+            }
+        };
+        self.revive(idx);
+        let Some(entry) = self.pit.get(idx) else {
+            return;
+        };
+        if is_loop(entry, nonce, arrival.face, arrival.traits) {
+            return self.looped_interest(arrival, wire, out);
+        }
+        if self.join_downstream(idx, arrival, interest, nonce).is_err() {
+            self.drop_packet(DropReason::InRecordsFull);
+            return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
+        }
+        let outbound = Outbound {
+            interest,
+            nonce,
+            hop_limit: interest.hop_limit().map(|hop_limit| hop_limit - 1),
+            ingress: arrival.face,
+            congestion_mark: arrival.headers.congestion_mark,
+        };
+        match arrival.headers.next_hop_face_id {
+            Some(next_hop) => self.send_where_told(idx, next_hop, &outbound, out),
+            None => self.send_by_strategy(idx, arrival, &outbound, out),
+        }
+    }
+
+    fn looped_interest(&mut self, arrival: &Arrival<'_>, wire: &[u8], out: &mut impl Output) {
+        self.drop_packet(DropReason::InterestLoop);
+        self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
+    }
+
+    /// True if the content store had the Data. Scope needs no second look: Data
+    /// begins with the Interest's own first component.
+    fn answer_from_store(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        out: &mut impl Output,
+    ) -> bool {
+        let Some(data) = self.cs.find(interest, arrival.hashes, self.now) else {
+            self.counters.n_cs_misses += 1;
+            return false;
+        };
+        let headers = Headers {
+            pit_token: arrival.headers.pit_token,
+            incoming_face_id: Some(FaceId::CONTENT_STORE),
+            ..Headers::default()
+        };
+        out.send_data(arrival.face, data.wire(), &headers);
+        self.counters.n_cs_hits += 1;
+        self.counters.n_satisfied_interests += 1;
+        self.counters.n_out_data += 1;
+        true
+    }
+
+    /// Notes who waits, and until when.
+    fn join_downstream(
+        &mut self,
+        idx: EntryIdx,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        nonce: Nonce,
+    ) -> Result<(), PitRefusal> {
+        let record = InRecord {
+            face: arrival.face,
+            nonce,
+            expiry: self.expiry_of(interest),
+            pit_token: arrival.headers.pit_token,
+            flags: 0,
+        };
+        let joined = self.pit.insert_in_record(idx, record);
+        let Some(entry) = self.pit.get(idx) else {
+            return joined;
+        };
+        match entry.in_records().map(|record| record.expiry).max() {
+            // An entry that nobody waits for must not stay.
+            None => {
+                self.pit.remove(idx);
+            }
+            Some(last) if last != entry.expiry() => self.pit.set_expiry(idx, last),
+            Some(_) => {}
+        }
+        joined
+    }
+
+    /// An entry that is satisfied, and lingers for slower upstreams, begins
+    /// anew when it is asked for again.
+    fn revive(&mut self, idx: EntryIdx) {
+        let Some(entry) = self.pit.get_mut(idx) else {
+            return;
+        };
+        if entry.satisfied {
+            entry.satisfied = false;
+            entry.strategy_state = Default::default();
+            entry.retain_out_records(|_| false);
+        }
+    }
+
+    /// A local program has chosen the next hop itself: the FIB does not matter,
+    /// scope does.
+    fn send_where_told(
+        &mut self,
+        idx: EntryIdx,
+        next_hop: FaceId,
+        outbound: &Outbound<'_>,
+        out: &mut impl Output,
+    ) {
+        let reach = reach_of(&self.faces, outbound);
+        if is_eligible(&self.faces, next_hop, outbound.ingress, reach) {
+            self.outgoing_interest(idx, &Departure::to(next_hop), outbound, out);
+        } else {
+            self.drop_packet(DropReason::NextHopFaceUnusable);
+        }
+    }
+
+    fn send_by_strategy(
+        &mut self,
+        idx: EntryIdx,
+        arrival: &Arrival<'_>,
+        outbound: &Outbound<'_>,
+        out: &mut impl Output,
+    ) {
+        let interest = outbound.interest;
+        let instance = self.strategies.find(interest.name(), arrival.hashes);
+        let mut state = self.state_for(idx, instance);
+        let reach = reach_of(&self.faces, outbound);
+        let Some(entry) = self.pit.get(idx) else {
+            return;
+        };
+        let mut plan = std::mem::take(&mut self.scratch.plan);
+        plan.clear();
+        let hint_hashes = &mut self.scratch.hint_hashes;
+        let mut ask = Ask {
+            now: self.now,
+            rng: &mut self.rng,
+            faces: &self.faces,
+            ingress: outbound.ingress,
+            reach,
+            entry,
+            route: find_route(&self.fib, &self.key, hint_hashes, interest, arrival.hashes),
+            state: &mut state,
+        };
+        let verdict = self
+            .strategies
+            .strategy_mut(instance)
+            .after_interest(&mut ask, &mut plan);
+        self.save_state(idx, instance, state);
+        match verdict {
+            Verdict::Forward => {
+                for departure in &plan {
+                    self.outgoing_interest(idx, departure, outbound, out);
+                }
+            }
+            Verdict::Hold => self.counters.n_aggregated_interests += 1,
+            Verdict::Strand => self.drop_packet(DropReason::NoRoute),
+            Verdict::Reject => {
+                self.drop_packet(DropReason::NoRoute);
+                self.reject(idx, NackReason::NoRoute, out);
+            }
+        }
+        self.scratch.plan = plan;
+    }
+
+    /// Records and sends one transmission.
+    pub(crate) fn outgoing_interest(
+        &mut self,
+        idx: EntryIdx,
+        departure: &Departure,
+        outbound: &Outbound<'_>,
+        out: &mut impl Output,
+    ) {
+        let Some(traits) = self.faces.find(departure.face) else {
+            return;
+        };
+        if outbound.hop_limit == Some(0) && !traits.is_local() {
+            return self.drop_packet(DropReason::HopLimitExhausted);
+        }
+        let nonce = match departure.nonce {
+            DepartureNonce::AsReceived => outbound.nonce,
+            DepartureNonce::Fresh => Nonce(self.rng.nonce_bytes()),
+        };
+        let record = OutRecord {
+            face: departure.face,
+            nonce,
+            expiry: self.expiry_of(outbound.interest),
+            last_sent: self.now,
+            nack: None,
+            strategy_word: departure.interval.0,
+        };
+        if self.pit.insert_out_record(idx, record).is_err() {
+            return self.drop_packet(DropReason::OutRecordsFull);
+        }
+        let rewrite = InterestRewrite {
+            hop_limit: outbound.hop_limit,
+            nonce: (outbound.interest.nonce() != Some(nonce)).then_some(nonce),
+            ..InterestRewrite::default()
+        };
+        let headers = Headers {
+            incoming_face_id: Some(outbound.ingress),
+            congestion_mark: outbound.congestion_mark,
+            ..Headers::default()
+        };
+        out.send_interest(departure.face, outbound.interest, &rewrite, &headers);
+        self.counters.n_out_interests += 1;
+    }
+
+    /// Whether a forwarding hint has led the Interest to its producer's region:
+    /// a delegation is a prefix of a name this router's region has.
+    fn is_in_producer_region(&self, interest: &InterestView<'_>) -> bool {
+        interest.has_forwarding_hint()
+            && interest.forwarding_hint().any(|delegation| {
+                self.producer_regions
+                    .iter()
+                    .any(|region| region.starts_with(delegation))
+            })
+    }
+}
+
+/// How far an Interest may go, by its name and where it came from.
+pub(crate) fn reach_of(faces: &FaceTable, outbound: &Outbound<'_>) -> Reach {
+    let name = outbound.interest.name();
+    let is_from_here = || {
+        faces
+            .find(outbound.ingress)
+            .is_some_and(FaceTraits::is_local)
+    };
+    if is_localhost(name) || is_localhop(name) && !is_from_here() {
+        Reach::LocalOnly
+    } else {
+        Reach::Anywhere
+    }
+}
+
+/// What the FIB says of an Interest: of its name, or of the first delegation
+/// of its forwarding hint that leads anywhere.
+pub(crate) fn find_route<'f>(
+    fib: &'f HashFib,
+    key: &HashKey,
+    hint_hashes: &mut NameHashes,
+    interest: &InterestView<'_>,
+    hashes: &[NameHash],
+) -> Option<&'f FibEntry> {
+    if !interest.has_forwarding_hint() {
+        return fib.find_longest(interest.name(), hashes);
+    }
+    interest.forwarding_hint().find_map(|delegation| {
+        hint_hashes.clear();
+        let span = hint_hashes.push_name(key, delegation);
+        fib.find_longest(delegation, hint_hashes.slice(span))
+    })
+}

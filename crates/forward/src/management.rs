@@ -1,0 +1,198 @@
+//! What management sees and changes, between two bursts.
+
+use std::fmt;
+
+use tachonym_packet::{FaceId, Name, NameHashes, NameView};
+use tachonym_tables::{ContentStore, FibEngine, FibError, HashFib, NextHop, NextHops, PitRefusals};
+
+use crate::config::UnsolicitedDataPolicy;
+use crate::engine::Engine;
+use crate::faces::FaceTraits;
+use crate::strategy::StrategyError;
+
+/// Why a route was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// The next hop is a face that does not exist.
+    UnknownFace,
+    /// The FIB refused.
+    Fib(FibError),
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownFace => f.write_str("no such face"),
+            Self::Fib(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}
+
+impl From<FibError> for RouteError {
+    fn from(error: FibError) -> Self {
+        Self::Fib(error)
+    }
+}
+
+impl Engine {
+    /// Adds a face, or changes the traits of one. Numbers are not to be used
+    /// again; one that is used again anyway begins without a past.
+    pub fn add_face(&mut self, face: FaceId, traits: FaceTraits) {
+        if !self.pipelines.faces.contains(face) {
+            self.pipelines.note_new_face(face);
+        }
+        self.pipelines.faces.insert(face, traits);
+    }
+
+    /// Removes a face with its next hops and pending records; false if there is
+    /// none. From now on nothing is sent to it.
+    pub fn remove_face(&mut self, face: FaceId) -> bool {
+        let Some(is_routed) = self.pipelines.faces.remove(face) else {
+            return false;
+        };
+        if is_routed {
+            self.pipelines.fib.remove_face(face);
+        }
+        self.pipelines.note_gone_face();
+        true
+    }
+
+    /// The traits of a face, if it exists.
+    #[must_use]
+    pub fn face(&self, face: FaceId) -> Option<FaceTraits> {
+        self.pipelines.faces.find(face)
+    }
+
+    /// The FIB, to be read.
+    #[must_use]
+    pub fn fib(&self) -> &HashFib {
+        &self.pipelines.fib
+    }
+
+    /// Adds a next hop to a prefix, or changes its cost.
+    ///
+    /// # Errors
+    /// If the face does not exist, or the FIB has reached a limit.
+    pub fn add_next_hop(&mut self, prefix: NameView<'_>, hop: NextHop) -> Result<(), RouteError> {
+        if !self.pipelines.faces.mark_routed(hop.face) {
+            return Err(RouteError::UnknownFace);
+        }
+        let hashes = self.hashes_of(prefix);
+        self.pipelines.fib.add_next_hop(prefix, &hashes, hop)?;
+        self.pipelines.note_new_next_hop();
+        Ok(())
+    }
+
+    /// Removes a next hop from a prefix; false if it was not there.
+    pub fn remove_next_hop(&mut self, prefix: NameView<'_>, face: FaceId) -> bool {
+        let hashes = self.hashes_of(prefix);
+        self.pipelines.fib.remove_next_hop(prefix, &hashes, face)
+    }
+
+    /// Gives a prefix exactly these next hops, but for those on faces that do
+    /// not exist (any more), and removes it if none is left. Returns the number
+    /// of next hops it has now.
+    ///
+    /// # Errors
+    /// If the FIB has reached a limit; the prefix is as it was.
+    pub fn set_next_hops(
+        &mut self,
+        prefix: NameView<'_>,
+        hops: &[NextHop],
+    ) -> Result<usize, RouteError> {
+        let faces = &mut self.pipelines.faces;
+        let mut usable = hops.to_vec();
+        usable.retain(|hop| faces.mark_routed(hop.face));
+        let hashes = self.hashes_of(prefix);
+        if usable.is_empty() {
+            self.pipelines.fib.remove(prefix, &hashes);
+            return Ok(0);
+        }
+        let next_hops = NextHops::new(usable)?;
+        let n_next_hops = next_hops.len();
+        self.pipelines.fib.insert(prefix, &hashes, next_hops)?;
+        self.pipelines.note_new_next_hop();
+        Ok(n_next_hops)
+    }
+
+    /// The content store, to be read.
+    #[must_use]
+    pub fn cs(&self) -> &ContentStore {
+        &self.pipelines.cs
+    }
+
+    /// The content store, to be configured.
+    pub fn cs_mut(&mut self) -> &mut ContentStore {
+        &mut self.pipelines.cs
+    }
+
+    /// Erases at most `limit` Data under `prefix`; how many it erased.
+    pub fn erase_cs(&mut self, prefix: NameView<'_>, limit: usize) -> usize {
+        let hashes = self.hashes_of(prefix);
+        self.pipelines.cs.erase(prefix, &hashes, limit)
+    }
+
+    /// Lets the strategy of this name serve everything under `prefix` that has
+    /// no longer choice of its own. The version may be left out. Pending
+    /// Interests go on, without what the strategy before remembered of them.
+    /// Returns the full name of the strategy.
+    ///
+    /// # Errors
+    /// If there is no such strategy, version or parameter, or no room.
+    pub fn set_strategy(
+        &mut self,
+        prefix: NameView<'_>,
+        strategy: NameView<'_>,
+    ) -> Result<Name, StrategyError> {
+        self.pipelines.strategies.set(prefix, strategy)
+    }
+
+    /// Removes the choice at `prefix`; false if there is none.
+    ///
+    /// # Errors
+    /// If `prefix` is the root, which must have a strategy.
+    pub fn unset_strategy(&mut self, prefix: NameView<'_>) -> Result<bool, StrategyError> {
+        self.pipelines.strategies.unset(prefix)
+    }
+
+    /// Every prefix that has a strategy of its own, with the strategy's full
+    /// name, in no particular order.
+    pub fn strategies(&self) -> impl Iterator<Item = (NameView<'_>, NameView<'_>)> {
+        self.pipelines.strategies.iter()
+    }
+
+    /// Changes what becomes of Data that nobody asked for.
+    pub fn set_unsolicited_data(&mut self, policy: UnsolicitedDataPolicy) {
+        self.pipelines.unsolicited_data = policy;
+    }
+
+    /// Changes the names of the region that this router is in.
+    pub fn set_producer_regions(&mut self, regions: Vec<Name>) {
+        self.pipelines.producer_regions = regions;
+    }
+
+    /// How often the pending Interest table refused, by limit.
+    #[must_use]
+    pub fn pit_refusals(&self) -> &PitRefusals {
+        self.pipelines.pit.refusals()
+    }
+
+    /// Heap memory of the tables, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let pipelines = &self.pipelines;
+        pipelines.fib.memory_bytes()
+            + pipelines.pit.memory_bytes()
+            + pipelines.cs.memory_bytes()
+            + pipelines.dead_nonces.memory_bytes()
+    }
+
+    fn hashes_of(&self, name: NameView<'_>) -> Vec<tachonym_packet::NameHash> {
+        let mut hashes = NameHashes::new();
+        let span = hashes.push_name(&self.pipelines.key, name);
+        hashes.slice(span).to_vec()
+    }
+}

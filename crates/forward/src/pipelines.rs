@@ -1,0 +1,328 @@
+//! The tables, and what all pipelines share: scope, Nacks, the end of a
+//! pending entry.
+
+use tachonym_packet::lp::Headers;
+use tachonym_packet::types::component::GENERIC;
+use tachonym_packet::{
+    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes,
+    NameView, Nonce, PitToken,
+};
+use tachonym_tables::{
+    ContentStore, DeadNonceList, EntryIdx, FibEngine, HashFib, InRecord, MIN_DEAD_NONCE_LIFETIME,
+    Pit, PitEntry,
+};
+
+use crate::burst::Output;
+use crate::config::{EngineConfig, UnsolicitedDataPolicy};
+use crate::counters::{Counters, DropReason};
+use crate::engine::TableSizes;
+use crate::faces::{FaceTable, FaceTraits};
+use crate::rng::Rng;
+use crate::strategy::{Departure, EntryState, InstanceIdx, StrategyTable};
+use crate::upkeep::Upkeep;
+
+/// A packet's circumstances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) face: FaceId,
+    pub(crate) traits: FaceTraits,
+    pub(crate) headers: &'a Headers,
+    /// `hashes[i]` is the hash of the first `i` components of the name.
+    pub(crate) hashes: &'a [NameHash],
+}
+
+impl Arrival<'_> {
+    /// The hash of the whole name.
+    pub(crate) fn name_hash(&self) -> NameHash {
+        *self.hashes.last().expect("even the empty name has a hash")
+    }
+}
+
+/// Everything that packets meet.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    /// The time of the call in progress, or of the last one.
+    pub(crate) now: MonoNs,
+    pub(crate) key: HashKey,
+    pub(crate) rng: Rng,
+    pub(crate) faces: FaceTable,
+    pub(crate) fib: HashFib,
+    pub(crate) pit: Pit,
+    pub(crate) cs: ContentStore,
+    pub(crate) dead_nonces: DeadNonceList,
+    pub(crate) strategies: StrategyTable,
+    pub(crate) counters: Counters,
+    pub(crate) upkeep: Upkeep,
+    pub(crate) max_lifetime_ms: u64,
+    pub(crate) dead_nonce_lifetime_ms: u64,
+    pub(crate) unsolicited_data: UnsolicitedDataPolicy,
+    pub(crate) producer_regions: Vec<Name>,
+    pub(crate) scratch: Scratch,
+}
+
+/// Buffers that outlive a packet, so that no packet allocates. Each is empty,
+/// or its contents void, between two packets.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) matches: Vec<EntryIdx>,
+    pub(crate) expired: Vec<EntryIdx>,
+    pub(crate) plan: Vec<Departure>,
+    pub(crate) downstreams: Vec<Downstream>,
+    /// An Interest that had to be written anew.
+    pub(crate) interest: Vec<u8>,
+    /// An Interest to return with a Nack.
+    pub(crate) nack: Vec<u8>,
+    pub(crate) hint_hashes: NameHashes,
+    pub(crate) name_hashes: NameHashes,
+}
+
+/// Who gets an answer, and with which token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Downstream {
+    pub(crate) face: FaceId,
+    pub(crate) pit_token: Option<PitToken>,
+}
+
+impl Downstream {
+    pub(crate) fn of(record: &InRecord) -> Self {
+        Self {
+            face: record.face,
+            pit_token: record.pit_token,
+        }
+    }
+
+    /// Any total order will do; it brings equal downstreams together.
+    pub(crate) fn sort_key(&self) -> (FaceId, &[u8]) {
+        let token = self
+            .pit_token
+            .as_ref()
+            .map_or(&[][..], |token| token.as_bytes());
+        (self.face, token)
+    }
+}
+
+impl Pipelines {
+    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Self {
+        let mut faces = FaceTable::default();
+        faces.insert(FaceId::INTERNAL, FaceTraits::LOCAL);
+        let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
+        Self {
+            now: MonoNs::ZERO,
+            key,
+            rng: Rng::from_seed(seed),
+            faces,
+            fib: HashFib::new(config.fib_max_entries),
+            pit: Pit::new(config.pit),
+            cs: ContentStore::new(config.cs),
+            dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
+            strategies: StrategyTable::new(key),
+            counters: Counters::default(),
+            upkeep: Upkeep::default(),
+            max_lifetime_ms: config.max_lifetime_ms,
+            dead_nonce_lifetime_ms: u64::try_from(dead_nonce_lifetime.as_millis())
+                .unwrap_or(u64::MAX),
+            unsolicited_data: config.unsolicited_data,
+            producer_regions: config.producer_regions,
+            scratch: Scratch::default(),
+        }
+    }
+
+    pub(crate) fn sizes(&self) -> TableSizes {
+        TableSizes {
+            n_faces: self.faces.len(),
+            n_fib_entries: self.fib.len(),
+            n_pit_entries: self.pit.len(),
+            n_cs_entries: self.cs.len(),
+            n_measurements: self.strategies.n_measurements(),
+            n_strategy_choices: self.strategies.len(),
+            n_dead_nonces: self.dead_nonces.len(),
+        }
+    }
+
+    pub(crate) fn drop_packet(&mut self, reason: DropReason) {
+        self.counters.count_drop(reason);
+    }
+
+    /// When an Interest that arrives now stops waiting.
+    pub(crate) fn expiry_of(&self, interest: &InterestView<'_>) -> MonoNs {
+        self.now
+            .plus_ms(interest.lifetime_ms().min(self.max_lifetime_ms))
+    }
+
+    /// The strategy that serves an entry, and what it remembers there.
+    pub(crate) fn strategy_of(&mut self, idx: EntryIdx) -> Option<(InstanceIdx, EntryState)> {
+        let entry = self.pit.get(idx)?;
+        if let Some(served) = self.strategies.recall(&entry.strategy_state) {
+            return Some(served);
+        }
+        let hashes = &mut self.scratch.name_hashes;
+        hashes.clear();
+        let span = hashes.push_name(&self.key, entry.name());
+        let instance = self.strategies.find(entry.name(), hashes.slice(span));
+        Some((instance, self.state_for(idx, instance)))
+    }
+
+    /// What `instance` remembers in an entry: nothing, if another one has
+    /// served the entry.
+    pub(crate) fn state_for(&mut self, idx: EntryIdx, instance: InstanceIdx) -> EntryState {
+        let Some(entry) = self.pit.get_mut(idx) else {
+            return EntryState::default();
+        };
+        let kept = self.strategies.state_for(instance, &entry.strategy_state);
+        if kept.is_none() {
+            for record in entry.out_records_mut() {
+                record.strategy_word = 0;
+            }
+        }
+        kept.unwrap_or_default()
+    }
+
+    pub(crate) fn save_state(&mut self, idx: EntryIdx, instance: InstanceIdx, state: EntryState) {
+        if let Some(entry) = self.pit.get_mut(idx) {
+            entry.strategy_state = self.strategies.words(instance, state);
+        }
+    }
+
+    /// Sends Nacks to the downstreams of an entry, each with its own nonce and
+    /// token, and ends the entry. Links with several peers get none: another
+    /// peer may have the answer.
+    pub(crate) fn reject(&mut self, idx: EntryIdx, reason: NackReason, out: &mut impl Output) {
+        let Some(entry) = self.pit.get(idx) else {
+            return;
+        };
+        let rewritten = &mut self.scratch.nack;
+        for record in entry.in_records() {
+            let is_point_to_point = self
+                .faces
+                .find(record.face)
+                .is_some_and(FaceTraits::is_point_to_point);
+            if is_point_to_point && record.expiry > self.now {
+                send_nack(entry, record, reason, rewritten, out);
+                self.counters.n_out_nacks += 1;
+            }
+        }
+        self.end_unsatisfied(idx);
+    }
+
+    /// Sends a Nack to one downstream and forgets it.
+    pub(crate) fn reject_one(
+        &mut self,
+        idx: EntryIdx,
+        face: FaceId,
+        reason: NackReason,
+        out: &mut impl Output,
+    ) {
+        let Some(entry) = self.pit.get_mut(idx) else {
+            return;
+        };
+        let Some(record) = entry.remove_in_record(face) else {
+            return;
+        };
+        if self
+            .faces
+            .find(face)
+            .is_some_and(FaceTraits::is_point_to_point)
+        {
+            send_nack(entry, &record, reason, &mut self.scratch.nack, out);
+            self.counters.n_out_nacks += 1;
+        }
+    }
+
+    /// Returns an Interest that has just come to where it came from.
+    pub(crate) fn nack_arrival(
+        &mut self,
+        arrival: &Arrival<'_>,
+        wire: &[u8],
+        reason: NackReason,
+        out: &mut impl Output,
+    ) {
+        if arrival.traits.is_point_to_point() {
+            let headers = nack_headers(reason, arrival.headers.pit_token);
+            out.send_nack(arrival.face, reason, wire, &headers);
+            self.counters.n_out_nacks += 1;
+        }
+    }
+
+    /// Removes an entry that no Data answered; its nonces live on.
+    pub(crate) fn end_unsatisfied(&mut self, idx: EntryIdx) {
+        self.counters.n_unsatisfied_interests += 1;
+        self.bury_nonces(idx);
+        self.pit.remove(idx);
+    }
+
+    /// Puts the nonces an entry was sent with on the dead nonce list.
+    pub(crate) fn bury_nonces(&mut self, idx: EntryIdx) {
+        let now = self.now;
+        if let Some(entry) = self.pit.get(idx) {
+            for record in entry.out_records() {
+                self.dead_nonces
+                    .insert(entry.name_hash(), record.nonce, now);
+            }
+        }
+    }
+}
+
+/// Returns the Interest of `entry` to the downstream of `record`.
+fn send_nack(
+    entry: &PitEntry,
+    record: &InRecord,
+    reason: NackReason,
+    rewritten: &mut Vec<u8>,
+    out: &mut impl Output,
+) {
+    let interest = entry.interest();
+    let headers = nack_headers(reason, record.pit_token);
+    if interest.nonce() == Some(record.nonce) {
+        out.send_nack(record.face, reason, interest.wire(), &headers);
+        return;
+    }
+    rewritten.clear();
+    let rewrite = InterestRewrite {
+        nonce: Some(record.nonce),
+        ..InterestRewrite::default()
+    };
+    rewrite.write_into(&interest, rewritten);
+    out.send_nack(record.face, reason, rewritten, &headers);
+}
+
+fn nack_headers(reason: NackReason, pit_token: Option<PitToken>) -> Headers {
+    Headers {
+        nack: Some(reason),
+        pit_token,
+        ..Headers::default()
+    }
+}
+
+/// Whether `name` is for this host only.
+pub(crate) fn is_localhost(name: NameView<'_>) -> bool {
+    begins_with(name, b"localhost")
+}
+
+/// Whether `name` is for this host and its neighbours only.
+pub(crate) fn is_localhop(name: NameView<'_>) -> bool {
+    begins_with(name, b"localhop")
+}
+
+/// Compares the first component, a generic one, by its encoding.
+fn begins_with(name: NameView<'_>, text: &[u8]) -> bool {
+    match name.value_bytes() {
+        [typ, len, rest @ ..] => {
+            u16::from(*typ) == GENERIC && usize::from(*len) == text.len() && rest.starts_with(text)
+        }
+        _ => false,
+    }
+}
+
+/// Whether `nonce` on an Interest from `face` shows that it has been here
+/// before: any downstream or upstream of the entry holds it. Over a link with
+/// one peer, the same nonce from the same face is a retransmission instead;
+/// where there are several, it may come from another one.
+pub(crate) fn is_loop(entry: &PitEntry, nonce: Nonce, face: FaceId, link: FaceTraits) -> bool {
+    let is_retransmission = link.is_point_to_point()
+        && entry
+            .in_record(face)
+            .is_some_and(|record| record.nonce == nonce);
+    !is_retransmission
+        && (entry.in_records().any(|record| record.nonce == nonce)
+            || entry.out_records().any(|record| record.nonce == nonce))
+}

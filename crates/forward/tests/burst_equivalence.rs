@@ -1,0 +1,261 @@
+//! A burst answers as its packets would one by one, and no packet, in any
+//! order, brings an engine out of its limits.
+
+mod bed;
+
+use bed::*;
+use proptest::prelude::*;
+use tachonym_forward::{Engine, EngineConfig, RxPacket, UnsolicitedDataPolicy};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken};
+use tachonym_tables::NextHop;
+
+const PREFIXES: [&str; 6] = ["/a", "/a/b", "/a/b/c", "/localhost/x", "/localhop/y", "/z"];
+const STRATEGIES: [&str; 4] = ["best-route", "multicast", "random", "asf"];
+
+/// A packet with the face it comes from.
+#[derive(Clone, Debug)]
+struct Event {
+    face: FaceId,
+    wire: Vec<u8>,
+    headers: Headers,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Burst(Vec<Event>),
+    Wait {
+        ms: u64,
+    },
+    RemoveFace(FaceId),
+    AddFace(FaceId),
+    Route {
+        prefix: &'static str,
+        face: FaceId,
+        cost: u64,
+    },
+    Strategy {
+        prefix: &'static str,
+        kind: &'static str,
+    },
+}
+
+fn any_face() -> impl Strategy<Value = FaceId> {
+    (256_u64..262).prop_map(FaceId)
+}
+
+fn any_prefix() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(&PREFIXES[..])
+}
+
+fn any_interest() -> impl Strategy<Value = Interest> {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let nonce = prop::option::weighted(0.9, 0_u32..6);
+    let rest = (prop::option::of(0_u64..300), prop::option::of(0_u8..4));
+    (any_prefix(), flags, nonce, rest).prop_map(|(uri, (prefix, fresh, hint), nonce, rest)| {
+        let (lifetime_ms, hop_limit) = rest;
+        Interest {
+            can_be_prefix: prefix,
+            must_be_fresh: fresh,
+            hint: if hint {
+                vec![name("/z"), name("/a")]
+            } else {
+                Vec::new()
+            },
+            nonce,
+            lifetime_ms,
+            hop_limit,
+            ..interest(uri)
+        }
+    })
+}
+
+fn any_headers() -> impl Strategy<Value = Headers> {
+    let token = prop::option::of(0_u8..3);
+    (
+        token,
+        prop::option::weighted(0.05, any_face()),
+        0_u64..2,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(token, next_hop_face_id, congestion_mark, no_cache)| Headers {
+                pit_token: token.and_then(|token| PitToken::new(&[token; 4])),
+                next_hop_face_id,
+                congestion_mark,
+                no_cache,
+                ..Headers::default()
+            },
+        )
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let nack = prop::sample::select(&[NackReason::Congestion, NackReason::NoRoute][..]);
+    let interest = || any_interest().prop_map(|interest| (interest.wire(), None));
+    let data = (any_prefix(), 0_u64..2)
+        .prop_map(|(uri, fresh)| (data(uri).fresh_ms(fresh * 100).wire(), None));
+    let nack = (any_interest(), nack).prop_map(|(interest, nack)| (interest.wire(), Some(nack)));
+    let packet = prop_oneof![5 => interest(), 3 => data, 2 => nack];
+    (any_face(), packet, any_headers()).prop_map(|(face, (wire, nack), headers)| Event {
+        face,
+        wire,
+        headers: Headers { nack, ..headers },
+    })
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => prop::collection::vec(any_event(), 0..12).prop_map(Step::Burst),
+        4 => (0_u64..200).prop_map(|ms| Step::Wait { ms }),
+        1 => any_face().prop_map(Step::RemoveFace),
+        1 => any_face().prop_map(Step::AddFace),
+        2 => (any_prefix(), any_face(), 0_u64..3)
+            .prop_map(|(prefix, face, cost)| Step::Route { prefix, face, cost }),
+        1 => (any_prefix(), prop::sample::select(&STRATEGIES[..]))
+            .prop_map(|(prefix, kind)| Step::Strategy { prefix, kind }),
+    ]
+}
+
+const TRAITS: [tachonym_forward::FaceTraits; 6] =
+    [LOCAL, LOCAL, REMOTE, REMOTE, MULTI_ACCESS, AD_HOC];
+
+fn add_face(engine: &mut Engine, face: FaceId) {
+    engine.add_face(face, TRAITS[usize::try_from(face.0 - 256).unwrap()]);
+}
+
+const MAX_PIT_ENTRIES: usize = 12;
+const MAX_CS_PKTS: usize = 3;
+
+fn small_engine() -> Engine {
+    let mut config = EngineConfig {
+        unsolicited_data: UnsolicitedDataPolicy::AdmitLocal,
+        producer_regions: vec![name("/a/b")],
+        ..EngineConfig::default()
+    };
+    config.pit.max_entries = MAX_PIT_ENTRIES;
+    config.pit.max_records_per_entry = 3;
+    config.cs.max_pkts = MAX_CS_PKTS;
+    let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+    for face in 256..262 {
+        add_face(&mut engine, FaceId(face));
+    }
+    for (n, prefix) in PREFIXES.iter().enumerate() {
+        for face in [256, 258, 260 + n as u64 % 2] {
+            let hop = NextHop {
+                face: FaceId(face),
+                cost: n as u64,
+            };
+            engine.add_next_hop(name(prefix).view(), hop).unwrap();
+        }
+    }
+    engine
+}
+
+/// Hands a burst over in pieces of at most `n_at_once` packets.
+fn handle(engine: &mut Engine, now: MonoNs, burst: &[Event], n_at_once: usize) -> Vec<Sent> {
+    let mut outbox = Outbox::default();
+    let rx: Vec<RxPacket<'_>> = burst
+        .iter()
+        .filter_map(|event| {
+            let packet = PacketView::parse(&event.wire).expect("packets are well-formed");
+            RxPacket::new(event.face, event.headers, packet)
+        })
+        .collect();
+    for part in rx.chunks(n_at_once) {
+        engine.handle_burst(now, part, &mut outbox);
+    }
+    outbox.0
+}
+
+fn apply(engine: &mut Engine, step: &Step, now: &mut MonoNs, n_at_once: usize) -> Vec<Sent> {
+    match step {
+        Step::Burst(events) => return handle(engine, *now, events, n_at_once),
+        Step::Wait { ms } => {
+            *now = now.plus_ms(*ms);
+            let mut outbox = Outbox::default();
+            engine.handle_timeout(*now, &mut outbox);
+            return outbox.0;
+        }
+        Step::RemoveFace(face) => {
+            engine.remove_face(*face);
+        }
+        Step::AddFace(face) => add_face(engine, *face),
+        Step::Route { prefix, face, cost } => {
+            // Refused where the face has gone.
+            let hop = NextHop {
+                face: *face,
+                cost: *cost,
+            };
+            let _ = engine.add_next_hop(name(prefix).view(), hop);
+        }
+        Step::Strategy { prefix, kind } => {
+            let strategy = name(&format!("/localhost/nfd/strategy/{kind}"));
+            engine
+                .set_strategy(name(prefix).view(), strategy.view())
+                .unwrap();
+        }
+    }
+    Vec::new()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn burst_answers_as_its_packets_one_by_one(steps in prop::collection::vec(any_step(), 1..40)) {
+        let (mut by_burst, mut one_by_one) = (small_engine(), small_engine());
+        let (mut now, mut same_now) = (MonoNs(7), MonoNs(7));
+        let mut n_in = 0;
+        for step in &steps {
+            let sent = apply(&mut by_burst, step, &mut now, usize::MAX);
+            let same = apply(&mut one_by_one, step, &mut same_now, 1);
+            prop_assert_eq!(&sent, &same);
+            prop_assert_eq!(by_burst.counters(), one_by_one.counters());
+            prop_assert_eq!(by_burst.sizes(), one_by_one.sizes());
+            if let Step::Burst(events) = step {
+                n_in += events.iter().filter(|e| e.wire[0] == 5 || e.headers.nack.is_none()).count();
+            }
+            prop_assert!(by_burst.sizes().n_pit_entries <= MAX_PIT_ENTRIES);
+            prop_assert!(by_burst.sizes().n_cs_entries <= MAX_CS_PKTS);
+            for sent in &sent {
+                check_rules(&by_burst, sent)?;
+            }
+        }
+        let counters = by_burst.counters();
+        let counted = counters.n_in_interests + counters.n_in_data + counters.n_in_nacks;
+        prop_assert_eq!(counted, n_in as u64);
+        // Nothing stays pending for ever.
+        now = now.plus_ms(10_000);
+        by_burst.handle_timeout(now, &mut Outbox::default());
+        prop_assert_eq!(by_burst.sizes().n_pit_entries, 0);
+    }
+}
+
+/// What holds for every packet that leaves.
+fn check_rules(engine: &Engine, sent: &Sent) -> Result<(), TestCaseError> {
+    let traits = engine.face(sent.face);
+    prop_assert!(traits.is_some(), "sent to a face that has gone");
+    let is_local = traits == Some(LOCAL);
+    let packet = PacketView::parse(&sent.wire);
+    prop_assert!(packet.is_ok());
+    let name = match packet.unwrap() {
+        PacketView::Interest(interest) => interest.name().to_name(),
+        PacketView::Data(data) => data.name().to_name(),
+    };
+    prop_assert!(is_local || !name.starts_with(&bed::name("/localhost")));
+    match sent.kind {
+        Kind::Interest => {
+            prop_assert_eq!(sent.headers.pit_token, None);
+            prop_assert!(is_local || sent.interest().hop_limit() != Some(0));
+            prop_assert!(sent.interest().nonce().is_some());
+            let from = sent.headers.incoming_face_id;
+            prop_assert!(from != Some(sent.face) || traits == Some(AD_HOC));
+        }
+        Kind::Data => {
+            let from = sent.headers.incoming_face_id;
+            prop_assert!(from != Some(sent.face) || traits == Some(AD_HOC));
+        }
+        Kind::Nack(_) => prop_assert!(traits == Some(LOCAL) || traits == Some(REMOTE)),
+    }
+    Ok(())
+}

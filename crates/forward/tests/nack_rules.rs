@@ -1,0 +1,195 @@
+//! Rules for Nacks: which count, and when downstreams hear of them.
+
+mod bed;
+
+use bed::*;
+use tachonym_forward::DropReason;
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, NackReason};
+
+/// `/a` leads to B and C at once; A and D ask.
+fn node_with_two_upstreams() -> Node {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0)
+        .route("/a", C, 1)
+        .strategy("/a", "multicast");
+    node
+}
+
+fn nack(reason: NackReason, face: FaceId) -> (FaceId, Kind) {
+    (face, Kind::Nack(reason))
+}
+
+#[test]
+fn downstream_hears_a_nack_only_when_every_upstream_has_nacked() {
+    let mut node = node_with_two_upstreams();
+    let sent = node.interest(A, &interest("/a"));
+    assert_eq!(sent.len(), 2);
+    assert_eq!(node.nack(B, NackReason::Congestion, &sent[0].wire), []);
+    let heard = node.nack(C, NackReason::NoRoute, &sent[1].wire);
+    assert_eq!(summary(&heard), [nack(NackReason::Congestion, A)]);
+    assert_eq!(node.engine.sizes().n_pit_entries, 0);
+    let counters = node.engine.counters();
+    assert_eq!((counters.n_in_nacks, counters.n_out_nacks), (2, 1));
+    assert_eq!(counters.n_unsatisfied_interests, 1);
+}
+
+#[test]
+fn least_severe_reason_reaches_the_downstream() {
+    use NackReason::{Congestion, Duplicate, NoRoute, Other};
+    for (first, second, heard) in [
+        (Congestion, Duplicate, Congestion),
+        (NoRoute, Duplicate, Duplicate),
+        (NoRoute, Congestion, Congestion),
+        (NackReason::None, NoRoute, NoRoute),
+        (Other(999), NoRoute, NoRoute),
+        (NackReason::None, NackReason::None, NackReason::None),
+    ] {
+        let mut node = node_with_two_upstreams();
+        let sent = node.interest(A, &interest("/a"));
+        assert_eq!(node.nack(B, first, &sent[0].wire), []);
+        let got = node.nack(C, second, &sent[1].wire);
+        assert_eq!(summary(&got), [nack(heard, A)], "{first} {second}");
+    }
+}
+
+#[test]
+fn every_downstream_hears_the_nack_with_its_own_nonce_and_token() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    let ours = node.receive(A, &interest("/a").nonce(1).wire(), token(b"A's"));
+    node.receive(C, &interest("/a").nonce(2).wire(), token(b"C's"));
+    node.interest(D, &interest("/a").nonce(3));
+    let mut heard = node.nack(B, NackReason::NoRoute, &ours[0].wire);
+    heard.sort_by_key(|sent| sent.face);
+    let heard: Vec<_> = heard
+        .iter()
+        .map(|sent| (sent.face, sent.nonce(), sent.token()))
+        .collect();
+    let expected = [
+        (A, 1, Some(b"A's".to_vec())),
+        (C, 2, Some(b"C's".to_vec())),
+        (D, 3, None),
+    ];
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn multi_access_downstream_hears_no_nack() {
+    let mut node = Node::with_remote_faces();
+    node.face(A, MULTI_ACCESS).face(C, AD_HOC).route("/a", B, 0);
+    let sent = node.interest(A, &interest("/a").nonce(1));
+    node.interest(C, &interest("/a").nonce(2));
+    assert_eq!(node.nack(B, NackReason::NoRoute, &sent[0].wire), []);
+    assert_eq!(node.engine.sizes().n_pit_entries, 0);
+}
+
+#[test]
+fn nack_from_a_link_with_several_peers_does_not_count() {
+    for traits in [MULTI_ACCESS, AD_HOC] {
+        let mut node = Node::with_remote_faces();
+        node.face(B, traits).route("/a", B, 0);
+        let sent = node.interest(A, &interest("/a"));
+        assert_eq!(node.nack(B, NackReason::NoRoute, &sent[0].wire), []);
+        assert_eq!(node.n_dropped(DropReason::NackLinkType), 1);
+        assert_eq!(summary(&node.data(B, &data("/a"))), [(A, Kind::Data)]);
+    }
+}
+
+#[test]
+fn nack_without_matching_out_record_or_nonce_does_not_count() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    node.interest(A, &interest("/a").nonce(1));
+    let wrong = |nonce| interest("/a").nonce(nonce).wire();
+    assert_eq!(node.nack(C, NackReason::NoRoute, &wrong(1)), []);
+    assert_eq!(node.nack(B, NackReason::NoRoute, &wrong(2)), []);
+    assert_eq!(node.n_dropped(DropReason::NackMismatch), 2);
+    assert_eq!(
+        node.nack(B, NackReason::NoRoute, &interest("/b").wire()),
+        []
+    );
+    assert_eq!(
+        node.nack(B, NackReason::NoRoute, &interest("/a").prefix().wire()),
+        []
+    );
+    assert_eq!(node.n_dropped(DropReason::NackNotPending), 2);
+    assert_eq!(node.engine.sizes().n_pit_entries, 1);
+    let right = node.nack(B, NackReason::NoRoute, &wrong(1));
+    assert_eq!(summary(&right), [nack(NackReason::NoRoute, A)]);
+}
+
+#[test]
+fn nack_for_the_nonce_before_the_last_does_not_count() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    let first = node.interest(A, &interest("/a").nonce(1));
+    node.advance(ms(20));
+    let second = node.interest(A, &interest("/a").nonce(2));
+    assert_eq!(node.nack(B, NackReason::Congestion, &first[0].wire), []);
+    let heard = node.nack(B, NackReason::Congestion, &second[0].wire);
+    assert_eq!((heard[0].face, heard[0].nonce()), (A, 2));
+}
+
+#[test]
+fn upstream_that_is_a_downstream_hears_a_nack_when_all_others_have_nacked() {
+    // B and this node ask each other; D is the only other upstream.
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0)
+        .route("/a", D, 1)
+        .strategy("/a", "multicast");
+    let sent = node.interest(A, &interest("/a").nonce(1));
+    assert_eq!(sent.len(), 2);
+    node.receive(B, &interest("/a").nonce(2).wire(), token(b"B's"));
+    let heard = node.nack(D, NackReason::NoRoute, &sent[1].wire);
+    assert_eq!(summary(&heard), [nack(NackReason::NoRoute, B)]);
+    assert_eq!(
+        (heard[0].nonce(), heard[0].token()),
+        (2, Some(b"B's".to_vec()))
+    );
+    // A hears when B has given up too.
+    let heard = node.nack(B, NackReason::NoRoute, &sent[0].wire);
+    assert_eq!(summary(&heard), [nack(NackReason::NoRoute, A)]);
+}
+
+#[test]
+fn upstream_whose_face_has_gone_is_not_waited_for() {
+    let mut node = node_with_two_upstreams();
+    let sent = node.interest(A, &interest("/a"));
+    node.engine.remove_face(B);
+    let heard = node.nack(C, NackReason::NoRoute, &sent[1].wire);
+    assert_eq!(summary(&heard), [nack(NackReason::NoRoute, A)]);
+}
+
+#[test]
+fn nacked_interest_may_be_asked_again_at_once() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    let sent = node.interest(A, &interest("/a").nonce(1));
+    node.nack(B, NackReason::Congestion, &sent[0].wire);
+    let again = node.interest(A, &interest("/a").nonce(2));
+    assert_eq!(summary(&again), [(B, Kind::Interest)]);
+    // With the nonce of the dead one it is a loop.
+    let looped = node.interest(C, &interest("/a").nonce(1));
+    assert_eq!(summary(&looped), [nack(NackReason::Duplicate, C)]);
+}
+
+#[test]
+fn nack_after_the_data_does_not_count() {
+    let mut node = node_with_two_upstreams();
+    let sent = node.interest(A, &interest("/a"));
+    node.data(B, &data("/a"));
+    assert_eq!(node.nack(C, NackReason::NoRoute, &sent[1].wire), []);
+    assert_eq!(node.n_dropped(DropReason::NackNotPending), 1);
+}
+
+#[test]
+fn nack_header_on_a_data_is_refused() {
+    let wire = data("/a").wire();
+    let packet = tachonym_packet::PacketView::parse(&wire).unwrap();
+    let headers = Headers {
+        nack: Some(NackReason::NoRoute),
+        ..Headers::default()
+    };
+    assert!(tachonym_forward::RxPacket::new(A, headers, packet).is_none());
+}
