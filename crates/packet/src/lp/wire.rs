@@ -180,15 +180,22 @@ impl<'a> LpView<'a> {
     /// # Errors
     /// If one does not; the packet is to be dropped.
     pub fn check_for(&self, kind: PacketKind) -> Result<(), MisplacedHeader> {
-        let headers = &self.headers;
-        let misplaced = match kind {
-            PacketKind::Data => headers.nack.is_some() || headers.next_hop_face_id.is_some(),
-            PacketKind::Interest => headers.no_cache || self.prefix_announcement.is_some(),
-        };
-        if misplaced {
+        let announces = self.prefix_announcement.is_some() && kind == PacketKind::Interest;
+        if announces || !self.headers.is_valid_for(kind) {
             Err(MisplacedHeader)
         } else {
             Ok(())
+        }
+    }
+}
+
+impl Headers {
+    /// Whether every field makes sense on a packet of this kind.
+    #[must_use]
+    pub const fn is_valid_for(&self, kind: PacketKind) -> bool {
+        match kind {
+            PacketKind::Data => self.nack.is_none() && self.next_hop_face_id.is_none(),
+            PacketKind::Interest => !self.no_cache,
         }
     }
 }
