@@ -1,11 +1,29 @@
 //! The NFD management protocol, the RIB and command authorisation.
+//!
+//! Owns what the router does when it is told to: [`Manager`] takes Interests under
+//! `/localhost/nfd` and `/localhop/nfd` and gives back Data; [`ControlPlane`] is
+//! what it asks of the router; [`Rib`] turns routes into changes of the FIB;
+//! [`ManagementTrust`] says who may do what. No threads, no sockets, no clock.
 #![forbid(unsafe_code)]
 
+mod announcement;
+mod authorize;
+mod commands;
 mod control;
+mod counters;
+mod datasets;
+mod manager;
+mod notifications;
+mod replies;
 mod rib;
+mod verbs;
 
+pub use authorize::ManagementTrust;
 pub use control::{
     ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
     FibRefusal, FibRefusalReason, LinkOptions,
 };
+pub use counters::{Counters, DropReason, RejectReason};
+pub use manager::{Manager, ManagerConfig, ReplySink};
 pub use rib::{Rib, RibError, RibLimits, RibRoute, RouteInserted};
+pub use verbs::Module;

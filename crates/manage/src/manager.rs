@@ -1,0 +1,645 @@
+//! The manager: an Interest in, Data out, and the router changed in between.
+//!
+//! Owns the dispatch of commands, datasets and notifications, the RIB, and the
+//! order in which things happen: who asks is checked first, what is asked second,
+//! and the reply leaves only after the [`ControlPlane`] has returned. It has no
+//! thread, socket or clock: the router hands it the Interests under
+//! `/localhost/nfd` and `/localhop/nfd` and takes its Data. The Data should not be
+//! cached, because a dataset would be out of date with the next command.
+//!
+//! Registrations of one burst reach the FIB as one batch.
+
+use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, types};
+use tachonym_protocol::{
+    ChannelStatus, CommandName, ControlParameters, ControlResponse, FaceEventKind,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, RibEntry, Route, Scope,
+    StrategyChoice, route_flags, route_origin, status_code,
+};
+
+use crate::announcement::Announcement;
+use crate::authorize::{Authorizer, ManagementTrust};
+use crate::commands::{self, FIRST_FACE_ID, meant_face};
+use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefusalReason};
+use crate::counters::{Counters, DropReason};
+use crate::datasets::{self, PublishedDatasets};
+use crate::notifications::NotificationStream;
+use crate::replies;
+use crate::rib::{Rib, RibError, RibLimits, RibRoute};
+use crate::verbs::{Dataset, Module, Target, Verb};
+
+/// Cost of a route that a prefix announcement makes: more than what operators
+/// set by hand. The number is NFD's.
+const ANNOUNCED_COST: u64 = 2048;
+
+/// What a manager is made from.
+#[derive(Debug)]
+pub struct ManagerConfig {
+    /// Who may do what.
+    pub trust: ManagementTrust,
+    /// How much the RIB may hold.
+    pub rib: RibLimits,
+    /// Most bytes of published datasets that are kept for later segments.
+    pub max_dataset_bytes: usize,
+}
+
+impl Default for ManagerConfig {
+    fn default() -> Self {
+        Self {
+            trust: ManagementTrust::default(),
+            rib: RibLimits::default(),
+            max_dataset_bytes: 64 << 20,
+        }
+    }
+}
+
+/// The manager of one router.
+#[derive(Debug)]
+pub struct Manager<C> {
+    control: C,
+    authorizer: Authorizer,
+    rib: Rib,
+    datasets: PublishedDatasets,
+    face_events: NotificationStream,
+    counters: Counters,
+    /// What the FIB has to be told before the commands below are answered.
+    fib_changes: Vec<FibChange>,
+    unanswered: Vec<UnansweredRoute>,
+}
+
+/// A command on the RIB that has changed the RIB, and not yet the FIB.
+#[derive(Debug)]
+struct UnansweredRoute {
+    /// Name of the command Interest.
+    reply_name: Name,
+    /// The response, if the FIB takes everything.
+    effective: ControlParameters,
+    prefix: Name,
+    face: FaceId,
+    origin: u64,
+    adds: bool,
+}
+
+/// An Interest and how it came.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    now: MonoNs,
+    wall_ms: u64,
+    incoming: FaceId,
+    interest: &'a InterestView<'a>,
+    scope: Scope,
+}
+
+/// Where replies go: wires of Data packets.
+pub type ReplySink<'a> = &'a mut dyn FnMut(Vec<u8>);
+
+impl<C: ControlPlane> Manager<C> {
+    /// A manager of `control`.
+    #[must_use]
+    pub fn new(config: ManagerConfig, control: C) -> Self {
+        Self {
+            control,
+            authorizer: Authorizer::new(config.trust),
+            rib: Rib::new(config.rib),
+            datasets: PublishedDatasets::new(config.max_dataset_bytes),
+            face_events: NotificationStream::new(CommandName::local("faces", "events").name()),
+            counters: Counters::default(),
+            fib_changes: Vec::new(),
+            unanswered: Vec::new(),
+        }
+    }
+
+    /// The control plane.
+    pub const fn control_mut(&mut self) -> &mut C {
+        &mut self.control
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The RIB.
+    #[must_use]
+    pub const fn rib(&self) -> &Rib {
+        &self.rib
+    }
+
+    /// Answers one Interest that came in by the face `incoming`. `wall_ms` is the
+    /// time in milliseconds since the Unix epoch.
+    pub fn handle_interest(
+        &mut self,
+        now: MonoNs,
+        wall_ms: u64,
+        incoming: FaceId,
+        interest: &InterestView<'_>,
+        out: ReplySink<'_>,
+    ) {
+        self.handle_burst(now, wall_ms, [(incoming, interest)], out);
+    }
+
+    /// Answers Interests in their order, as [`handle_interest`] would one by one;
+    /// but consecutive changes of the RIB reach the FIB together, so that a
+    /// thousand of them cost one call of [`ControlPlane::fib_apply`].
+    ///
+    /// [`handle_interest`]: Self::handle_interest
+    pub fn handle_burst<'a>(
+        &mut self,
+        now: MonoNs,
+        wall_ms: u64,
+        burst: impl IntoIterator<Item = (FaceId, &'a InterestView<'a>)>,
+        out: ReplySink<'_>,
+    ) {
+        for (incoming, interest) in burst {
+            self.counters.n_interests += 1;
+            let Some((command, rest)) = CommandName::parse(interest.name()) else {
+                self.counters.drop(DropReason::NotManagement);
+                continue;
+            };
+            let request = Request {
+                now,
+                wall_ms,
+                incoming,
+                interest,
+                scope: command.scope,
+            };
+            let target = Target::of(command.module, command.verb);
+            if command.scope == Scope::Localhop
+                && !(self.authorizer.is_localhop_enabled()
+                    && matches!(target, Target::Command(Module::Rib, _)))
+            {
+                self.counters.drop(DropReason::LocalhopDisabled);
+                continue;
+            }
+            match target {
+                Target::Command(module, verb) => {
+                    self.handle_command(&request, module, verb, rest, out);
+                }
+                Target::Dataset(dataset) => {
+                    self.apply_routes(out);
+                    self.handle_dataset(&request, dataset, rest, out);
+                }
+                Target::FaceEvents => self.handle_stream(&request, out),
+                Target::Unknown(_) => {
+                    let text = "no such module or verb";
+                    let response = ControlResponse::new(status_code::NOT_IMPLEMENTED, text);
+                    self.respond(interest.name(), response, out);
+                }
+            }
+        }
+        self.apply_routes(out);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) next has work.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<MonoNs> {
+        self.rib.next_expiry()
+    }
+
+    /// Removes the routes whose time has come.
+    pub fn handle_timeout(&mut self, now: MonoNs, out: ReplySink<'_>) {
+        self.counters.n_expired_routes += self.rib.expire(now, &mut self.fib_changes) as u64;
+        self.apply_routes(out);
+    }
+
+    /// Takes note of what happened to a face: tells those who listen, and removes
+    /// the routes of one that is gone.
+    pub fn handle_face_event(
+        &mut self,
+        now: MonoNs,
+        event: &FaceEventNotification,
+        out: ReplySink<'_>,
+    ) {
+        if event.kind == FaceEventKind::Destroyed {
+            self.forget_face(FaceId(event.face_id));
+            self.apply_routes(out);
+        }
+        let name = self.face_events.next_name();
+        if let Some(wire) = replies::notification(name, event.encode()) {
+            self.counters.n_notifications += 1;
+            self.face_events.retain(now, wire.clone());
+            out(wire);
+        }
+    }
+
+    fn forget_face(&mut self, face: FaceId) {
+        let n_routes = self.rib.remove_face(face, &mut self.fib_changes);
+        self.counters.n_routes_of_lost_faces += n_routes as u64;
+    }
+
+    fn handle_stream(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
+        let interest = request.interest;
+        let name = interest.name();
+        match self
+            .face_events
+            .find(request.now, name, interest.must_be_fresh())
+        {
+            Some(wire) => out(wire.to_vec()),
+            // The next notification will find the Interest in the PIT.
+            None => self.counters.n_waiting += 1,
+        }
+    }
+
+    fn handle_command(
+        &mut self,
+        request: &Request<'_>,
+        module: Module,
+        verb: Verb,
+        rest: NameView<'_>,
+        out: ReplySink<'_>,
+    ) {
+        self.counters.n_commands += 1;
+        let name = request.interest.name();
+        let verdict = self.authorizer.check(
+            request.interest,
+            request.scope,
+            module,
+            request.now,
+            request.wall_ms,
+        );
+        if let Err(reason) = verdict {
+            self.counters.reject(reason);
+            let response = ControlResponse::new(status_code::FORBIDDEN, reason.to_string());
+            return self.respond(name, response, out);
+        }
+        if verb == Verb::RibAnnounce {
+            return self.announce(request, out);
+        }
+        let parameters = match command_parameters(rest, verb) {
+            Ok(parameters) => parameters,
+            Err(text) => {
+                let response = ControlResponse::new(status_code::BAD_REQUEST, text);
+                return self.respond(name, response, out);
+            }
+        };
+        match verb {
+            Verb::RibRegister => return self.register(request, &parameters, out),
+            Verb::RibUnregister => return self.unregister(request, &parameters, out),
+            _ => self.apply_routes(out),
+        }
+        let (control, incoming) = (&mut self.control, request.incoming);
+        let outcome = match verb {
+            Verb::FacesCreate => commands::create_face(control, &parameters),
+            Verb::FacesUpdate => commands::update_face(control, &parameters, incoming),
+            Verb::FacesDestroy => self.destroy_face(&parameters, out),
+            Verb::FibAddNextHop => commands::add_next_hop(control, &parameters, incoming),
+            Verb::FibRemoveNextHop => commands::remove_next_hop(control, &parameters, incoming),
+            Verb::CsConfig => commands::configure_cs(control, &parameters),
+            Verb::CsErase => commands::erase_cs(control, &parameters),
+            Verb::StrategySet => commands::set_strategy(control, &parameters),
+            Verb::StrategyUnset => commands::unset_strategy(control, &parameters),
+            Verb::RibRegister | Verb::RibUnregister | Verb::RibAnnounce => {
+                unreachable!("commands on the RIB were dealt with above")
+            }
+        };
+        let response = outcome.unwrap_or_else(ControlResponse::from);
+        self.respond(name, response, out);
+    }
+
+    /// Destroys a face, and its routes before the reply rather than when the
+    /// event comes.
+    fn destroy_face(
+        &mut self,
+        parameters: &ControlParameters,
+        out: ReplySink<'_>,
+    ) -> Result<ControlResponse, ControlError> {
+        let face = FaceId(parameters.face_id.unwrap_or(0));
+        if face < FIRST_FACE_ID {
+            let text = "face belongs to the router";
+            return Ok(ControlResponse::new(status_code::CONFLICT, text));
+        }
+        self.control.destroy_face(face)?;
+        self.forget_face(face);
+        self.apply_routes(out);
+        Ok(commands::ok(parameters))
+    }
+
+    fn register(
+        &mut self,
+        request: &Request<'_>,
+        parameters: &ControlParameters,
+        out: ReplySink<'_>,
+    ) {
+        let prefix = commands::command_name(parameters);
+        let expires = match parameters.expiration_period_ms {
+            // NFD's clients say "never" by the largest period that fits them.
+            None | Some(u64::MAX) => MonoNs::NEVER,
+            Some(period_ms) => request.now.plus_ms(period_ms),
+        };
+        let route = RibRoute {
+            face: meant_face(parameters, request.incoming),
+            origin: parameters.origin.unwrap_or(route_origin::APP),
+            cost: parameters.cost.unwrap_or(0),
+            flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
+            expires,
+        };
+        let effective = ControlParameters {
+            name: Some(prefix.clone()),
+            face_id: Some(route.face.0),
+            origin: Some(route.origin),
+            cost: Some(route.cost),
+            flags: Some(route.flags),
+            expiration_period_ms: parameters.expiration_period_ms,
+            ..ControlParameters::default()
+        };
+        self.insert_route(request, prefix, route, effective, out);
+    }
+
+    fn insert_route(
+        &mut self,
+        request: &Request<'_>,
+        prefix: Name,
+        route: RibRoute,
+        effective: ControlParameters,
+        out: ReplySink<'_>,
+    ) {
+        let name = request.interest.name();
+        if let Some(response) = forbidden_to_neighbours(request, &prefix, route.face) {
+            return self.respond(name, response, out);
+        }
+        let inserted = self.rib.insert(prefix.view(), route, &mut self.fib_changes);
+        if let Err(error) = inserted {
+            let code = match error {
+                RibError::NameTooLong => status_code::NAME_TOO_LONG,
+                RibError::Full => status_code::UNAVAILABLE,
+            };
+            let response = ControlResponse::new(code, error.to_string());
+            return self.respond(name, response, out);
+        }
+        if route.expires <= request.now {
+            let n_expired = self.rib.expire(request.now, &mut self.fib_changes);
+            self.counters.n_expired_routes += n_expired as u64;
+        }
+        self.unanswered.push(UnansweredRoute {
+            reply_name: name.to_name(),
+            effective,
+            prefix,
+            face: route.face,
+            origin: route.origin,
+            adds: true,
+        });
+    }
+
+    fn unregister(
+        &mut self,
+        request: &Request<'_>,
+        parameters: &ControlParameters,
+        out: ReplySink<'_>,
+    ) {
+        let prefix = commands::command_name(parameters);
+        let face = meant_face(parameters, request.incoming);
+        let origin = parameters.origin.unwrap_or(route_origin::APP);
+        let name = request.interest.name();
+        if let Some(response) = forbidden_to_neighbours(request, &prefix, face) {
+            return self.respond(name, response, out);
+        }
+        self.rib
+            .remove(prefix.view(), face, origin, &mut self.fib_changes);
+        self.unanswered.push(UnansweredRoute {
+            reply_name: name.to_name(),
+            effective: ControlParameters {
+                name: Some(prefix.clone()),
+                face_id: Some(face.0),
+                origin: Some(origin),
+                ..ControlParameters::default()
+            },
+            prefix,
+            face,
+            origin,
+            adds: false,
+        });
+    }
+
+    fn announce(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
+        let name = request.interest.name();
+        let parameters = request.interest.application_parameters();
+        let announcement = match Announcement::parse(parameters, request.wall_ms) {
+            Ok(announcement) => announcement,
+            Err(error) => {
+                let response = ControlResponse::new(status_code::BAD_REQUEST, error.to_string());
+                return self.respond(name, response, out);
+            }
+        };
+        if let Err(reason) = self
+            .authorizer
+            .check_announcement(&announcement.data, request.wall_ms)
+        {
+            self.counters.reject(reason);
+            let response = ControlResponse::new(status_code::FORBIDDEN, reason.to_string());
+            return self.respond(name, response, out);
+        }
+        let route = RibRoute {
+            face: request.incoming,
+            origin: route_origin::PREFIX_ANNOUNCEMENT,
+            cost: ANNOUNCED_COST,
+            flags: route_flags::CHILD_INHERIT,
+            expires: request.now.plus_ms(announcement.lives_ms),
+        };
+        let effective = ControlParameters {
+            name: Some(announcement.prefix.clone()),
+            face_id: Some(route.face.0),
+            origin: Some(route.origin),
+            cost: Some(route.cost),
+            flags: Some(route.flags),
+            expiration_period_ms: Some(announcement.lives_ms),
+            ..ControlParameters::default()
+        };
+        self.insert_route(request, announcement.prefix, route, effective, out);
+    }
+
+    /// Tells the FIB what the RIB has become, and then answers the commands that
+    /// made it so.
+    fn apply_routes(&mut self, out: ReplySink<'_>) {
+        let mut unanswered = std::mem::take(&mut self.unanswered);
+        let mut failures: Vec<Option<ControlResponse>> = vec![None; unanswered.len()];
+        // What the FIB refuses is taken out of the RIB, which may change the FIB
+        // again: by removals, and by routes that had been captured. Each round
+        // takes out a face or a route, so this ends.
+        while !self.fib_changes.is_empty() {
+            let changes = std::mem::take(&mut self.fib_changes);
+            self.counters.n_fib_changes += changes.len() as u64;
+            let refusals = match self.control.fib_apply(changes) {
+                Ok(refusals) => refusals,
+                Err(error) => {
+                    failures.fill(Some(error.into()));
+                    break;
+                }
+            };
+            for FibRefusal { change, reason } in refusals {
+                let FibChange::Add { name, face, .. } = &change else {
+                    continue;
+                };
+                self.counters.n_fib_refusals += 1;
+                let is_face_gone = reason == FibRefusalReason::FaceNotFound;
+                if is_face_gone {
+                    self.forget_face(*face);
+                }
+                for (route, failure) in unanswered.iter().zip(&mut failures) {
+                    if !route.adds || route.face != *face || failure.is_some() {
+                        continue;
+                    }
+                    if is_face_gone {
+                        *failure = Some(commands::refused(reason));
+                    } else if route.prefix == *name {
+                        *failure = Some(commands::refused(reason));
+                        self.rib
+                            .remove(name.view(), *face, route.origin, &mut self.fib_changes);
+                    }
+                }
+            }
+        }
+        for (route, failure) in unanswered.drain(..).zip(failures) {
+            let response = failure.unwrap_or_else(|| commands::ok(&route.effective));
+            self.respond(route.reply_name.view(), response, out);
+        }
+        self.unanswered = unanswered;
+    }
+
+    fn handle_dataset(
+        &mut self,
+        request: &Request<'_>,
+        dataset: Dataset,
+        rest: NameView<'_>,
+        out: ReplySink<'_>,
+    ) {
+        self.counters.n_datasets += 1;
+        let interest = request.interest;
+        let name = interest.name();
+        if datasets::names_version_or_segment(name) {
+            let segment = self.datasets.find(name).and_then(|(published, segment)| {
+                replies::segment(&published.name, &published.content, segment)
+            });
+            match segment {
+                Some(wire) => out(wire),
+                None => self.counters.drop(DropReason::UnknownSegment),
+            }
+            return;
+        }
+        if !interest.can_be_prefix() {
+            // No Data with a version and a segment could answer it.
+            return self.counters.drop(DropReason::DatasetWithoutCanBePrefix);
+        }
+        match self.dataset_content(dataset, rest, request.now) {
+            Ok(content) => {
+                let published = self.datasets.publish(name, content, request.wall_ms);
+                match replies::segment(&published.name, &published.content, 0) {
+                    Some(wire) => out(wire),
+                    None => self.counters.drop(DropReason::ReplyTooLarge),
+                }
+            }
+            Err(response) => {
+                self.counters.n_errors += 1;
+                match replies::refused_dataset(name.to_name(), &response) {
+                    Some(wire) => out(wire),
+                    None => self.counters.drop(DropReason::ReplyTooLarge),
+                }
+            }
+        }
+    }
+
+    fn dataset_content(
+        &mut self,
+        dataset: Dataset,
+        rest: NameView<'_>,
+        now: MonoNs,
+    ) -> Result<Vec<u8>, ControlResponse> {
+        let control = &mut self.control;
+        let content = match dataset {
+            Dataset::FacesList => FaceStatus::encode_list(&control.faces()?),
+            Dataset::FacesQuery => {
+                let filter = rest
+                    .get(0)
+                    .and_then(|component| FaceQueryFilter::decode(component.value()).ok())
+                    .ok_or_else(|| {
+                        ControlResponse::new(status_code::BAD_REQUEST, "malformed filter")
+                    })?;
+                let faces = control.faces()?;
+                FaceStatus::encode_list(faces.iter().filter(|face| filter.matches(face)))
+            }
+            Dataset::FacesChannels => ChannelStatus::encode_list(&control.channels()?),
+            Dataset::FibList => FibEntry::encode_list(&control.fib_entries()?),
+            Dataset::RibList => self.rib_content(now),
+            Dataset::CsInfo => control.cs_info()?.encode(),
+            Dataset::StrategyList => StrategyChoice::encode_list(&control.strategies()?),
+            Dataset::GeneralStatus => {
+                let mut content = Vec::new();
+                control.general_status()?.encode_value_into(&mut content);
+                content
+            }
+        };
+        Ok(content)
+    }
+
+    fn rib_content(&self, now: MonoNs) -> Vec<u8> {
+        let mut content = Vec::new();
+        for (name, routes) in self.rib.entries() {
+            let routes = routes.iter().map(|route| Route {
+                face_id: route.face.0,
+                origin: route.origin,
+                cost: route.cost,
+                flags: route.flags,
+                expiration_period_ms: (route.expires != MonoNs::NEVER)
+                    .then(|| (route.expires.0.saturating_sub(now.0)) / 1_000_000),
+            });
+            let entry = RibEntry {
+                name,
+                routes: routes.collect(),
+            };
+            entry.encode_into(&mut content);
+        }
+        content
+    }
+
+    /// Sends the response to the command that was called `name`.
+    fn respond(&mut self, name: NameView<'_>, response: ControlResponse, out: ReplySink<'_>) {
+        if response.code != status_code::OK {
+            self.counters.n_errors += 1;
+        }
+        let wire = replies::response(name.to_name(), &response).or_else(|| {
+            // The parameters repeat what the name says already: a long name may
+            // leave no room for them.
+            let short = ControlResponse::new(response.code, "");
+            replies::response(name.to_name(), &short)
+        });
+        match wire {
+            Some(wire) => out(wire),
+            None => self.counters.drop(DropReason::ReplyTooLarge),
+        }
+    }
+}
+
+/// The ControlParameters that follow a command's name, if they are what `verb`
+/// takes; otherwise what is wrong with them.
+fn command_parameters(rest: NameView<'_>, verb: Verb) -> Result<ControlParameters, String> {
+    let component = rest.get(0).ok_or("ControlParameters are missing")?;
+    let is_generic = component.typ() == types::component::GENERIC;
+    let parameters = Some(component.value())
+        .filter(|_| is_generic)
+        .and_then(|wire| ControlParameters::decode(wire).ok())
+        .ok_or("malformed ControlParameters")?;
+    verb.check(&parameters).map_err(|error| error.to_string())?;
+    Ok(parameters)
+}
+
+/// A neighbour may change its own routes, and none of what is local here.
+fn forbidden_to_neighbours(
+    request: &Request<'_>,
+    prefix: &Name,
+    face: FaceId,
+) -> Option<ControlResponse> {
+    if request.scope == Scope::Localhost {
+        return None;
+    }
+    let is_local = prefix.get(0).is_some_and(|first| {
+        first.typ() == types::component::GENERIC
+            && matches!(first.value(), b"localhost" | b"localhop")
+    });
+    let text = if face != request.incoming {
+        "a neighbour may only manage routes to itself"
+    } else if is_local {
+        "a neighbour may not register what is local"
+    } else {
+        return None;
+    };
+    Some(ControlResponse::new(status_code::FORBIDDEN, text))
+}

@@ -1,0 +1,368 @@
+//! A router in memory: it keeps the state that commands change, and refuses
+//! what a real one refuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tachonym_manage::{
+    ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
+    FibRefusal, FibRefusalReason, LinkOptions,
+};
+use tachonym_packet::{Component, FaceId, Name};
+use tachonym_protocol::*;
+
+pub const MAX_FIB_COMPONENTS: usize = 16;
+
+#[derive(Debug)]
+pub struct MemoryRouter {
+    pub faces: BTreeMap<u64, FaceStatus>,
+    next_face: u64,
+    pub fib: BTreeMap<Name, BTreeMap<u64, u64>>,
+    pub max_fib_entries: usize,
+    pub cs: CsInfo,
+    pub cs_names: BTreeSet<Name>,
+    pub strategies: BTreeMap<Name, Name>,
+    /// How often the FIB was changed, and by how many changes in all.
+    pub n_fib_batches: usize,
+    pub n_fib_changes: usize,
+    /// What every call fails with.
+    pub failure: Option<ControlError>,
+}
+
+impl MemoryRouter {
+    pub fn new() -> Self {
+        let mut router = Self {
+            faces: BTreeMap::new(),
+            next_face: 256,
+            fib: BTreeMap::new(),
+            max_fib_entries: usize::MAX,
+            cs: CsInfo {
+                capacity: 65536,
+                flags: cs_flags::ALL,
+                ..CsInfo::default()
+            },
+            cs_names: BTreeSet::new(),
+            strategies: BTreeMap::new(),
+            n_fib_batches: 0,
+            n_fib_changes: 0,
+            failure: None,
+        };
+        let best_route = "/localhost/nfd/strategy/best-route/v=5".parse().unwrap();
+        router.strategies.insert(Name::new(), best_route);
+        router
+    }
+
+    /// Opens a face as a client's connection would, and returns its number.
+    pub fn accept(&mut self, uri: &str) -> FaceId {
+        self.add_face(uri, "unix:///run/nfd.sock", FacePersistency::OnDemand)
+    }
+
+    fn add_face(&mut self, uri: &str, local_uri: &str, persistency: FacePersistency) -> FaceId {
+        let id = self.next_face;
+        self.next_face += 1;
+        let is_local = uri.starts_with("fd") || uri.starts_with("unix");
+        self.faces.insert(
+            id,
+            FaceStatus {
+                face_id: id,
+                uri: uri.to_owned(),
+                local_uri: local_uri.to_owned(),
+                expiration_period_ms: None,
+                face_scope: if is_local {
+                    FaceScope::Local
+                } else {
+                    FaceScope::NonLocal
+                },
+                face_persistency: persistency,
+                link_type: LinkType::PointToPoint,
+                base_congestion_marking_interval_ns: Some(100_000_000),
+                default_congestion_threshold_bytes: Some(65536),
+                mtu_bytes: Some(8800),
+                n_in_interests: 1,
+                n_in_data: 2,
+                n_in_nacks: 3,
+                n_out_interests: 4,
+                n_out_data: 5,
+                n_out_nacks: 6,
+                n_in_bytes: 7,
+                n_out_bytes: 8,
+                flags: 0,
+            },
+        );
+        FaceId(id)
+    }
+
+    /// Takes a face away, as when its peer goes, and says what happened.
+    pub fn lose(&mut self, face: FaceId) -> FaceEventNotification {
+        let status = self.faces.remove(&face.0).expect("the face is there");
+        for hops in self.fib.values_mut() {
+            hops.remove(&face.0);
+        }
+        self.fib.retain(|_, hops| !hops.is_empty());
+        event(FaceEventKind::Destroyed, &status)
+    }
+
+    pub fn hops(&self, uri: &str) -> Vec<(u64, u64)> {
+        let name: Name = uri.parse().unwrap();
+        self.fib
+            .get(&name)
+            .map(|hops| hops.iter().map(|(&face, &cost)| (face, cost)).collect())
+            .unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), ControlError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn set_options(face: &mut FaceStatus, options: &LinkOptions) -> Result<(), ControlError> {
+        if options.local_fields == Some(true) && face.face_scope == FaceScope::NonLocal {
+            let mut refused = ControlParameters::default();
+            refused.set_flag(face_flags::LOCAL_FIELDS, true);
+            return Err(ControlError::Conflict(Box::new(refused)));
+        }
+        for (bit, on) in [
+            (face_flags::LOCAL_FIELDS, options.local_fields),
+            (face_flags::LP_RELIABILITY, options.lp_reliability),
+            (face_flags::CONGESTION_MARKING, options.congestion_marking),
+        ] {
+            match on {
+                Some(true) => face.flags |= bit,
+                Some(false) => face.flags &= !bit,
+                None => {}
+            }
+        }
+        let set = |to: &mut Option<u64>, from: Option<u64>| *to = from.or(*to);
+        set(
+            &mut face.base_congestion_marking_interval_ns,
+            options.base_congestion_marking_interval_ns,
+        );
+        set(
+            &mut face.default_congestion_threshold_bytes,
+            options.default_congestion_threshold_bytes,
+        );
+        set(&mut face.mtu_bytes, options.mtu_bytes);
+        Ok(())
+    }
+}
+
+pub fn event(kind: FaceEventKind, face: &FaceStatus) -> FaceEventNotification {
+    FaceEventNotification {
+        kind,
+        face_id: face.face_id,
+        uri: face.uri.clone(),
+        local_uri: face.local_uri.clone(),
+        face_scope: face.face_scope,
+        face_persistency: face.face_persistency,
+        link_type: face.link_type,
+        flags: face.flags,
+    }
+}
+
+impl ControlPlane for MemoryRouter {
+    fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError> {
+        self.check()?;
+        let uri = request.remote.to_string();
+        match request.remote {
+            FaceUri::Udp(_) => {}
+            FaceUri::Tcp(addr) if addr.port() == 1 => return Err(ControlError::Timeout),
+            FaceUri::Tcp(_) => return Err(ControlError::Socket("no route to host".into())),
+            _ => return Err(ControlError::UnsupportedProtocol),
+        }
+        if let Some(face) = self.faces.values().find(|face| face.uri == uri) {
+            return Ok(FaceCreated::Existing(face.clone()));
+        }
+        let local_uri = request
+            .local
+            .as_ref()
+            .map_or("udp4://192.0.2.99:6363".into(), FaceUri::to_string);
+        let id = self.add_face(&uri, &local_uri, request.persistency);
+        let face = self.faces.get_mut(&id.0).unwrap();
+        match Self::set_options(face, &request.options) {
+            Ok(()) => Ok(FaceCreated::New(face.clone())),
+            Err(error) => {
+                self.faces.remove(&id.0);
+                Err(error)
+            }
+        }
+    }
+
+    fn update_face(
+        &mut self,
+        face: FaceId,
+        changes: &FaceChanges,
+    ) -> Result<FaceStatus, ControlError> {
+        self.check()?;
+        let face = self
+            .faces
+            .get_mut(&face.0)
+            .ok_or(ControlError::FaceNotFound)?;
+        Self::set_options(face, &changes.options)?;
+        if let Some(persistency) = changes.persistency {
+            face.face_persistency = persistency;
+        }
+        Ok(face.clone())
+    }
+
+    fn destroy_face(&mut self, face: FaceId) -> Result<(), ControlError> {
+        self.check()?;
+        if self.faces.contains_key(&face.0) {
+            self.lose(face);
+        }
+        Ok(())
+    }
+
+    fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
+        self.check()?;
+        Ok(self.faces.values().cloned().collect())
+    }
+
+    fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError> {
+        self.check()?;
+        Ok(["unix:///run/nfd.sock", "udp4://0.0.0.0:6363"]
+            .map(|uri| ChannelStatus {
+                local_uri: uri.into(),
+            })
+            .to_vec())
+    }
+
+    fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError> {
+        self.check()?;
+        self.n_fib_batches += 1;
+        self.n_fib_changes += changes.len();
+        let mut refusals = Vec::new();
+        for change in changes {
+            match &change {
+                FibChange::Add { name, face, cost } => {
+                    let reason = if !self.faces.contains_key(&face.0) {
+                        FibRefusalReason::FaceNotFound
+                    } else if name.len() > MAX_FIB_COMPONENTS {
+                        FibRefusalReason::NameTooLong
+                    } else if self.fib.len() >= self.max_fib_entries && !self.fib.contains_key(name)
+                    {
+                        FibRefusalReason::TableFull
+                    } else {
+                        self.fib
+                            .entry(name.clone())
+                            .or_default()
+                            .insert(face.0, *cost);
+                        continue;
+                    };
+                    refusals.push(FibRefusal { change, reason });
+                }
+                FibChange::Remove { name, face } => {
+                    if let Some(hops) = self.fib.get_mut(name) {
+                        hops.remove(&face.0);
+                        if hops.is_empty() {
+                            self.fib.remove(name);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(refusals)
+    }
+
+    fn fib_entries(&mut self) -> Result<Vec<FibEntry>, ControlError> {
+        self.check()?;
+        let entry = |(name, hops): (&Name, &BTreeMap<u64, u64>)| FibEntry {
+            name: name.clone(),
+            next_hops: hops
+                .iter()
+                .map(|(&face_id, &cost)| NextHopRecord { face_id, cost })
+                .collect(),
+        };
+        Ok(self.fib.iter().map(entry).collect())
+    }
+
+    fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
+        self.check()?;
+        if config.capacity_pkts.is_some_and(|n| n > 1 << 40) {
+            return Err(ControlError::LimitReached("content store capacity"));
+        }
+        self.cs.capacity = config.capacity_pkts.unwrap_or(self.cs.capacity);
+        for (bit, on) in [
+            (cs_flags::ENABLE_ADMIT, config.admit),
+            (cs_flags::ENABLE_SERVE, config.serve),
+        ] {
+            match on {
+                Some(true) => self.cs.flags |= bit,
+                Some(false) => self.cs.flags &= !bit,
+                None => {}
+            }
+        }
+        self.cs_info()
+    }
+
+    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<u64, ControlError> {
+        self.check()?;
+        let victims: Vec<Name> = self
+            .cs_names
+            .iter()
+            .filter(|name| name.starts_with(prefix))
+            .take(limit as usize)
+            .cloned()
+            .collect();
+        for name in &victims {
+            self.cs_names.remove(name);
+        }
+        Ok(victims.len() as u64)
+    }
+
+    fn cs_info(&mut self) -> Result<CsInfo, ControlError> {
+        self.check()?;
+        self.cs.n_cs_entries = self.cs_names.len() as u64;
+        Ok(self.cs.clone())
+    }
+
+    fn strategy_set(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, ControlError> {
+        self.check()?;
+        if prefix.len() > MAX_FIB_COMPONENTS {
+            return Err(ControlError::NameTooLong {
+                max_components: MAX_FIB_COMPONENTS,
+            });
+        }
+        let known: Name = "/localhost/nfd/strategy".parse().unwrap();
+        let (program, version) = match strategy.get(3).map(|c| c.value().to_vec()).as_deref() {
+            Some(b"best-route") => ("best-route", 5),
+            Some(b"multicast") => ("multicast", 4),
+            _ => return Err(ControlError::StrategyNotFound),
+        };
+        if !strategy.starts_with(&known) {
+            return Err(ControlError::StrategyNotFound);
+        }
+        if strategy.len() > 5 {
+            return Err(ControlError::StrategyParameters("none are known"));
+        }
+        let instance = known.with(program).with(&Component::version(version));
+        if strategy.len() == 5 && *strategy != instance {
+            return Err(ControlError::StrategyNotFound);
+        }
+        self.strategies.insert(prefix.clone(), instance.clone());
+        Ok(instance)
+    }
+
+    fn strategy_unset(&mut self, prefix: &Name) -> Result<(), ControlError> {
+        self.check()?;
+        assert!(!prefix.is_empty(), "the root always has a strategy");
+        self.strategies.remove(prefix);
+        Ok(())
+    }
+
+    fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError> {
+        self.check()?;
+        let choice = |(name, strategy): (&Name, &Name)| StrategyChoice {
+            name: name.clone(),
+            strategy: strategy.clone(),
+        };
+        Ok(self.strategies.iter().map(choice).collect())
+    }
+
+    fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {
+        self.check()?;
+        Ok(ForwarderStatus {
+            nfd_version: "memory".into(),
+            n_fib_entries: self.fib.len() as u64,
+            n_cs_entries: self.cs_names.len() as u64,
+            ..ForwarderStatus::default()
+        })
+    }
+}
