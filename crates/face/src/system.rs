@@ -106,7 +106,6 @@ pub struct FaceSystem {
     listeners: Vec<Listener>,
     udp: Vec<UdpChannel>,
     datagrams: RecvBatch,
-    ready: Vec<epoll::Event>,
     events: VecDeque<FaceEvent>,
     /// Stream faces and UDP sockets with something to flush.
     dirty_faces: Vec<FaceId>,
@@ -137,7 +136,6 @@ impl FaceSystem {
             listeners: Vec::new(),
             udp: Vec::new(),
             datagrams: udp::receive_storage(),
-            ready: Vec::with_capacity(MAX_EVENTS),
             events: VecDeque::new(),
             dirty_faces: Vec::new(),
             dirty_udp: Vec::new(),

@@ -1,1 +1,16 @@
-//! The Tachonym router and its tools.
+//! The Tachonym router: engine, faces and manager in their threads.
+//!
+//! Start reading at [`Router::start`]; the loop on which packets travel is in
+//! `worker.rs`.
+#![forbid(unsafe_code)]
+
+pub mod config;
+mod control;
+mod handle;
+mod internal;
+mod manager;
+mod run;
+mod strategies;
+mod worker;
+
+pub use run::Router;

@@ -1,3 +1,93 @@
 //! The `tachonym` command.
+#![forbid(unsafe_code)]
 
-fn main() {}
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tachonym_router::Router;
+use tachonym_router::config::{Config, reference};
+use tracing_subscriber::EnvFilter;
+
+/// A router for Named Data Networking.
+#[derive(Parser)]
+#[command(name = "tachonym", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the router until it is told to stop.
+    Run {
+        /// Configuration file; without one, the defaults hold.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Say what is wrong with a configuration file, without starting anything.
+    CheckConfig {
+        /// Configuration file.
+        #[arg(required_unless_present = "reference")]
+        file: Option<PathBuf>,
+        /// Print the reference of every key instead.
+        #[arg(long)]
+        reference: bool,
+    },
+    /// Print what a shell needs to complete this command's arguments.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Run { config } => run(config.as_deref()),
+        Command::CheckConfig { file, reference } => check_config(file.as_deref(), reference),
+        Command::Completions { shell } => {
+            let mut command = Arguments::command();
+            clap_complete::generate(shell, &mut command, "tachonym", &mut std::io::stdout());
+            Ok(())
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tachonym: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check_config(file: Option<&std::path::Path>, print_reference: bool) -> anyhow::Result<()> {
+    if print_reference {
+        print!("{}", reference::markdown());
+    }
+    if let Some(file) = file {
+        Config::load(file)?;
+        println!("{}: good", file.display());
+    }
+    Ok(())
+}
+
+fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
+    let config = file.map(Config::load).transpose()?.unwrap_or_default();
+    let filter: EnvFilter = config.log.level.parse().context("log.level")?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .context("cannot wait for signals")?;
+    let router = Router::start(&config)?;
+    for uri in router.listening() {
+        println!("listening on {uri}");
+    }
+    println!("ready");
+    signals.forever().next();
+    tracing::info!("stopping");
+    router.stop()
+}

@@ -1,6 +1,7 @@
 //! Receiving: from readiness to a batch of packets.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -38,17 +39,16 @@ impl FaceSystem {
     ) -> io::Result<MonoNs> {
         batch.clear();
         let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
-        self.ready.clear();
         self.counters.n_poll_calls += 1;
-        let ready = rustix::buffer::spare_capacity(&mut self.ready);
-        match epoll::wait(&self.epoll, ready, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let mut room = [const { MaybeUninit::uninit() }; MAX_EVENTS];
+        let ready: &[epoll::Event] = match epoll::wait(&self.epoll, &mut room[..], timeout.as_ref())
+        {
+            Ok((ready, _)) => ready,
+            Err(rustix::io::Errno::INTR) => &[],
             Err(error) => return Err(error.into()),
-        }
-        debug_assert!(self.ready.len() <= MAX_EVENTS.max(self.ready.capacity()));
+        };
         self.now = clock();
-        let mut ready = std::mem::take(&mut self.ready);
-        for event in ready.drain(..) {
+        for event in ready {
             match Token::unpack(event.data) {
                 Token::Waker => self.waker.reset(),
                 Token::Listener(idx) => self.accept(idx),
@@ -60,7 +60,6 @@ impl FaceSystem {
                 break;
             }
         }
-        self.ready = ready;
         self.counters.n_rx_frames += batch.len() as u64;
         self.handle_timeout(self.now);
         Ok(self.now)

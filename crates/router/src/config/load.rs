@@ -1,0 +1,182 @@
+//! Reading the file: from text to a checked [`Config`], or to complaints that
+//! name file, line and remedy.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::{Config, check};
+
+/// One thing that is wrong with the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Line in the file, counted from 1.
+    pub line: usize,
+    /// The key at fault as a dotted path, such as `faces.udp.listen[1]`; empty
+    /// where the file is no TOML at all.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug)]
+pub enum ConfigError {
+    /// The file could not be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The file was read and is wrong.
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Everything found wrong, in the order of the file.
+        complaints: Vec<Complaint>,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, source } => write!(
+                f,
+                "{}: cannot be read: {source}; check the path and its permissions",
+                path.display()
+            ),
+            Self::Invalid { path, complaints } => {
+                for (i, c) in complaints.iter().enumerate() {
+                    if i > 0 {
+                        writeln!(f)?;
+                    }
+                    write!(f, "{}:{}: ", path.display(), c.line)?;
+                    if !c.key.is_empty() {
+                        write!(f, "{}: ", c.key)?;
+                    }
+                    write!(f, "{}; {}", c.message, c.remedy)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no TOML, has an unknown key, a value of the
+    /// wrong type or range, or values that contradict each other.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+            path: path.into(),
+            source,
+        })?;
+        Self::parse(&text).map_err(|complaints| ConfigError::Invalid {
+            path: path.into(),
+            complaints,
+        })
+    }
+
+    /// Reads and checks `text`.
+    ///
+    /// # Errors
+    /// Every complaint that can be told at once.
+    pub fn parse(text: &str) -> Result<Self, Vec<Complaint>> {
+        let config: Self = toml::from_str(text).map_err(|e| vec![syntax_complaint(text, &e)])?;
+        let faults = check::faults(&config);
+        if faults.is_empty() {
+            return Ok(config);
+        }
+        let mut complaints: Vec<_> = faults
+            .into_iter()
+            .map(|fault| Complaint {
+                line: line_of_key(text, &fault.key),
+                key: fault.key,
+                message: fault.message,
+                remedy: fault.remedy,
+            })
+            .collect();
+        complaints.sort_by_key(|c| c.line);
+        Err(complaints)
+    }
+}
+
+fn syntax_complaint(text: &str, error: &toml::de::Error) -> Complaint {
+    let span = error.span().unwrap_or(0..0);
+    let message = error.message().replace('\n', " ");
+    let remedy = remedy_for(&message, text.get(span.clone()).unwrap_or_default());
+    Complaint {
+        line: line_at(text, &span),
+        key: String::new(),
+        message,
+        remedy,
+    }
+}
+
+/// Guesses the remedy from what the TOML reader says.
+fn remedy_for(message: &str, at: &str) -> String {
+    if let Some(expected) = message.strip_prefix("unknown field ") {
+        let known: Vec<&str> = expected.split('`').skip(3).step_by(2).collect();
+        let nearest = known
+            .iter()
+            .min_by_key(|k| strsim::damerau_levenshtein(k, at.trim()));
+        return match nearest {
+            Some(k) if strsim::damerau_levenshtein(k, at.trim()) <= 3 => {
+                format!("did you mean `{k}`?")
+            }
+            _ => "remove it, or look the key up in the configuration reference".into(),
+        };
+    }
+    if message.contains("duplicate key") {
+        return "keep one of them".into();
+    }
+    if message.starts_with("invalid type")
+        || message.starts_with("invalid value")
+        || message.starts_with("unknown variant")
+    {
+        return "write a value of the expected kind".into();
+    }
+    if message.starts_with("missing field") {
+        return "add the key".into();
+    }
+    "correct the TOML here".into()
+}
+
+fn line_at(text: &str, span: &Range<usize>) -> usize {
+    let end = span.start.min(text.len());
+    text.as_bytes()[..end]
+        .iter()
+        .filter(|&&b| b == b'\n')
+        .count()
+        + 1
+}
+
+/// Line of the value at `key`, or of the nearest table above it that the file
+/// has; 1 if it has none (the fault lies in a default).
+fn line_of_key(text: &str, key: &str) -> usize {
+    let Ok(document) = toml::de::DeTable::parse(text) else {
+        return 1;
+    };
+    let mut span = 0..0;
+    let mut table = Some(document.get_ref());
+    let mut array: Option<&toml::de::DeArray<'_>> = None;
+    for step in key.split(['.', '[', ']']).filter(|s| !s.is_empty()) {
+        let next = match (table, array) {
+            (Some(t), _) => t.get(step),
+            (_, Some(a)) => step.parse().ok().and_then(|i: usize| a.get(i)),
+            _ => None,
+        };
+        let Some(value) = next else { break };
+        span = value.span();
+        table = value.get_ref().as_table();
+        array = value.get_ref().as_array();
+    }
+    line_at(text, &span)
+}

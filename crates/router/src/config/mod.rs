@@ -1,0 +1,300 @@
+//! The configuration: one TOML file, every key optional.
+//!
+//! The structures here are the configuration *and* its reference: their doc
+//! comments become `docs/configuration.md` (see [`reference`]). What a type
+//! cannot express is checked in [`check`]. A file that does not pass starts
+//! nothing: each complaint names file, line and remedy.
+
+mod check;
+mod load;
+pub mod reference;
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use load::{Complaint, ConfigError};
+
+/// Everything an operator can set. An empty file is a working router.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// What is written to standard error.
+    pub log: Log,
+    /// Where the router listens, and what every face may use.
+    pub faces: Faces,
+    /// Sizes of the tables. Each is a hard limit: reaching it is counted and
+    /// answered, never exceeded.
+    pub tables: Tables,
+    /// How packets are forwarded.
+    pub forwarding: Forwarding,
+    /// Which strategy forwards under which prefix. Prefixes without one use
+    /// the longest shorter prefix that has one; `/` has `best-route` unless it
+    /// is set here.
+    pub strategy: Vec<StrategyChoice>,
+    /// Faces made at start. They are permanent unless they say otherwise.
+    pub face: Vec<StaticFace>,
+    /// Routes made at start, with origin `static`.
+    pub route: Vec<StaticRoute>,
+    /// The management protocol. Every signed command of a program on this machine
+    /// is obeyed; restrict who reaches the Unix socket with `faces.unix.mode`.
+    pub management: Management,
+}
+
+/// What is written to standard error.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`, or a filter of the form
+    /// `info,tachonym_face=debug`.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: "info".into(),
+        }
+    }
+}
+
+/// Where the router listens, and what every face may use.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faces {
+    /// Most faces that exist at once; a further peer is refused and counted.
+    pub max_faces: usize,
+    /// Most bytes that wait to be sent on one face; a packet beyond is dropped
+    /// and counted on that face.
+    pub max_backlog_bytes: usize,
+    /// Whether faces mark packets when their queue grows (NDNLPv2 congestion
+    /// marks).
+    pub congestion_marking: bool,
+    /// Queue length at which a face begins to mark, in bytes.
+    pub congestion_threshold_bytes: u64,
+    /// First interval between two marks, in milliseconds.
+    pub congestion_interval_ms: u64,
+    /// Receive buffer asked of the kernel for each UDP socket, in bytes. The
+    /// kernel grants no more than `net.core.rmem_max` without privilege.
+    pub socket_buffer_bytes: usize,
+    /// Unix stream sockets, for programs on this machine.
+    pub unix: Unix,
+    /// UDP unicast.
+    pub udp: Udp,
+    /// TCP.
+    pub tcp: Tcp,
+}
+
+impl Default for Faces {
+    fn default() -> Self {
+        Self {
+            max_faces: 4096,
+            max_backlog_bytes: 1 << 20,
+            congestion_marking: true,
+            congestion_threshold_bytes: 65_536,
+            congestion_interval_ms: 100,
+            socket_buffer_bytes: 8 << 20,
+            unix: Unix::default(),
+            udp: Udp::default(),
+            tcp: Tcp::default(),
+        }
+    }
+}
+
+/// Unix stream sockets, for programs on this machine.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Unix {
+    /// Whether to listen.
+    pub enabled: bool,
+    /// Path of the socket. Empty: `/run/nfd/nfd.sock` where that can be made,
+    /// else `nfd.sock` in `$XDG_RUNTIME_DIR/nfd`, else in
+    /// `/tmp/tachonym-<uid>`; the choice is printed at start.
+    pub path: PathBuf,
+    /// Permissions of the socket, octal.
+    pub mode: String,
+}
+
+impl Default for Unix {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            path: PathBuf::new(),
+            mode: "0666".into(),
+        }
+    }
+}
+
+/// UDP unicast.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Udp {
+    /// Addresses and ports to listen on. Empty: none.
+    pub listen: Vec<String>,
+    /// Seconds without a packet from the peer after which a face made on
+    /// demand goes; 0 keeps it.
+    pub idle_timeout_s: u64,
+    /// Largest datagram payload sent, in bytes; larger packets leave in
+    /// NDNLPv2 fragments.
+    pub mtu_bytes: u64,
+}
+
+impl Default for Udp {
+    fn default() -> Self {
+        Self {
+            listen: vec!["0.0.0.0:6363".into(), "[::]:6363".into()],
+            idle_timeout_s: 600,
+            mtu_bytes: 8800,
+        }
+    }
+}
+
+/// TCP.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tcp {
+    /// Addresses and ports to listen on. Empty: none.
+    pub listen: Vec<String>,
+    /// Seconds without a packet from the peer after which a face made on
+    /// demand goes; 0 keeps it until the peer closes.
+    pub idle_timeout_s: u64,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Self {
+            listen: vec!["0.0.0.0:6363".into(), "[::]:6363".into()],
+            idle_timeout_s: 0,
+        }
+    }
+}
+
+/// Sizes of the tables. Each is a hard limit: reaching it is counted and
+/// answered, never exceeded.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tables {
+    /// Most pending Interests.
+    pub pit_entries: usize,
+    /// Most bytes that pending Interests may hold.
+    pub pit_bytes: usize,
+    /// Most Data packets in the content store.
+    pub cs_packets: usize,
+    /// Most bytes of Data packets in the content store.
+    pub cs_bytes: usize,
+    /// Most routes in the RIB, and so prefixes in the FIB.
+    pub routes: usize,
+    /// Milliseconds for which a dead Interest's nonce is remembered; at least
+    /// 6000.
+    pub dead_nonce_ms: u64,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            pit_entries: 262_144,
+            pit_bytes: 256 << 20,
+            cs_packets: 65_536,
+            cs_bytes: 256 << 20,
+            routes: 10_000_000,
+            dead_nonce_ms: 6000,
+        }
+    }
+}
+
+/// Which Data is cached although nobody asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnsolicitedData {
+    /// None: it is dropped.
+    #[default]
+    DropAll,
+    /// What comes from programs on this machine.
+    AdmitLocal,
+    /// What comes from the network.
+    AdmitNetwork,
+    /// All of it.
+    AdmitAll,
+}
+
+/// How packets are forwarded.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Forwarding {
+    /// Which Data is cached although nobody asked for it.
+    pub unsolicited_data: UnsolicitedData,
+    /// Name prefixes of the producer region: a forwarding hint that names one
+    /// of them has arrived and is stripped.
+    pub producer_region: Vec<String>,
+}
+
+/// A strategy for a prefix.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StrategyChoice {
+    /// Name prefix.
+    pub prefix: String,
+    /// `best-route`, `multicast`, or a full strategy name such as
+    /// `/localhost/nfd/strategy/best-route/v=5`.
+    pub strategy: String,
+}
+
+/// Whether a face outlives failures and idleness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Persistency {
+    /// Goes when it fails.
+    Persistent,
+    /// Stays, and reconnects by itself.
+    #[default]
+    Permanent,
+}
+
+/// A face made at start.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StaticFace {
+    /// Remote FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`,
+    /// `unix:///run/other.sock`.
+    pub remote: String,
+    /// Local FaceUri; absent: the router chooses.
+    #[serde(default)]
+    pub local: Option<String>,
+    /// Whether the face outlives failures.
+    #[serde(default)]
+    pub persistency: Persistency,
+    /// Largest frame sent, in bytes; absent: the transport's default.
+    #[serde(default)]
+    pub mtu_bytes: Option<u64>,
+}
+
+/// A route made at start.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StaticRoute {
+    /// Name prefix.
+    pub prefix: String,
+    /// Remote FaceUri of the next hop; a face is made if none has it.
+    pub next_hop: String,
+    /// Cost; the cheapest next hop is asked first.
+    #[serde(default)]
+    pub cost: u64,
+}
+
+/// The management protocol. Every signed command of a program on this machine is
+/// obeyed; restrict who reaches the Unix socket with `faces.unix.mode`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Management {
+    /// Commands that wait for the manager; one more is dropped and counted.
+    pub queue_commands: usize,
+}
+
+impl Default for Management {
+    fn default() -> Self {
+        Self {
+            queue_commands: 4096,
+        }
+    }
+}

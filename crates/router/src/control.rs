@@ -1,0 +1,381 @@
+//! The manager's view of the router: each call is a job for the worker, and
+//! returns when the job has run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tachonym_face::{
+    CloseReason, CreateError, CreateOutcome, FaceCounters, FaceInfo, FaceOptions, FaceParams,
+    FaceUpdate,
+};
+use tachonym_forward::{RouteError, StrategyError};
+use tachonym_manage::{
+    ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
+    FibRefusal, FibRefusalReason, LinkOptions,
+};
+use tachonym_packet::{FaceId, Name};
+use tachonym_protocol::{
+    ChannelStatus, ControlParameters, CsInfo, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord,
+    StrategyChoice, cs_flags, face_flags,
+};
+use tachonym_tables::{CsCapacity, FibEngine as _, FibError, MAX_PREFIX_COMPONENTS, NextHop};
+
+use crate::handle::{WorkerGone, WorkerHandle};
+use crate::worker::Plane;
+
+/// The router as its manager sees it.
+pub(crate) struct RouterControl {
+    worker: WorkerHandle,
+    started_ms: u64,
+}
+
+impl RouterControl {
+    pub(crate) fn new(worker: WorkerHandle) -> Self {
+        Self {
+            worker,
+            started_ms: wall_ms(),
+        }
+    }
+
+    fn call<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Plane) -> R + Send + 'static,
+    ) -> Result<R, ControlError> {
+        self.worker
+            .call(job)
+            .map_err(|WorkerGone| ControlError::Unavailable)
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn wall_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl ControlPlane for RouterControl {
+    fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError> {
+        refuse_reliability(&request.options)?;
+        let params = FaceParams {
+            remote: request.remote.clone(),
+            local: request.local.clone(),
+            persistency: request.persistency,
+            options: with_changes(FaceOptions::default(), &request.options),
+        };
+        self.call(move |plane| {
+            let outcome = plane.faces.create(&params).map_err(create_error)?;
+            plane.handle_face_events();
+            let (CreateOutcome::New(id) | CreateOutcome::Existing(id)) = outcome;
+            let status = status(plane, id).ok_or(ControlError::FaceNotFound)?;
+            Ok(match outcome {
+                CreateOutcome::New(_) => FaceCreated::New(status),
+                CreateOutcome::Existing(_) => FaceCreated::Existing(status),
+            })
+        })?
+    }
+
+    fn update_face(
+        &mut self,
+        face: FaceId,
+        changes: &FaceChanges,
+    ) -> Result<FaceStatus, ControlError> {
+        refuse_reliability(&changes.options)?;
+        let changes = changes.clone();
+        self.call(move |plane| {
+            let info = plane.faces.info(face).ok_or(ControlError::FaceNotFound)?;
+            let update = FaceUpdate {
+                persistency: changes.persistency,
+                options: Some(with_changes(info.options, &changes.options)),
+            };
+            plane.faces.update(face, &update);
+            status(plane, face).ok_or(ControlError::FaceNotFound)
+        })?
+    }
+
+    fn destroy_face(&mut self, face: FaceId) -> Result<(), ControlError> {
+        self.call(move |plane| {
+            plane.faces.destroy(face, CloseReason::Requested);
+            plane.handle_face_events();
+        })
+    }
+
+    fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
+        self.call(|plane| {
+            let mut all: Vec<_> = plane
+                .faces
+                .faces()
+                .map(|(info, counters)| face_status(info, counters))
+                .collect();
+            all.sort_by_key(|status| status.face_id);
+            all
+        })
+    }
+
+    fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError> {
+        self.call(|plane| {
+            let uris = plane.faces.channels();
+            uris.map(|uri| ChannelStatus {
+                local_uri: uri.to_string(),
+            })
+            .collect()
+        })
+    }
+
+    fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError> {
+        self.call(move |plane| {
+            let mut refusals = Vec::new();
+            for change in changes {
+                if let Err(reason) = apply(plane, &change) {
+                    refusals.push(FibRefusal { change, reason });
+                }
+            }
+            refusals
+        })
+    }
+
+    fn fib_entries(&mut self) -> Result<Vec<FibEntry>, ControlError> {
+        self.call(|plane| {
+            let entry = |entry: &tachonym_tables::FibEntry| FibEntry {
+                name: entry.name().to_name(),
+                next_hops: entry
+                    .next_hops()
+                    .iter()
+                    .map(|hop| NextHopRecord {
+                        face_id: hop.face.0,
+                        cost: hop.cost,
+                    })
+                    .collect(),
+            };
+            plane.engine.fib().iter().map(entry).collect()
+        })
+    }
+
+    fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
+        let config = *config;
+        self.call(move |plane| {
+            let cs = plane.engine.cs_mut();
+            if let Some(pkts) = config.capacity_pkts {
+                let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
+                cs.set_capacity(CsCapacity {
+                    max_pkts,
+                    ..cs.capacity()
+                });
+            }
+            if let Some(admit) = config.admit {
+                cs.set_admits(admit);
+            }
+            if let Some(serve) = config.serve {
+                cs.set_serves(serve);
+            }
+            cs_info(plane)
+        })
+    }
+
+    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<u64, ControlError> {
+        let prefix = prefix.clone();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.call(move |plane| plane.engine.erase_cs(prefix.view(), limit) as u64)
+    }
+
+    fn cs_info(&mut self) -> Result<CsInfo, ControlError> {
+        self.call(|plane| cs_info(plane))
+    }
+
+    fn strategy_set(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, ControlError> {
+        let (prefix, strategy) = (prefix.clone(), strategy.clone());
+        self.call(move |plane| {
+            plane
+                .engine
+                .set_strategy(prefix.view(), strategy.view())
+                .map_err(strategy_error)
+        })?
+    }
+
+    fn strategy_unset(&mut self, prefix: &Name) -> Result<(), ControlError> {
+        let prefix = prefix.clone();
+        self.call(move |plane| {
+            plane
+                .engine
+                .unset_strategy(prefix.view())
+                .map(drop)
+                .map_err(strategy_error)
+        })?
+    }
+
+    fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError> {
+        self.call(|plane| {
+            let choice = |(name, strategy): (tachonym_packet::NameView<'_>, _)| StrategyChoice {
+                name: name.to_name(),
+                strategy: tachonym_packet::NameView::to_name(&strategy),
+            };
+            plane.engine.strategies().map(choice).collect()
+        })
+    }
+
+    fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {
+        let start_timestamp_ms = self.started_ms;
+        self.call(move |plane| {
+            let (sizes, counters) = (plane.engine.sizes(), plane.engine.counters());
+            ForwarderStatus {
+                nfd_version: concat!("tachonym-", env!("CARGO_PKG_VERSION")).into(),
+                start_timestamp_ms,
+                current_timestamp_ms: wall_ms(),
+                n_name_tree_entries: (sizes.n_fib_entries + sizes.n_pit_entries) as u64,
+                n_fib_entries: sizes.n_fib_entries as u64,
+                n_pit_entries: sizes.n_pit_entries as u64,
+                n_measurements_entries: sizes.n_measurements as u64,
+                n_cs_entries: sizes.n_cs_entries as u64,
+                n_in_interests: counters.n_in_interests,
+                n_in_data: counters.n_in_data,
+                n_in_nacks: counters.n_in_nacks,
+                n_out_interests: counters.n_out_interests,
+                n_out_data: counters.n_out_data,
+                n_out_nacks: counters.n_out_nacks,
+                n_satisfied_interests: counters.n_satisfied_interests,
+                n_unsatisfied_interests: counters.n_unsatisfied_interests,
+            }
+        })
+    }
+}
+
+/// NDNLPv2 reliability is not to be had: saying so beats pretending.
+fn refuse_reliability(options: &LinkOptions) -> Result<(), ControlError> {
+    if options.lp_reliability == Some(true) {
+        let parameters = ControlParameters {
+            flags: Some(face_flags::LP_RELIABILITY),
+            mask: Some(face_flags::LP_RELIABILITY),
+            ..ControlParameters::default()
+        };
+        return Err(ControlError::Conflict(Box::new(parameters)));
+    }
+    Ok(())
+}
+
+fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {
+    let interval = changes.base_congestion_marking_interval_ns;
+    let mtu_bytes = changes.mtu_bytes.and_then(|mtu| usize::try_from(mtu).ok());
+    FaceOptions {
+        local_fields: changes.local_fields.unwrap_or(options.local_fields),
+        congestion_marking: changes
+            .congestion_marking
+            .unwrap_or(options.congestion_marking),
+        congestion_interval: interval
+            .map_or(options.congestion_interval, std::time::Duration::from_nanos),
+        congestion_threshold_bytes: changes
+            .default_congestion_threshold_bytes
+            .unwrap_or(options.congestion_threshold_bytes),
+        mtu_bytes: mtu_bytes.map_or(options.mtu_bytes, |mtu| mtu.clamp(256, 65_507)),
+    }
+}
+
+fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> {
+    match change {
+        FibChange::Add { name, face, cost } => {
+            let hop = NextHop {
+                face: *face,
+                cost: *cost,
+            };
+            plane
+                .engine
+                .add_next_hop(name.view(), hop)
+                .map_err(|error| match error {
+                    RouteError::UnknownFace => FibRefusalReason::FaceNotFound,
+                    RouteError::Fib(FibError::NameTooLong) => FibRefusalReason::NameTooLong,
+                    _ => FibRefusalReason::TableFull,
+                })
+        }
+        FibChange::Remove { name, face } => {
+            plane.engine.remove_next_hop(name.view(), *face);
+            Ok(())
+        }
+    }
+}
+
+fn create_error(error: CreateError) -> ControlError {
+    match error {
+        CreateError::UnsupportedScheme(_) => ControlError::UnsupportedProtocol,
+        CreateError::NotCanonical => ControlError::BadAddress("FaceUri is not canonical"),
+        CreateError::TooManyFaces(_) => ControlError::LimitReached("faces"),
+        other => ControlError::Socket(other.to_string()),
+    }
+}
+
+fn strategy_error(error: StrategyError) -> ControlError {
+    match error {
+        StrategyError::BadParameter => ControlError::StrategyParameters("not understood"),
+        StrategyError::PrefixTooLong => ControlError::NameTooLong {
+            max_components: MAX_PREFIX_COMPONENTS,
+        },
+        StrategyError::TableFull => ControlError::LimitReached("strategy choices"),
+        _ => ControlError::StrategyNotFound,
+    }
+}
+
+fn cs_info(plane: &Plane) -> CsInfo {
+    let cs = plane.engine.cs();
+    let admit = if cs.admits() {
+        cs_flags::ENABLE_ADMIT
+    } else {
+        0
+    };
+    let serve = if cs.serves() {
+        cs_flags::ENABLE_SERVE
+    } else {
+        0
+    };
+    CsInfo {
+        capacity: cs.capacity().max_pkts as u64,
+        flags: admit | serve,
+        n_cs_entries: cs.len() as u64,
+        n_hits: cs.counters().n_hits,
+        n_misses: cs.counters().n_misses,
+    }
+}
+
+fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
+    Some(face_status(
+        plane.faces.info(id)?,
+        plane.faces.counters(id)?,
+    ))
+}
+
+/// The bits of a face's Flags element.
+pub(crate) fn flags_of(options: &FaceOptions) -> u64 {
+    let local_fields = if options.local_fields {
+        face_flags::LOCAL_FIELDS
+    } else {
+        0
+    };
+    let marking = if options.congestion_marking {
+        face_flags::CONGESTION_MARKING
+    } else {
+        0
+    };
+    local_fields | marking
+}
+
+fn face_status(info: &FaceInfo, counters: &FaceCounters) -> FaceStatus {
+    let interval_ns = info.options.congestion_interval.as_nanos();
+    FaceStatus {
+        face_id: info.id.0,
+        uri: info.remote.to_string(),
+        local_uri: info.local.to_string(),
+        expiration_period_ms: None,
+        face_scope: info.scope,
+        face_persistency: info.persistency,
+        link_type: info.link_type,
+        base_congestion_marking_interval_ns: u64::try_from(interval_ns).ok(),
+        default_congestion_threshold_bytes: Some(info.options.congestion_threshold_bytes),
+        mtu_bytes: Some(info.options.mtu_bytes as u64),
+        n_in_interests: counters.n_in_interests,
+        n_in_data: counters.n_in_data,
+        n_in_nacks: counters.n_in_nacks,
+        n_out_interests: counters.n_out_interests,
+        n_out_data: counters.n_out_data,
+        n_out_nacks: counters.n_out_nacks,
+        n_in_bytes: counters.n_in_bytes,
+        n_out_bytes: counters.n_out_bytes,
+        flags: flags_of(&info.options),
+    }
+}

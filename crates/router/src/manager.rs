@@ -1,0 +1,122 @@
+//! The manager's thread: takes management Interests off the worker's hands.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use tachonym_face::{FaceEvent, FaceInfo};
+use tachonym_manage::Manager;
+use tachonym_packet::{FaceId, InterestView, MonoNs};
+use tachonym_protocol::{FaceEventKind, FaceEventNotification};
+
+use crate::control::{RouterControl, flags_of, wall_ms};
+use crate::handle::WorkerHandle;
+use crate::internal::{QueueGauge, ToManager};
+
+/// Most commands that are carried out together.
+const MAX_BURST: usize = 256;
+
+/// The manager and what it listens to.
+pub(crate) struct ManagerThread {
+    pub(crate) manager: Manager<RouterControl>,
+    pub(crate) worker: WorkerHandle,
+    pub(crate) inbox: Receiver<ToManager>,
+    pub(crate) queue: Arc<QueueGauge>,
+    pub(crate) started: Instant,
+}
+
+impl ManagerThread {
+    /// Serves until the router stops.
+    pub(crate) fn run(mut self) {
+        loop {
+            let first = match self.next() {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let now = self.now();
+            let mut replies = Vec::new();
+            self.manager
+                .handle_timeout(now, &mut |wire| replies.push(wire));
+            let mut commands = Vec::new();
+            let rest = self.inbox.try_iter().take(MAX_BURST);
+            for message in first.into_iter().chain(rest.collect::<Vec<_>>()) {
+                match message {
+                    ToManager::Interest { incoming, wire } => {
+                        self.queue.leave();
+                        commands.push((incoming, wire));
+                    }
+                    ToManager::Face(event) => {
+                        // What was asked before the event is answered before it.
+                        self.carry_out(now, &std::mem::take(&mut commands), &mut replies);
+                        let notification = notification_of(&event);
+                        let out = &mut |wire| replies.push(wire);
+                        self.manager.handle_face_event(now, &notification, out);
+                    }
+                    ToManager::Stop => return,
+                }
+            }
+            self.carry_out(now, &commands, &mut replies);
+            if !replies.is_empty() {
+                // A worker that has gone needs no answers.
+                let _ = self.worker.post(move |plane| {
+                    for wire in &replies {
+                        plane.inject_data(wire);
+                    }
+                });
+            }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        now: MonoNs,
+        commands: &[(FaceId, Vec<u8>)],
+        replies: &mut Vec<Vec<u8>>,
+    ) {
+        let views: Vec<_> = commands
+            .iter()
+            .filter_map(|(face, wire)| Some((*face, InterestView::parse(wire).ok()?)))
+            .collect();
+        let burst = views.iter().map(|(face, view)| (*face, view));
+        self.manager
+            .handle_burst(now, wall_ms(), burst, &mut |wire| replies.push(wire));
+    }
+
+    fn next(&mut self) -> Result<ToManager, RecvTimeoutError> {
+        let now = self.now();
+        match self.manager.poll_timeout() {
+            Some(at) => {
+                let wait = at.saturating_since(now).max(Duration::from_millis(1));
+                self.inbox.recv_timeout(wait)
+            }
+            None => self
+                .inbox
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn now(&self) -> MonoNs {
+        MonoNs::ZERO + self.started.elapsed()
+    }
+}
+
+fn notification_of(event: &FaceEvent) -> FaceEventNotification {
+    let (kind, info): (_, &FaceInfo) = match event {
+        FaceEvent::Created(info) => (FaceEventKind::Created, info),
+        FaceEvent::Destroyed { info, .. } => (FaceEventKind::Destroyed, info),
+        FaceEvent::Up(info) => (FaceEventKind::Up, info),
+        FaceEvent::Down(info) => (FaceEventKind::Down, info),
+    };
+    FaceEventNotification {
+        kind,
+        face_id: info.id.0,
+        uri: info.remote.to_string(),
+        local_uri: info.local.to_string(),
+        face_scope: info.scope,
+        face_persistency: info.persistency,
+        link_type: info.link_type,
+        flags: flags_of(&info.options),
+    }
+}

@@ -1,0 +1,325 @@
+//! From a configuration to a running router, and back to nothing.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use crossbeam_channel::unbounded;
+use tachonym_face::{CreateOutcome, FaceOptions, FaceParams, FaceSystem, SystemOptions, Waker};
+use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
+use tachonym_manage::{Manager, ManagerConfig, RibLimits};
+use tachonym_packet::{
+    Component, FaceId, HashKey, Interest, InterestView, MonoNs, Name, SignatureInfo,
+};
+use tachonym_protocol::{CommandName, ControlParameters, FacePersistency, FaceUri, route_origin};
+use tachonym_tables::{CsCapacity, NextHop, PitConfig};
+
+use crate::config::{Config, Persistency, UnsolicitedData};
+use crate::control::{RouterControl, wall_ms};
+use crate::handle::WorkerHandle;
+use crate::internal::{InternalFace, QueueGauge, ToManager};
+use crate::manager::ManagerThread;
+use crate::strategies;
+use crate::worker::{Plane, Worker};
+
+/// Prefix of the management protocol for programs on this machine.
+const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
+
+/// A router that runs in threads of its own.
+pub struct Router {
+    listening: Vec<FaceUri>,
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    to_manager: crossbeam_channel::Sender<ToManager>,
+    queue: Arc<QueueGauge>,
+    worker: JoinHandle<std::io::Result<()>>,
+    manager: JoinHandle<()>,
+}
+
+impl Router {
+    /// Starts a router.
+    ///
+    /// # Errors
+    /// If an address cannot be listened on, or a static face or route cannot be
+    /// made.
+    pub fn start(config: &Config) -> anyhow::Result<Self> {
+        let mut faces = FaceSystem::new(system_options(config)).context("cannot use epoll")?;
+        let listening = listen(config, &mut faces)?;
+        let mut engine = engine(config)?;
+        add_management_route(&mut engine)?;
+        for choice in &config.strategy {
+            let prefix: Name = choice.prefix.parse()?;
+            let strategy = strategies::find(&choice.strategy)
+                .with_context(|| format!("there is no strategy {}", choice.strategy))?;
+            engine.set_strategy(prefix.view(), strategy.view())?;
+        }
+
+        let (to_manager, inbox) = unbounded();
+        let queue = Arc::new(QueueGauge::new(config.management.queue_commands));
+        let internal = InternalFace::new(to_manager.clone(), Arc::clone(&queue));
+        let waker = faces.waker();
+        let (handle, jobs) = WorkerHandle::new(waker.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker::new(Plane::new(engine, faces, internal), jobs, Arc::clone(&stop));
+        let worker = std::thread::Builder::new()
+            .name("worker-0".into())
+            .spawn(move || worker.run())
+            .context("cannot start the worker")?;
+
+        let rib = RibLimits {
+            max_routes: config.tables.routes,
+            ..RibLimits::default()
+        };
+        let manager = Manager::new(
+            ManagerConfig {
+                rib,
+                ..ManagerConfig::default()
+            },
+            RouterControl::new(handle.clone()),
+        );
+        let mut manager = ManagerThread {
+            manager,
+            worker: handle.clone(),
+            inbox,
+            queue: Arc::clone(&queue),
+            started: Instant::now(),
+        };
+        add_static_routes(config, &handle, &mut manager.manager)?;
+        let manager = std::thread::Builder::new()
+            .name("manager".into())
+            .spawn(move || manager.run())
+            .context("cannot start the manager")?;
+        Ok(Self {
+            listening,
+            stop,
+            waker,
+            to_manager,
+            queue,
+            worker,
+            manager,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn listening(&self) -> &[FaceUri] {
+        &self.listening
+    }
+
+    /// Whether the worker still forwards.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        !self.worker.is_finished()
+    }
+
+    /// Management Interests that found the manager's queue full.
+    #[must_use]
+    pub fn n_dropped_commands(&self) -> u64 {
+        self.queue.n_dropped()
+    }
+
+    /// Stops it and waits until its threads have ended.
+    ///
+    /// # Errors
+    /// What ended the worker, if it was not this call.
+    pub fn stop(self) -> anyhow::Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        let result = self
+            .worker
+            .join()
+            .map_err(|_| anyhow!("the worker panicked"));
+        // The manager may wait for a job that no worker will run; its queue's
+        // end tells it.
+        let _ = self.to_manager.send(ToManager::Stop);
+        self.manager
+            .join()
+            .map_err(|_| anyhow!("the manager panicked"))?;
+        result?.context("the worker could not wait for packets")
+    }
+}
+
+fn system_options(config: &Config) -> SystemOptions {
+    let f = &config.faces;
+    let idle = |seconds| (seconds > 0).then(|| Duration::from_secs(seconds));
+    SystemOptions {
+        max_faces: f.max_faces,
+        max_backlog_bytes: f.max_backlog_bytes,
+        socket_buffer_bytes: f.socket_buffer_bytes,
+        udp_idle_timeout: idle(f.udp.idle_timeout_s),
+        tcp_idle_timeout: idle(f.tcp.idle_timeout_s),
+        on_demand: face_options(config),
+    }
+}
+
+fn face_options(config: &Config) -> FaceOptions {
+    let f = &config.faces;
+    FaceOptions {
+        congestion_marking: f.congestion_marking,
+        congestion_interval: Duration::from_millis(f.congestion_interval_ms),
+        congestion_threshold_bytes: f.congestion_threshold_bytes,
+        mtu_bytes: f.udp.mtu_bytes as usize,
+        ..FaceOptions::default()
+    }
+}
+
+fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri>> {
+    let mut listening = Vec::new();
+    let f = &config.faces;
+    if f.unix.enabled {
+        let path = match f.unix.path.as_os_str().is_empty() {
+            true => default_socket_path()?,
+            false => f.unix.path.clone(),
+        };
+        let mode = u32::from_str_radix(&f.unix.mode, 8).context("faces.unix.mode")?;
+        listening.push(faces.listen_unix(&path, mode)?);
+    }
+    for address in &f.udp.listen {
+        let address: SocketAddr = address.parse().context("faces.udp.listen")?;
+        listening.push(faces.listen_udp(address)?);
+    }
+    for address in &f.tcp.listen {
+        let address: SocketAddr = address.parse().context("faces.tcp.listen")?;
+        listening.push(faces.listen_tcp(address)?);
+    }
+    Ok(listening)
+}
+
+/// The first folder that can be had: where programs look for a forwarder, the
+/// user's own, and one in `/tmp`.
+fn default_socket_path() -> anyhow::Result<PathBuf> {
+    let mut folders = vec![PathBuf::from("/run/nfd")];
+    if let Some(own) = std::env::var_os("XDG_RUNTIME_DIR") {
+        folders.push(Path::new(&own).join("nfd"));
+    }
+    let uid = rustix::process::getuid().as_raw();
+    folders.push(PathBuf::from(format!("/tmp/tachonym-{uid}")));
+    let usable = |folder: &PathBuf| {
+        std::fs::create_dir_all(folder).is_ok()
+            && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+    };
+    let folder = folders
+        .into_iter()
+        .find(usable)
+        .context("no folder for the Unix socket can be written; name one with faces.unix.path")?;
+    Ok(folder.join("nfd.sock"))
+}
+
+fn engine(config: &Config) -> anyhow::Result<Engine> {
+    let t = &config.tables;
+    let regions: Result<Vec<Name>, _> = config
+        .forwarding
+        .producer_region
+        .iter()
+        .map(|name| name.parse())
+        .collect();
+    let engine_config = EngineConfig {
+        pit: PitConfig {
+            max_entries: t.pit_entries,
+            max_bytes: t.pit_bytes,
+            ..PitConfig::default()
+        },
+        cs: CsCapacity {
+            max_pkts: t.cs_packets,
+            max_bytes: t.cs_bytes,
+        },
+        fib_max_entries: t.routes,
+        dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
+        unsolicited_data: match config.forwarding.unsolicited_data {
+            UnsolicitedData::DropAll => UnsolicitedDataPolicy::DropAll,
+            UnsolicitedData::AdmitLocal => UnsolicitedDataPolicy::AdmitLocal,
+            UnsolicitedData::AdmitNetwork => UnsolicitedDataPolicy::AdmitNetwork,
+            UnsolicitedData::AdmitAll => UnsolicitedDataPolicy::AdmitAll,
+        },
+        producer_regions: regions?,
+        ..EngineConfig::default()
+    };
+    let key = HashKey::from_u64s(getrandom::u64()?, getrandom::u64()?);
+    Ok(Engine::new(engine_config, key, getrandom::u64()?))
+}
+
+/// Management is reached like any producer: by a route to the internal face.
+fn add_management_route(engine: &mut Engine) -> anyhow::Result<()> {
+    engine.add_face(FaceId::INTERNAL, FaceTraits::LOCAL);
+    let prefix: Name = LOCAL_MANAGEMENT.parse()?;
+    let hop = NextHop {
+        face: FaceId::INTERNAL,
+        cost: 0,
+    };
+    engine
+        .add_next_hop(prefix.view(), hop)
+        .map_err(|e| anyhow!("{e}"))
+}
+
+/// Makes the faces and routes of the configuration. Routes go the way of every
+/// command, so that the RIB knows them.
+fn add_static_routes(
+    config: &Config,
+    worker: &WorkerHandle,
+    manager: &mut Manager<RouterControl>,
+) -> anyhow::Result<()> {
+    for face in &config.face {
+        let mut options = face_options(config);
+        if let Some(mtu) = face.mtu_bytes {
+            options.mtu_bytes = usize::try_from(mtu)?;
+        }
+        let local = face.local.as_ref().map(|uri| uri.parse()).transpose()?;
+        let persistency = match face.persistency {
+            Persistency::Persistent => FacePersistency::Persistent,
+            Persistency::Permanent => FacePersistency::Permanent,
+        };
+        make_face(worker, &face.remote, local, persistency, options)?;
+    }
+    for route in &config.route {
+        let options = face_options(config);
+        let id = make_face(
+            worker,
+            &route.next_hop,
+            None,
+            FacePersistency::Permanent,
+            options,
+        )?;
+        let parameters = ControlParameters {
+            name: Some(route.prefix.parse()?),
+            face_id: Some(id.0),
+            origin: Some(route_origin::STATIC),
+            cost: Some(route.cost),
+            ..ControlParameters::default()
+        };
+        let name = CommandName::local("rib", "register").name();
+        let name = name.with(&Component::generic(parameters.encode()));
+        let wire = Interest::new(name).encode_with_digest(&SignatureInfo::digest());
+        let command = InterestView::parse(&wire).map_err(|e| anyhow!("{}: {e}", route.prefix))?;
+        let now = MonoNs::ZERO;
+        manager.handle_interest(now, wall_ms(), FaceId::INTERNAL, &command, &mut |_| {});
+    }
+    Ok(())
+}
+
+fn make_face(
+    worker: &WorkerHandle,
+    remote: &str,
+    local: Option<FaceUri>,
+    persistency: FacePersistency,
+    options: FaceOptions,
+) -> anyhow::Result<FaceId> {
+    let params = FaceParams {
+        remote: remote.parse()?,
+        local,
+        persistency,
+        options,
+    };
+    let outcome = worker
+        .call(move |plane| {
+            let outcome = plane.faces.create(&params);
+            plane.handle_face_events();
+            outcome
+        })?
+        .with_context(|| format!("cannot make the face to {remote}"))?;
+    let (CreateOutcome::New(id) | CreateOutcome::Existing(id)) = outcome;
+    Ok(id)
+}

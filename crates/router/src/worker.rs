@@ -1,0 +1,256 @@
+//! The worker: the one thread on which packets travel.
+//!
+//! It owns the faces and the engine. A round reads a burst, carries it through
+//! the engine, sends what came of it, and then runs the jobs that other
+//! threads have asked for. It blocks in `epoll_wait` alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
+use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, RxBatch};
+use tachonym_forward::{Engine, FaceTraits, LinkType, Output, RxKind, RxPacket, Scope};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{
+    DataView, FaceId, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
+};
+use tachonym_protocol as protocol;
+
+use crate::handle::Job;
+use crate::internal::InternalFace;
+
+/// Most jobs between two bursts, so that management never starves packets.
+const MAX_JOBS_PER_ROUND: usize = 64;
+
+/// What the worker owns and jobs may change.
+pub(crate) struct Plane {
+    pub(crate) engine: Engine,
+    pub(crate) faces: FaceSystem,
+    pub(crate) internal: InternalFace,
+    clock: Instant,
+}
+
+impl Plane {
+    pub(crate) fn new(engine: Engine, faces: FaceSystem, internal: InternalFace) -> Self {
+        Self {
+            engine,
+            faces,
+            internal,
+            clock: Instant::now(),
+        }
+    }
+
+    /// Time on the clock that engine and faces share.
+    pub(crate) fn now(&self) -> MonoNs {
+        time_of(self.clock)
+    }
+
+    /// Feeds a Data that the manager made into the engine.
+    pub(crate) fn inject_data(&mut self, wire: &[u8]) {
+        let Ok(data) = DataView::parse(wire) else {
+            debug_assert!(false, "the manager encodes valid Data");
+            return;
+        };
+        let rx = RxPacket {
+            face: FaceId::INTERNAL,
+            packet: RxKind::Data(data),
+            headers: Headers::default(),
+            prefix_announcement: None,
+        };
+        let now = self.now();
+        let mut out = ToFaces {
+            now,
+            faces: &mut self.faces,
+            internal: &self.internal,
+        };
+        self.engine.handle_burst(now, &[rx], &mut out);
+    }
+
+    /// Tells the engine and the manager which faces came and went.
+    pub(crate) fn handle_face_events(&mut self) {
+        while let Some(event) = self.faces.poll_event() {
+            match &event {
+                FaceEvent::Created(info) => self.engine.add_face(info.id, traits_of(info)),
+                FaceEvent::Destroyed { info, .. } => {
+                    self.engine.remove_face(info.id);
+                }
+                FaceEvent::Up(_) | FaceEvent::Down(_) => {}
+            }
+            self.internal.deliver_event(event);
+        }
+    }
+}
+
+/// Where the engine's packets go: to a face, or to the manager.
+struct ToFaces<'a> {
+    now: MonoNs,
+    faces: &'a mut FaceSystem,
+    internal: &'a InternalFace,
+}
+
+impl Output for ToFaces<'_> {
+    fn send_interest(
+        &mut self,
+        face: FaceId,
+        interest: &InterestView<'_>,
+        rewrite: &InterestRewrite,
+        headers: &Headers,
+    ) {
+        if face == FaceId::INTERNAL {
+            let mut wire = Vec::with_capacity(interest.wire().len() + 8);
+            rewrite.write_into(interest, &mut wire);
+            let incoming = headers.incoming_face_id.unwrap_or(FaceId::INTERNAL);
+            self.internal.deliver_interest(incoming, wire);
+        } else {
+            self.faces.send_with(self.now, face, headers, |out| {
+                rewrite.write_into(interest, out)
+            });
+        }
+    }
+
+    fn send_data(&mut self, face: FaceId, data_wire: &[u8], headers: &Headers) {
+        if face != FaceId::INTERNAL {
+            self.faces.send(self.now, face, headers, data_wire);
+        }
+    }
+
+    fn send_nack(
+        &mut self,
+        face: FaceId,
+        reason: NackReason,
+        interest_wire: &[u8],
+        headers: &Headers,
+    ) {
+        if face != FaceId::INTERNAL {
+            let headers = Headers {
+                nack: Some(reason),
+                ..*headers
+            };
+            self.faces.send(self.now, face, &headers, interest_wire);
+        }
+    }
+}
+
+/// The worker's thread.
+pub(crate) struct Worker {
+    plane: Plane,
+    jobs: Receiver<Job>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker {
+    pub(crate) fn new(plane: Plane, jobs: Receiver<Job>, stop: Arc<AtomicBool>) -> Self {
+        Self { plane, jobs, stop }
+    }
+
+    /// Forwards until asked to stop.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait for packets at all.
+    pub(crate) fn run(mut self) -> std::io::Result<()> {
+        let mut batch = RxBatch::new();
+        let mut spare = Vec::new();
+        while !self.stop.load(Ordering::Relaxed) {
+            let timeout = self.timeout();
+            let clock = self.plane.clock;
+            let now = self
+                .plane
+                .faces
+                .poll(timeout, &mut batch, || time_of(clock))?;
+            self.plane.handle_face_events();
+            spare = self.forward(now, &batch, spare);
+            self.run_jobs();
+            self.plane.handle_face_events();
+            self.plane.faces.flush();
+        }
+        Ok(())
+    }
+
+    /// How long the worker may sleep.
+    fn timeout(&mut self) -> Option<Duration> {
+        if !self.jobs.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let now = self.plane.now();
+        let timers = [
+            self.plane.engine.poll_timeout(),
+            self.plane.faces.poll_timeout(),
+        ];
+        timers
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.saturating_since(now))
+    }
+
+    /// Carries one burst through the engine. `spare` lends its memory.
+    fn forward(
+        &mut self,
+        now: MonoNs,
+        batch: &RxBatch,
+        spare: Vec<RxPacket<'static>>,
+    ) -> Vec<RxPacket<'static>> {
+        let mut burst = relend(spare);
+        for frame in batch.frames() {
+            let packet = PacketView::parse(frame.packet).ok();
+            let packet = packet.and_then(|p| RxPacket::new(frame.face, *frame.headers, p));
+            match packet {
+                Some(packet) => burst.push(RxPacket {
+                    prefix_announcement: frame.prefix_announcement,
+                    ..packet
+                }),
+                None => self
+                    .plane
+                    .faces
+                    .count_drop(frame.face, DropReason::Malformed),
+            }
+        }
+        let plane = &mut self.plane;
+        let mut out = ToFaces {
+            now,
+            faces: &mut plane.faces,
+            internal: &plane.internal,
+        };
+        plane.engine.handle_burst(now, &burst, &mut out);
+        plane.engine.handle_timeout(now, &mut out);
+        burst.clear();
+        relend(burst)
+    }
+
+    fn run_jobs(&mut self) {
+        for job in self.jobs.try_iter().take(MAX_JOBS_PER_ROUND) {
+            job(&mut self.plane);
+        }
+    }
+}
+
+/// Gives the memory of an empty vector to one whose elements live otherwise;
+/// the collection happens in place, so nothing is allocated.
+fn relend<'b>(mut empty: Vec<RxPacket<'_>>) -> Vec<RxPacket<'b>> {
+    empty.clear();
+    empty
+        .into_iter()
+        .map(|_| unreachable!("the vector was cleared"))
+        .collect()
+}
+
+/// Time since `start`, on the clock that begins there.
+fn time_of(start: Instant) -> MonoNs {
+    MonoNs::ZERO + start.elapsed()
+}
+
+/// What the engine needs to know of a face.
+fn traits_of(info: &FaceInfo) -> FaceTraits {
+    FaceTraits {
+        scope: match info.scope {
+            protocol::FaceScope::Local => Scope::Local,
+            protocol::FaceScope::NonLocal => Scope::NonLocal,
+        },
+        link: match info.link_type {
+            protocol::LinkType::PointToPoint => LinkType::PointToPoint,
+            protocol::LinkType::MultiAccess => LinkType::MultiAccess,
+            protocol::LinkType::AdHoc => LinkType::AdHoc,
+        },
+    }
+}

@@ -1,1 +1,0 @@
-//! Signing, verification, certificates and key storage for NDN packets.
