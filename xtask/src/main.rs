@@ -52,12 +52,7 @@ fn check(tally: &mut Tally) -> anyhow::Result<()> {
         "warnings",
     ];
     tally.run("lints", cargo(&clippy))?;
-    let mut doc = cargo(&[
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-    ]);
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     tally.run("documentation", doc)?;
     tally.record("house rules", tidy::faults()?);
