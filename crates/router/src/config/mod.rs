@@ -1,8 +1,8 @@
 //! The configuration: one TOML file, every key optional.
 //!
 //! The structures here are the configuration *and* its reference: their doc
-//! comments become `docs/configuration.md` (see [`reference`]). What a type
-//! cannot express is checked in [`check`]. A file that does not pass starts
+//! comments become `docs/configuration.md` (see [`mod@reference`]). What a type
+//! cannot express is checked in `check`. A file that does not pass starts
 //! nothing: each complaint names file, line and remedy.
 
 mod check;
