@@ -1,67 +1,76 @@
-//! Everything the project's checks do.
+//! Everything the project's checks do: `cargo xtask check` while working,
+//! `cargo xtask test` before it counts.
 //!
-//! `cargo xtask check` looks at the source; `cargo xtask test` also runs every
-//! test, and closes with how many passed, failed and were skipped. With `CI`
-//! set to `true` a skip is a failure.
+//! Each step prints one line with its outcome; the last line adds them up.
+//! A step that cannot have what it needs is a skip, never a pass, and fails
+//! where `CI=true`. Start reading at [`Command`]; what a step is, is in
+//! [`report`].
 #![forbid(unsafe_code)]
 
-mod step;
+mod fuzz;
+mod lint;
+mod process;
+mod report;
+mod rust_tests;
 mod tidy;
+mod workspace;
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::step::Tally;
+use report::Report;
+use workspace::Workspace;
 
+/// Checks, tests and fuzzing of Tachonym.
 #[derive(Parser)]
-#[command(about = "The project's checks")]
+#[command(bin_name = "cargo xtask", arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
-    task: Task,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Task {
-    /// Format, lints, documentation, house rules.
+enum Command {
+    /// Format, lints, documentation and the rules of the source tree.
     Check,
-    /// `check`, then every test.
+    /// Everything: check, tests, release build, a short fuzz.
     Test,
+    /// Only the fuzz targets, for as long as asked.
+    Fuzz {
+        /// Minutes for each target.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// The target; all of them without it.
+        target: Option<String>,
+    },
+    /// Only the rules of the source tree.
+    Tidy,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let task = Arguments::parse().task;
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    std::env::set_current_dir(root)?;
-    let mut tally = Tally::default();
-    check(&mut tally)?;
-    if matches!(task, Task::Test) {
-        tally.run_tests("workspace tests", cargo(&["test", "--workspace"]))?;
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let workspace = match Workspace::find() {
+        Ok(workspace) => workspace,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut report = Report::new();
+    match arguments.command {
+        Command::Check => lint::run(&workspace, &mut report),
+        Command::Test => {
+            lint::run(&workspace, &mut report);
+            rust_tests::run_all(&workspace, &mut report);
+            rust_tests::build_release(&workspace, &mut report);
+            fuzz::run(&workspace, fuzz::Effort::Short, None, &mut report);
+        }
+        Command::Fuzz { minutes, target } => {
+            let effort = fuzz::Effort::Minutes(minutes);
+            fuzz::run(&workspace, effort, target.as_deref(), &mut report);
+        }
+        Command::Tidy => lint::tidy(&workspace, &mut report),
     }
-    Ok(tally.close())
-}
-
-fn check(tally: &mut Tally) -> anyhow::Result<()> {
-    tally.run("format", cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    tally.run("lints", cargo(&clippy))?;
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
-    doc.env("RUSTDOCFLAGS", "-D warnings");
-    tally.run("documentation", doc)?;
-    tally.record("house rules", tidy::faults()?);
-    Ok(())
-}
-
-/// The cargo that runs this.
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments);
-    command
+    report.finish()
 }

@@ -1,19 +1,22 @@
-//! House rules that no lint knows: module headers, file length, and which
-//! crate may import which.
+//! Rules of the source tree that no compiler checks: module headers, file
+//! length, the direction of crate dependencies, where `unsafe` may stand.
+//!
+//! The rules look at text, line by line; none parses Rust.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::Context as _;
-use serde_json::Value;
+use anyhow::Context;
 
-/// Longest source file, in lines.
+use crate::workspace::{Member, Workspace};
+
+/// Longest a source file may be; past it, split along an invariant.
 const MAX_LINES: usize = 800;
 
-/// Floor of each crate; one imports only from lower floors.
-const FLOORS: [(&str, u32); 9] = [
+/// Crates by floor: a crate may depend on lower floors only.
+const FLOORS: &[(&str, u32)] = &[
     ("tachonym-packet", 1),
+    ("tachonym-security", 2),
     ("tachonym-protocol", 2),
     ("tachonym-tables", 2),
     ("tachonym-forward", 4),
@@ -22,105 +25,212 @@ const FLOORS: [(&str, u32); 9] = [
     ("tachonym-client", 6),
     ("tachonym-router", 7),
     ("tachonym-lab", 8),
+    ("tachonym-interop", 8),
+    ("xtask", 9),
 ];
 
-/// Crates with system calls of their own, each in a `sys` module.
-const MAY_BE_UNSAFE: [&str; 2] = ["crates/face", "crates/lab"];
+/// Crates that may hold `unsafe`, in modules named `sys` only, and what for.
+const UNSAFE_ALLOWED: &[(&str, &str)] = &[
+    (
+        "tachonym-face",
+        "system calls that move many datagrams at once",
+    ),
+    ("tachonym-lab", "the same, and clocks of other processes"),
+];
 
-/// Every breach of a house rule.
-pub(crate) fn faults() -> anyhow::Result<Vec<String>> {
-    let mut faults = Vec::new();
-    for folder in ["crates", "xtask", "fuzz", "interop"] {
-        source_faults(Path::new(folder), &mut faults)?;
+/// Files outside `sys` that may hold `unsafe`, and what for.
+const UNSAFE_FILES: &[(&str, &str)] = &[(
+    "crates/forward/tests/no_allocation.rs",
+    "an allocator that counts, which no safe code can be",
+)];
+
+/// Folders that hold no source of this project.
+const NOT_SOURCE: &[&str] = &["target", "node_modules", "shared"];
+
+/// Everything that breaks a rule, one line each.
+///
+/// # Errors
+///
+/// If a file cannot be read.
+pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
+    let mut violations = Vec::new();
+    let mut files = Vec::new();
+    collect_rust_files(&workspace.root, &mut files)?;
+    files.sort();
+    for file in &files {
+        let text = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+        let name = file.strip_prefix(&workspace.root).unwrap_or(file);
+        let name = name.to_string_lossy();
+        violations.extend(source_violations(&name, &text).map(|what| format!("{name}: {what}")));
     }
-    unsafe_faults(&mut faults)?;
-    floor_faults(&mut faults)?;
-    Ok(faults)
+    for member in &workspace.members {
+        let name = &member.name;
+        violations.extend(floor_violations(member).map(|what| format!("{name}: {what}")));
+        let what = manifest_violations(member)?;
+        violations.extend(what.into_iter().map(|what| format!("{name}: {what}")));
+    }
+    Ok(violations)
 }
 
-fn source_faults(folder: &Path, faults: &mut Vec<String>) -> anyhow::Result<()> {
-    for file in rust_files(folder)? {
-        let text = fs::read_to_string(&file)?;
-        let n_lines = text.lines().count();
-        if n_lines > MAX_LINES {
-            faults.push(format!("{}: {n_lines} lines; split it", file.display()));
-        }
-        if !text.starts_with("//!") && !text.starts_with("#![") {
-            faults.push(format!("{}: no //! header", file.display()));
+fn collect_rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            if !name.starts_with('.') && !NOT_SOURCE.contains(&&*name) {
+                collect_rust_files(&entry.path(), files)?;
+            }
+        } else if kind.is_file() && name.ends_with(".rs") {
+            files.push(entry.path());
         }
     }
     Ok(())
 }
 
-fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// What is wrong in one source file.
+fn source_violations(name: &str, text: &str) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        if !folder.is_dir() {
-            continue;
-        }
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default();
-            if path.is_dir() && name != "target" && name != "node_modules" {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                found.push(path);
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    if !first.is_some_and(|line| line.starts_with("//!")) {
+        found.push("does not open with a `//!` that says what the module owns".to_owned());
+    }
+    let n_lines = text.lines().count();
+    if n_lines > MAX_LINES {
+        found.push(format!("{n_lines} lines; {MAX_LINES} is the most"));
+    }
+    for (i, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or(line);
+        for unfinished in ["todo", "unimplemented"] {
+            if code.contains(&format!("{unfinished}!(")) {
+                found.push(format!("line {}: `{unfinished}!`", i + 1));
             }
         }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn unsafe_faults(faults: &mut Vec<String>) -> anyhow::Result<()> {
-    for entry in fs::read_dir("crates")? {
-        let folder = entry?.path();
-        if MAY_BE_UNSAFE
-            .iter()
-            .any(|exempt| Path::new(exempt) == folder)
-        {
-            continue;
-        }
-        for root in ["src/lib.rs", "src/main.rs"] {
-            let root = folder.join(root);
-            if root.exists() && !fs::read_to_string(&root)?.contains("#![forbid(unsafe_code)]") {
-                faults.push(format!("{}: no #![forbid(unsafe_code)]", root.display()));
-            }
+        if holds_unsafe(code) && !may_hold_unsafe(name) {
+            found.push(format!("line {}: `unsafe` outside a `sys` module", i + 1));
         }
     }
-    Ok(())
+    found.into_iter()
 }
 
-fn floor_faults(faults: &mut Vec<String>) -> anyhow::Result<()> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .output()?;
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+fn holds_unsafe(code: &str) -> bool {
+    ["{", "fn", "impl", "extern", "trait"].iter().any(|what| {
+        let word = format!("unsafe {what}");
+        code.match_indices(&word).any(|(at, _)| {
+            let before = code[..at].chars().next_back();
+            before.is_none_or(|c| c.is_whitespace() || "({=,;|".contains(c))
+        })
+    })
+}
+
+fn may_hold_unsafe(name: &str) -> bool {
+    let in_sys = name.ends_with("/sys.rs") || name.contains("/sys/");
+    in_sys || UNSAFE_FILES.iter().any(|(file, _)| *file == name)
+}
+
+/// What a crate depends on that lies no lower than itself.
+fn floor_violations(member: &Member) -> impl Iterator<Item = String> {
     let floor_of = |name: &str| {
         FLOORS
             .iter()
             .find(|(n, _)| *n == name)
             .map(|(_, floor)| *floor)
     };
-    for package in metadata["packages"]
-        .as_array()
-        .context("cargo lists packages")?
-    {
-        let name = package["name"].as_str().unwrap_or_default();
-        let Some(floor) = floor_of(name) else {
-            continue;
-        };
-        for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            // Tests may reach up, to drive what lies above them.
-            if dependency["kind"] == "dev" {
-                continue;
-            }
-            let imported = dependency["name"].as_str().unwrap_or_default();
-            if floor_of(imported).is_some_and(|other| other >= floor) {
-                faults.push(format!("{name} imports {imported}, which is not below it"));
+    let mut found = Vec::new();
+    match floor_of(&member.name) {
+        None => found.push("has no floor; give it one in xtask/src/tidy.rs".to_owned()),
+        Some(own) => {
+            for dependency in &member.dependencies {
+                if floor_of(dependency).is_some_and(|floor| floor >= own) {
+                    found.push(format!(
+                        "depends on {dependency}, which is not on a lower floor"
+                    ));
+                }
             }
         }
     }
-    Ok(())
+    found.into_iter()
+}
+
+/// What a crate's manifest or root files lack.
+fn manifest_violations(member: &Member) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let manifest = member.folder.join("Cargo.toml");
+    let manifest =
+        fs::read_to_string(&manifest).with_context(|| format!("read {}", manifest.display()))?;
+    if !manifest.contains("[lints]\nworkspace = true") {
+        found.push("its manifest lacks `[lints] workspace = true`".to_owned());
+    }
+    if UNSAFE_ALLOWED.iter().any(|(name, _)| *name == member.name) {
+        return Ok(found);
+    }
+    for root in &member.roots {
+        let text = fs::read_to_string(root).with_context(|| format!("read {}", root.display()))?;
+        if !text.contains("#![forbid(unsafe_code)]") {
+            found.push(format!(
+                "{} lacks `#![forbid(unsafe_code)]`",
+                root.display()
+            ));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_source(name: &str, text: &str) -> Vec<String> {
+        source_violations(name, text).collect()
+    }
+
+    #[test]
+    fn module_without_header_is_found() {
+        assert!(of_source("a.rs", "//! Owns.\n\nfn f() {}\n").is_empty());
+        assert_eq!(of_source("a.rs", "// Owns.\nfn f() {}\n").len(), 1);
+        assert_eq!(of_source("a.rs", "").len(), 1);
+    }
+
+    #[test]
+    fn long_file_is_found() {
+        let text = |n_lines| format!("//! Owns.\n{}", "\n".repeat(n_lines - 1));
+        assert!(of_source("a.rs", &text(MAX_LINES)).is_empty());
+        assert_eq!(of_source("a.rs", &text(MAX_LINES + 1)).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_is_found_outside_sys_only() {
+        let text = "//! Owns.\nlet x = unsafe { f() };\n";
+        assert_eq!(of_source("crates/face/src/lib.rs", text).len(), 1);
+        assert!(of_source("crates/face/src/sys.rs", text).is_empty());
+        assert!(of_source("crates/face/src/sys/udp.rs", text).is_empty());
+        assert!(of_source("a.rs", "//! Owns.\n// unsafe { no }\n").is_empty());
+        assert!(of_source("a.rs", "//! Owns.\n#![forbid(unsafe_code)]\n").is_empty());
+    }
+
+    #[test]
+    fn unfinished_code_is_found() {
+        let text = format!("//! Owns.\nfn f() {{ {}!() }}\n", "todo");
+        assert_eq!(of_source("a.rs", &text).len(), 1);
+    }
+
+    #[test]
+    fn dependency_on_the_same_or_a_higher_floor_is_found() {
+        let member = |name: &str, dependencies: &[&str]| Member {
+            name: name.to_owned(),
+            folder: PathBuf::new(),
+            dependencies: dependencies.iter().map(|&name| name.to_owned()).collect(),
+            roots: Vec::new(),
+        };
+        let found = |member: Member| floor_violations(&member).count();
+        assert_eq!(
+            found(member("tachonym-tables", &["tachonym-packet", "libc"])),
+            0
+        );
+        assert_eq!(found(member("tachonym-tables", &["tachonym-protocol"])), 1);
+        assert_eq!(found(member("tachonym-tables", &["tachonym-router"])), 1);
+        assert_eq!(found(member("tachonym-unheard-of", &[])), 1);
+    }
 }

@@ -1,0 +1,137 @@
+//! Unit, property and documentation tests of the workspace, and the release
+//! build; also how cargo's account of a test run is read.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::lint::cargo_step;
+use crate::process::{Finished, run};
+use crate::report::{Counts, Outcome, Report};
+use crate::workspace::Workspace;
+
+/// Longest that one run of tests may take, compiling included.
+const TEST_LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// Runs the tests that need nothing but Rust, then builds the binaries.
+pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
+    report.step("tests", || {
+        let mut cargo = workspace.cargo();
+        cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+        test_step(workspace, "tests", &mut cargo)
+    });
+}
+
+/// Builds the router and the lab as users have them.
+pub(crate) fn build_release(workspace: &Workspace, report: &mut Report) -> bool {
+    report.step("release build", || {
+        cargo_step(workspace, "release", |cargo| {
+            cargo.args(["build", "--release", "--locked", "--bins"]);
+            cargo.args(["-p", "tachonym-router", "-p", "tachonym-lab"]);
+        })
+    })
+}
+
+/// Runs a `cargo test` command and counts what it says.
+pub(crate) fn test_step(workspace: &Workspace, name: &str, cargo: &mut Command) -> Outcome {
+    match run(cargo, &workspace.log(name), TEST_LIMIT) {
+        Ok(finished) => outcome_of(&finished),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
+}
+
+fn outcome_of(finished: &Finished) -> Outcome {
+    let counts = count(&finished.output);
+    match (finished.status.success(), counts) {
+        (true, Some(counts)) => Outcome::Mixed(counts, String::new()),
+        (true, None) => Outcome::Failed("no test ran".to_owned()),
+        (false, Some(counts)) if counts.n_failed > 0 => {
+            Outcome::Mixed(counts, failures(&finished.output))
+        }
+        // It did not compile, or a test program died.
+        (false, _) => Outcome::Failed(finished.tail(100)),
+    }
+}
+
+/// Adds up the `test result:` lines; `None` if there is none, or no test ran.
+fn count(output: &str) -> Option<Counts> {
+    let mut counts = Counts::default();
+    for line in output
+        .lines()
+        .filter(|line| line.starts_with("test result: "))
+    {
+        let figure = |what: &str| -> u64 {
+            let mut parts = line.split([';', '.']).map(str::trim);
+            let part = parts.find_map(|part| part.strip_suffix(what));
+            part.and_then(|figure| figure.trim().parse().ok())
+                .unwrap_or(0)
+        };
+        counts.n_passed += figure("passed");
+        counts.n_failed += figure("failed");
+        counts.n_skipped += figure("ignored");
+    }
+    (counts != Counts::default()).then_some(counts)
+}
+
+/// What the failed tests printed: every block between a first `failures:` and
+/// its `test result:`.
+fn failures(output: &str) -> String {
+    let mut inside = false;
+    let mut kept = Vec::new();
+    for line in output.lines() {
+        match line {
+            "failures:" => inside = true,
+            _ if line.starts_with("test result: ") => inside = false,
+            _ if inside && !line.is_empty() => kept.push(line),
+            _ => {}
+        }
+    }
+    kept.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "
+running 2 tests
+test a ... ok
+test b ... FAILED
+
+failures:
+
+---- b stdout ----
+thread 'b' panicked at src/lib.rs:1:1: no
+
+failures:
+    b
+
+test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+running 1 test
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.1s
+";
+
+    #[test]
+    fn results_of_every_test_program_are_added() {
+        let expected = Counts {
+            n_passed: 2,
+            n_failed: 1,
+            n_skipped: 2,
+        };
+        assert_eq!(count(OUTPUT), Some(expected));
+    }
+
+    #[test]
+    fn run_without_any_test_has_no_count() {
+        let none = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(count(none), None);
+        assert_eq!(count("error: could not compile"), None);
+    }
+
+    #[test]
+    fn output_of_failed_tests_is_kept() {
+        let kept = failures(OUTPUT);
+        assert!(kept.contains("panicked at src/lib.rs:1:1: no"), "{kept}");
+        assert!(!kept.contains("test a ... ok"), "{kept}");
+    }
+}
