@@ -1,0 +1,388 @@
+//! Signed Interests: checked against trust policies, each accepted once.
+//!
+//! Owns the order of the checks, cheapest first, so that rubbish is refused
+//! before any cryptography: form, time, a face's record of bad signatures, the
+//! key, replay, and only then the signature. State is kept only for good
+//! signatures and, bounded, for faces that sent bad ones. Who may do what is
+//! the caller's to decide: it passes the policies that would allow it.
+
+use std::collections::HashMap;
+
+use tachonym_packet::types::signature_type;
+use tachonym_packet::{DecodeError, FaceId, InterestView, KeyLocatorView, MonoNs, Name};
+
+use crate::replay::{Mark, ReplayGuard};
+use crate::trust::TrustedKey;
+use crate::{ReplayConfig, ReplayCounters, SignedInterest, TrustPolicy, VerifyError, VerifyingKey};
+
+/// Faces with bad signatures that are told apart; more share one record.
+const MAX_FACES: usize = 1024;
+
+/// Limits of a [`CommandVerifier`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifierConfig {
+    /// Limits of replay protection.
+    pub replay: ReplayConfig,
+    /// Bad signatures that a face may send at once before its signed
+    /// Interests are refused unchecked; at least 1.
+    pub max_bad_signatures: u32,
+    /// Time after which one bad signature of a face is forgiven, in
+    /// milliseconds.
+    pub forgive_after_ms: u64,
+}
+
+impl Default for VerifierConfig {
+    /// A hundred bad signatures, one forgiven every 50 ms.
+    fn default() -> Self {
+        Self {
+            replay: ReplayConfig::default(),
+            max_bad_signatures: 100,
+            forgive_after_ms: 50,
+        }
+    }
+}
+
+/// Why a signed Interest is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reject {
+    /// It has no signature, or one of type Null.
+    #[error("not signed")]
+    Unsigned,
+    /// Its signature elements are malformed.
+    #[error("malformed signature: {0}")]
+    Malformed(DecodeError),
+    /// It does not tell when it was signed.
+    #[error("does not tell when it was signed")]
+    MissingTime,
+    /// It was signed too long ago, or in the future.
+    #[error("signed outside the grace period; do the clocks agree?")]
+    OutsideGrace,
+    /// It was seen before, or is older than what is remembered.
+    #[error("seen before")]
+    Replayed,
+    /// The face has sent too many bad signatures lately.
+    #[error("too many bad signatures from this face")]
+    Throttled,
+    /// No policy knows the key.
+    #[error("signed by a key that is not trusted")]
+    UnknownKey,
+    /// The key's certificate, or one that it depends on, does not hold now.
+    #[error("the certificate of the key has expired or is not valid yet")]
+    Expired,
+    /// The key is trusted, but not for this.
+    #[error("the key is not authorised")]
+    NotAuthorized,
+    /// The signature type is unknown, or not that of the key.
+    #[error("signature type does not match the key")]
+    WrongType,
+    /// The digest of the parameters in the name is wrong.
+    #[error("digest of the parameters does not verify")]
+    BadParametersDigest,
+    /// The signature is wrong.
+    #[error("signature does not verify")]
+    BadSignature,
+}
+
+/// How many signed Interests were accepted, and refused for which reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifierCounters {
+    /// Accepted.
+    pub n_accepted: u64,
+    /// [`Reject::Unsigned`].
+    pub n_unsigned: u64,
+    /// [`Reject::Malformed`].
+    pub n_malformed: u64,
+    /// [`Reject::MissingTime`].
+    pub n_missing_time: u64,
+    /// [`Reject::OutsideGrace`].
+    pub n_outside_grace: u64,
+    /// [`Reject::Replayed`].
+    pub n_replayed: u64,
+    /// [`Reject::Throttled`].
+    pub n_throttled: u64,
+    /// [`Reject::UnknownKey`].
+    pub n_unknown_key: u64,
+    /// [`Reject::Expired`].
+    pub n_expired: u64,
+    /// [`Reject::NotAuthorized`].
+    pub n_not_authorized: u64,
+    /// [`Reject::WrongType`].
+    pub n_wrong_type: u64,
+    /// [`Reject::BadParametersDigest`].
+    pub n_bad_parameters_digest: u64,
+    /// [`Reject::BadSignature`].
+    pub n_bad_signature: u64,
+    /// Faces with bad signatures that could not be told apart from others.
+    pub n_faces_merged: u64,
+}
+
+impl VerifierCounters {
+    fn count(&mut self, reject: Reject) {
+        *match reject {
+            Reject::Unsigned => &mut self.n_unsigned,
+            Reject::Malformed(_) => &mut self.n_malformed,
+            Reject::MissingTime => &mut self.n_missing_time,
+            Reject::OutsideGrace => &mut self.n_outside_grace,
+            Reject::Replayed => &mut self.n_replayed,
+            Reject::Throttled => &mut self.n_throttled,
+            Reject::UnknownKey => &mut self.n_unknown_key,
+            Reject::Expired => &mut self.n_expired,
+            Reject::NotAuthorized => &mut self.n_not_authorized,
+            Reject::WrongType => &mut self.n_wrong_type,
+            Reject::BadParametersDigest => &mut self.n_bad_parameters_digest,
+            Reject::BadSignature => &mut self.n_bad_signature,
+        } += 1;
+    }
+}
+
+/// Who signed an accepted Interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// The holder of this key: the signature was verified.
+    Key(Name),
+    /// Anybody: the signature is a digest, and it is right.
+    Digest,
+    /// Who claims to hold this key, or says nothing of it: the policy accepts
+    /// any signer, and does not know the key.
+    Unverified(Option<Name>),
+}
+
+/// Checks signed Interests.
+#[derive(Debug)]
+pub struct CommandVerifier {
+    config: VerifierConfig,
+    replay: ReplayGuard,
+    failures: Failures,
+    counters: VerifierCounters,
+}
+
+impl CommandVerifier {
+    /// A verifier that remembers nothing yet.
+    #[must_use]
+    pub fn new(config: VerifierConfig) -> Self {
+        Self {
+            config,
+            replay: ReplayGuard::new(config.replay),
+            failures: Failures::default(),
+            counters: VerifierCounters::default(),
+        }
+    }
+
+    /// What was accepted and refused so far.
+    #[must_use]
+    pub const fn counters(&self) -> &VerifierCounters {
+        &self.counters
+    }
+
+    /// What replay protection had to forget so far.
+    #[must_use]
+    pub const fn replay_counters(&self) -> &ReplayCounters {
+        &self.replay.counters
+    }
+
+    /// Accepts `interest`, which came from `face`, if one of `policies` does
+    /// and it was not accepted before. `wall_ms` is now, in milliseconds since
+    /// the Unix epoch. Without policies nobody is authorised.
+    ///
+    /// # Errors
+    /// Says why it is refused.
+    pub fn verify(
+        &mut self,
+        interest: &InterestView<'_>,
+        policies: &[&TrustPolicy],
+        face: FaceId,
+        now: MonoNs,
+        wall_ms: u64,
+    ) -> Result<Accepted, Reject> {
+        let result = self.check(interest, policies, face, now, wall_ms);
+        match &result {
+            Ok(_) => self.counters.n_accepted += 1,
+            Err(reject) => self.counters.count(*reject),
+        }
+        if let Err(Reject::BadSignature | Reject::BadParametersDigest) = &result {
+            let merged = self.failures.note(face, now, &self.config);
+            self.counters.n_faces_merged += u64::from(merged);
+        }
+        result
+    }
+
+    fn check(
+        &mut self,
+        interest: &InterestView<'_>,
+        policies: &[&TrustPolicy],
+        face: FaceId,
+        now: MonoNs,
+        wall_ms: u64,
+    ) -> Result<Accepted, Reject> {
+        let signed = SignedInterest::find(interest).map_err(Reject::Malformed)?;
+        let signed = signed.ok_or(Reject::Unsigned)?;
+        if signed.info().typ() == signature_type::NULL {
+            return Err(Reject::Unsigned);
+        }
+        let mark = self.replay.mark(&signed, wall_ms)?;
+        if policies.is_empty() {
+            return Err(Reject::NotAuthorized);
+        }
+        if self.failures.is_over(face, now, &self.config) {
+            return Err(Reject::Throttled);
+        }
+        let accepted = match signed.info().typ() {
+            signature_type::DIGEST_SHA256 => self.check_digest(&signed, policies, &mark)?,
+            _ => self.check_key(&signed, policies, &mark, wall_ms)?,
+        };
+        let key_name = match &accepted {
+            Accepted::Key(name) => Some(name),
+            _ => None,
+        };
+        self.replay.remember(key_name, &mark);
+        Ok(accepted)
+    }
+
+    fn check_digest(
+        &self,
+        signed: &SignedInterest<'_>,
+        policies: &[&TrustPolicy],
+        mark: &Mark,
+    ) -> Result<Accepted, Reject> {
+        if !policies.iter().any(|policy| policy.accepts_any()) {
+            return Err(Reject::NotAuthorized);
+        }
+        self.replay.check(None, mark)?;
+        signed.verify(&VerifyingKey::digest())?;
+        Ok(Accepted::Digest)
+    }
+
+    fn check_key(
+        &self,
+        signed: &SignedInterest<'_>,
+        policies: &[&TrustPolicy],
+        mark: &Mark,
+        wall_ms: u64,
+    ) -> Result<Accepted, Reject> {
+        let locator = signed.info().key_locator();
+        // Several policies may know the same key: it is tried once.
+        let mut tried: Vec<&TrustedKey> = Vec::new();
+        let mut failure = None;
+        for policy in policies {
+            let Some(locator) = locator else {
+                break;
+            };
+            for key in policy.find(locator) {
+                let refusal = if !policy.may_sign(key) {
+                    Reject::NotAuthorized
+                } else if !key.validity.contains(wall_ms) {
+                    Reject::Expired
+                } else if tried.iter().any(|other| is_same_key(other, key)) {
+                    continue;
+                } else {
+                    tried.push(key);
+                    self.replay.check(Some(&key.key_name), mark)?;
+                    match signed.verify(&key.key) {
+                        Ok(()) => return Ok(Accepted::Key(key.key_name.clone())),
+                        Err(error) => error.into(),
+                    }
+                };
+                failure = Some(worse(failure, refusal));
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        self.check_unknown(signed, policies, mark)
+    }
+
+    /// A key that no policy knows.
+    fn check_unknown(
+        &self,
+        signed: &SignedInterest<'_>,
+        policies: &[&TrustPolicy],
+        mark: &Mark,
+    ) -> Result<Accepted, Reject> {
+        if !policies.iter().any(|policy| policy.accepts_any()) {
+            return Err(Reject::UnknownKey);
+        }
+        if !matches!(
+            signed.info().typ(),
+            signature_type::SHA256_WITH_RSA
+                | signature_type::SHA256_WITH_ECDSA
+                | signature_type::HMAC_WITH_SHA256
+                | signature_type::ED25519
+        ) {
+            return Err(Reject::WrongType);
+        }
+        if !signed.verifies_parameters_digest() {
+            return Err(Reject::BadParametersDigest);
+        }
+        self.replay.check(None, mark)?;
+        Ok(Accepted::Unverified(match signed.info().key_locator() {
+            Some(KeyLocatorView::Name(name)) => Some(name.to_name()),
+            _ => None,
+        }))
+    }
+}
+
+impl From<VerifyError> for Reject {
+    fn from(error: VerifyError) -> Self {
+        match error {
+            VerifyError::WrongType { .. } => Self::WrongType,
+            VerifyError::BadSignature => Self::BadSignature,
+            VerifyError::Unsigned => Self::Unsigned,
+            VerifyError::BadParametersDigest => Self::BadParametersDigest,
+            VerifyError::Malformed(error) => Self::Malformed(error),
+        }
+    }
+}
+
+fn is_same_key(a: &TrustedKey, b: &TrustedKey) -> bool {
+    a.key_name == b.key_name
+        && a.key.public_key_der().is_some()
+        && a.key.public_key_der() == b.key.public_key_der()
+}
+
+/// Of two refusals, the one that says more: a signature that was tried and
+/// failed before a key that was not tried.
+fn worse(first: Option<Reject>, second: Reject) -> Reject {
+    let tried = |reject| matches!(reject, Reject::BadSignature | Reject::BadParametersDigest);
+    match first {
+        Some(first) if tried(first) || !tried(second) => first,
+        _ => second,
+    }
+}
+
+/// Which faces sent bad signatures lately: for each, the time at which the
+/// last of them will be forgiven (the generic cell rate algorithm of ITU-T
+/// I.371, annex A).
+#[derive(Debug, Default)]
+struct Failures {
+    forgiven_at: HashMap<FaceId, MonoNs>,
+}
+
+impl Failures {
+    fn is_over(&self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
+        let Some(at) = self.forgiven_at.get(&self.slot(face)) else {
+            return false;
+        };
+        let owed_ms = at.saturating_since(now).as_millis();
+        let limit_ms =
+            u128::from(config.max_bad_signatures.max(1)) * u128::from(config.forgive_after_ms);
+        owed_ms >= limit_ms && limit_ms > 0
+    }
+
+    /// Notes a bad signature; true if the face shares a record with others.
+    fn note(&mut self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
+        if self.forgiven_at.len() >= MAX_FACES && !self.forgiven_at.contains_key(&face) {
+            self.forgiven_at.retain(|_, at| *at > now);
+        }
+        let slot = self.slot(face);
+        let at = self.forgiven_at.entry(slot).or_insert(now);
+        *at = (*at).max(now).plus_ms(config.forgive_after_ms);
+        slot != face
+    }
+
+    /// Its own record, or that of all faces beyond the limit.
+    fn slot(&self, face: FaceId) -> FaceId {
+        let has_own = self.forgiven_at.contains_key(&face) || self.forgiven_at.len() < MAX_FACES;
+        if has_own { face } else { FaceId::INVALID }
+    }
+}
