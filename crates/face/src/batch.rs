@@ -1,40 +1,79 @@
-//! The receive batch: one arena for all faces, and what was found in it.
+//! Received packets, and the memory they lie in.
+//!
+//! A [`RxBatch`] is the one receive buffer of a worker: transports read into
+//! its arena, and its frames point there. It is cleared with every poll, so
+//! that a burst touches memory that the last one has left in the cache.
 
-use std::ops::Range;
+use tachonym_packet::MonoNs;
+use tachonym_packet::lp::{FaceId, Headers};
 
-use tachonym_packet::FaceId;
-use tachonym_packet::lp::Headers;
+use crate::sys::udp::{SLOT_BYTES, SLOT_STRIDE_BYTES};
 
-/// Bytes of the arena. A round of reading stops when less than one large read
-/// is left of it.
-const ARENA_BYTES: usize = 1 << 20;
+/// A poll stops reading once it has this many packets. One read of one face
+/// may bring more than are left to it, so that a batch can hold some more.
+pub const BATCH_TARGET_PKTS: usize = 256;
 
-/// One network-layer packet as it was received.
+/// Largest read from one stream face in one poll.
+pub(crate) const STREAM_READ_BYTES: usize = 64 << 10;
+
+/// Address space of the arena. Pages that were never used take no memory.
+/// Twice the largest batch of datagrams, so that one fits after another that
+/// filled few of its slots.
+const ARENA_BYTES: usize = 2 * crate::sys::udp::MAX_RECEIVED * SLOT_STRIDE_BYTES;
+
+/// Capacity for reassembled packets that is kept from one poll to the next.
+const KEPT_ASSEMBLED_BYTES: usize = 1 << 20;
+
+/// One received network-layer packet.
 #[derive(Clone, Copy, Debug)]
-pub struct RxFrame<'a> {
-    /// The face that it came from.
+pub struct Frame<'a> {
+    /// The face that brought it.
     pub face: FaceId,
-    /// Its link-layer fields.
-    pub headers: &'a Headers,
-    /// The Interest or Data, not looked into yet.
-    pub packet: &'a [u8],
-    /// The prefix announcement that came with it.
+    /// Its NDNLPv2 headers. They make sense on it and, as far as they are
+    /// local fields, are enabled on the face.
+    pub headers: Headers,
+    /// An Interest or a Data, going by its first byte; not parsed further.
+    pub l3: &'a [u8],
+    /// The TLV-VALUE of PrefixAnnouncement: a Data, not parsed.
     pub prefix_announcement: Option<&'a [u8]>,
 }
 
-struct Entry {
-    face: FaceId,
-    headers: Headers,
-    packet: Range<usize>,
-    prefix_announcement: Option<Range<usize>>,
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
 }
 
-/// Packets received in one round, and the memory they lie in. Reused from
-/// round to round; nothing is allocated once it has grown to its working size.
+/// Where the bytes of a frame lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    /// As they were received.
+    Arena,
+    /// Put together from fragments.
+    Assembled,
+}
+
+pub(crate) struct FrameRecord {
+    pub(crate) face: FaceId,
+    pub(crate) source: Source,
+    pub(crate) headers: Headers,
+    pub(crate) l3: Span,
+    /// Empty: none.
+    pub(crate) prefix_announcement: Span,
+}
+
+/// A burst of received packets. See the module documentation.
 pub struct RxBatch {
     arena: Box<[u8]>,
-    n_used: usize,
-    entries: Vec<Entry>,
+    used_bytes: usize,
+    pub(crate) frames: Frames,
+    received_at: MonoNs,
+}
+
+/// The frames of a batch, apart from the arena, which they point into.
+pub(crate) struct Frames {
+    pub(crate) records: Vec<FrameRecord>,
+    pub(crate) assembled: Vec<u8>,
 }
 
 impl Default for RxBatch {
@@ -49,77 +88,102 @@ impl RxBatch {
     pub fn new() -> Self {
         Self {
             arena: vec![0; ARENA_BYTES].into_boxed_slice(),
-            n_used: 0,
-            entries: Vec::with_capacity(1024),
+            used_bytes: 0,
+            frames: Frames {
+                records: Vec::with_capacity(2 * BATCH_TARGET_PKTS),
+                assembled: Vec::new(),
+            },
+            received_at: MonoNs::ZERO,
         }
     }
 
-    /// The packets, in the order they were received on each face.
-    pub fn frames(&self) -> impl Iterator<Item = RxFrame<'_>> {
-        self.entries.iter().map(|entry| RxFrame {
-            face: entry.face,
-            headers: &entry.headers,
-            packet: &self.arena[entry.packet.clone()],
-            prefix_announcement: entry.prefix_announcement.clone().map(|r| &self.arena[r]),
-        })
-    }
-
-    /// How many packets there are.
+    /// How many packets it holds.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.frames.records.len()
     }
 
-    /// Whether there is none.
+    /// Whether it holds none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.frames.records.is_empty()
     }
 
+    /// When the poll that filled it had finished waiting.
+    #[must_use]
+    pub fn received_at(&self) -> MonoNs {
+        self.received_at
+    }
+
+    /// The packet `idx`, if there are that many.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, idx: usize) -> Option<Frame<'_>> {
+        self.frames
+            .records
+            .get(idx)
+            .map(|record| self.frame(record))
+    }
+
+    /// The packets, those of one face in the order of their arrival.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        self.frames.records.iter().map(|record| self.frame(record))
+    }
+
+    #[inline]
+    fn frame(&self, record: &FrameRecord) -> Frame<'_> {
+        let bytes: &[u8] = match record.source {
+            Source::Arena => &self.arena,
+            Source::Assembled => &self.frames.assembled,
+        };
+        let slice = |span: Span| &bytes[span.start as usize..(span.start + span.len) as usize];
+        Frame {
+            face: record.face,
+            headers: record.headers,
+            l3: slice(record.l3),
+            prefix_announcement: (record.prefix_announcement.len > 0)
+                .then(|| slice(record.prefix_announcement)),
+        }
+    }
+
+    /// Forgets everything, for the next poll.
     pub(crate) fn clear(&mut self) {
-        self.n_used = 0;
-        self.entries.clear();
+        self.used_bytes = 0;
+        self.frames.records.clear();
+        self.frames.assembled.clear();
+        self.frames.assembled.shrink_to(KEPT_ASSEMBLED_BYTES);
     }
 
-    /// Free bytes at the end of the arena.
-    pub(crate) fn n_free(&self) -> usize {
-        self.arena.len() - self.n_used
+    pub(crate) fn set_received_at(&mut self, now: MonoNs) {
+        self.received_at = now;
     }
 
-    /// The free end of the arena, and the offset at which it begins.
-    pub(crate) fn free(&mut self) -> (usize, &mut [u8]) {
-        (self.n_used, &mut self.arena[self.n_used..])
+    /// Whether another read may add to it.
+    pub(crate) fn has_room(&self) -> bool {
+        self.frames.records.len() < BATCH_TARGET_PKTS
+            && self.arena.len() - self.used_bytes >= MIN_FREE_BYTES
     }
 
-    /// Takes `n_bytes` of the free end into use.
-    pub(crate) fn commit(&mut self, n_bytes: usize) {
-        self.n_used += n_bytes;
+    /// The part of the arena that is free, where it begins, and the frames.
+    pub(crate) fn split(&mut self) -> (&mut [u8], usize, &mut Frames) {
+        (
+            &mut self.arena[self.used_bytes..],
+            self.used_bytes,
+            &mut self.frames,
+        )
     }
 
-    /// Copies `bytes` to the end; `None` if they do not fit.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Option<Range<usize>> {
-        let (at, free) = self.free();
-        free.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        self.commit(bytes.len());
-        Some(at..at + bytes.len())
-    }
-
-    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
-        &self.arena[range]
-    }
-
-    pub(crate) fn push(
-        &mut self,
-        face: FaceId,
-        headers: Headers,
-        packet: Range<usize>,
-        prefix_announcement: Option<Range<usize>>,
-    ) {
-        self.entries.push(Entry {
-            face,
-            headers,
-            packet,
-            prefix_announcement,
-        });
+    /// Keeps the first `n_bytes` of the free part.
+    pub(crate) fn keep(&mut self, n_bytes: usize) {
+        self.used_bytes = (self.used_bytes + n_bytes).min(self.arena.len());
     }
 }
+
+/// What every read needs: a datagram slot, or a stream read behind what the
+/// last one left over.
+const MIN_FREE_BYTES: usize = STREAM_READ_BYTES + crate::framing::MAX_FRAME_BYTES;
+const _: () = {
+    assert!(MIN_FREE_BYTES >= SLOT_BYTES);
+    assert!(ARENA_BYTES > MIN_FREE_BYTES);
+    assert!(ARENA_BYTES < u32::MAX as usize);
+};

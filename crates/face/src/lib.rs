@@ -1,24 +1,56 @@
-//! Faces: the NDNLPv2 link service over Unix, UDP and TCP transports.
+//! Faces: the NDNLPv2 link service over Unix, UDP, TCP and WebSocket.
 //!
-//! A [`FaceSystem`] owns every socket of a router: it waits for packets, reads
-//! them in bursts into an [`RxBatch`], and sends in bursts. Start reading at
-//! [`FaceSystem::poll`]. It knows no table and no strategy, and looks into
-//! packets no further than their outermost type.
+//! A [`FaceSystem`] owns every socket of one worker and turns readiness into
+//! batches of network-layer packets, and packets into as few system calls as
+//! the kernel allows. It knows no table and no strategy: it says which face a
+//! packet came from, and takes packets for faces. Unsafe code lives in `sys`.
+//!
+//! ```no_run
+//! use tachonym_face::{ChannelOptions, FaceSystem, RxBatch, SystemOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut faces = FaceSystem::new(SystemOptions::default())?;
+//! faces.listen(&ChannelOptions::unix("/run/example.sock"))?;
+//! let mut batch = RxBatch::new();
+//! loop {
+//!     faces.poll(None, &mut batch)?;
+//!     while let Some(event) = faces.poll_event() {
+//!         println!("face {} is {}", event.face.id, event.kind);
+//!     }
+//!     for frame in batch.frames() {
+//!         // Sends every packet back to where it came from.
+//!         let _ = faces.send(frame.face, &frame.headers, frame.l3);
+//!     }
+//!     faces.flush();
+//! }
+//! # }
+//! ```
 
 mod batch;
+mod clock;
+mod counters;
+mod error;
+mod face;
+mod framing;
 mod info;
 mod link;
-mod reassembly;
-mod stream;
-pub mod sys;
+mod options;
+mod poller;
+mod sys;
 mod system;
-mod udp;
+mod transport;
+mod tx_queue;
 mod waker;
 
-pub use batch::{RxBatch, RxFrame};
-pub use info::{
-    CloseReason, CreateError, CreateOutcome, DropReason, FaceCounters, FaceEvent, FaceInfo,
-    FaceOptions, FaceParams, FaceUpdate, SystemCounters, SystemOptions,
+pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch};
+pub use clock::monotonic_now;
+pub use counters::{DropCounts, DropReason, FaceCounters, N_DROP_REASONS, SystemCounters};
+pub use error::{CloseReason, CreateError, CreateOutcome, ListenError, UpdateError};
+pub use framing::MAX_FRAME_BYTES;
+pub use info::{ChannelInfo, FaceEvent, FaceInfo};
+pub use options::{
+    CachePolicyRule, ChannelAddress, ChannelOptions, DEFAULT_MTU_BYTES, FaceParams, FaceUpdate,
+    LinkOptions, Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,
 };
 pub use system::FaceSystem;
 pub use waker::Waker;

@@ -1,37 +1,74 @@
-//! Waking the thread that waits in [`FaceSystem::poll`](crate::FaceSystem::poll).
+//! Waking a face system that waits, from another thread.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Wakes a waiting [`FaceSystem`](crate::FaceSystem) from another thread.
-#[derive(Clone, Debug)]
-pub struct Waker {
-    event: Arc<OwnedFd>,
+struct Shared {
+    eventfd: OwnedFd,
+    /// The eventfd has been written since the wait last ended.
+    is_pending: AtomicBool,
 }
+
+/// Ends the wait of [`crate::FaceSystem::poll`], the present one or else the
+/// next. Cheap to clone; may be used from any thread.
+#[derive(Clone)]
+pub struct Waker(Arc<Shared>);
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self {
-            event: Arc::new(event),
-        })
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(Shared {
+            eventfd,
+            is_pending: AtomicBool::new(false),
+        })))
     }
 
-    pub(crate) fn event(&self) -> &OwnedFd {
-        &self.event
-    }
-
-    /// Makes the present wait, or the next one, return at once.
+    /// Ends the wait. Wakes between two waits are one.
     pub fn wake(&self) {
-        // A full counter means that the waiting thread has been woken already.
-        let _ = rustix::io::write(&*self.event, &1_u64.to_ne_bytes());
+        if !self.0.is_pending.swap(true, Ordering::AcqRel) {
+            // It can only fail if the counter is full, and then it is readable.
+            let _ = rustix::io::write(&self.0.eventfd, &1_u64.to_ne_bytes());
+        }
     }
 
-    /// Takes note of having been woken.
+    pub(crate) fn as_fd(&self) -> impl AsFd + '_ {
+        &self.0.eventfd
+    }
+
+    /// Makes ready for the next wake. What was handed over before a wake that
+    /// this swallows is visible after it.
     pub(crate) fn reset(&self) {
-        let _ = rustix::io::read(&*self.event, &mut [0_u8; 8]);
+        let _ = rustix::io::read(&self.0.eventfd, &mut [0; 8]);
+        // A swap, not a store: it must see what the waker did before its own.
+        self.0.is_pending.swap(false, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    fn is_readable(waker: &Waker) -> bool {
+        let fd = waker.as_fd();
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn wakes_are_remembered_once_until_reset() {
+        let waker = Waker::new().unwrap();
+        assert!(!is_readable(&waker));
+        waker.wake();
+        waker.clone().wake();
+        assert!(is_readable(&waker));
+        waker.reset();
+        assert!(!is_readable(&waker));
+        waker.wake();
+        assert!(is_readable(&waker));
     }
 }

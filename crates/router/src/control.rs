@@ -4,8 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tachonym_face::{
-    CloseReason, CreateError, CreateOutcome, FaceCounters, FaceInfo, FaceOptions, FaceParams,
-    FaceUpdate,
+    CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
 };
 use tachonym_forward::{RouteError, StrategyError};
 use tachonym_manage::{
@@ -14,8 +13,8 @@ use tachonym_manage::{
 };
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord,
-    StrategyChoice, cs_flags, face_flags,
+    ChannelStatus, ControlParameters, CsInfo, FacePersistency, FaceStatus, FibEntry,
+    ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, FibEngine as _, FibError, MAX_PREFIX_COMPONENTS, NextHop};
 
@@ -56,21 +55,18 @@ pub(crate) fn wall_ms() -> u64 {
 
 impl ControlPlane for RouterControl {
     fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError> {
-        refuse_reliability(&request.options)?;
-        let params = FaceParams {
-            remote: request.remote.clone(),
-            local: request.local.clone(),
-            persistency: request.persistency,
-            options: with_changes(FaceOptions::default(), &request.options),
-        };
+        let mut params = FaceParams::new(request.remote.clone());
+        params.local.clone_from(&request.local);
+        params.persistency = request.persistency;
+        params.link = with_changes(FaceOptions::default(), &request.options);
+        params.mtu_bytes = request.options.mtu_bytes;
         self.call(move |plane| {
             let outcome = plane.faces.create(&params).map_err(create_error)?;
             plane.handle_face_events();
-            let (CreateOutcome::New(id) | CreateOutcome::Existing(id)) = outcome;
-            let status = status(plane, id).ok_or(ControlError::FaceNotFound)?;
-            Ok(match outcome {
-                CreateOutcome::New(_) => FaceCreated::New(status),
-                CreateOutcome::Existing(_) => FaceCreated::Existing(status),
+            let status = status(plane, outcome.id).ok_or(ControlError::FaceNotFound)?;
+            Ok(match outcome.already_existed {
+                false => FaceCreated::New(status),
+                true => FaceCreated::Existing(status),
             })
         })?
     }
@@ -80,33 +76,38 @@ impl ControlPlane for RouterControl {
         face: FaceId,
         changes: &FaceChanges,
     ) -> Result<FaceStatus, ControlError> {
-        refuse_reliability(&changes.options)?;
-        let changes = changes.clone();
+        let update = FaceUpdate {
+            persistency: changes.persistency,
+            mtu_bytes: changes.options.mtu_bytes,
+            local_fields: changes.options.local_fields,
+            reliability: changes.options.lp_reliability,
+            congestion_marking: changes.options.congestion_marking,
+            base_congestion_marking_interval: changes
+                .options
+                .base_congestion_marking_interval_ns
+                .map(std::time::Duration::from_nanos),
+            default_congestion_threshold_bytes: changes.options.default_congestion_threshold_bytes,
+        };
+        let persistency = changes.persistency;
         self.call(move |plane| {
-            let info = plane.faces.info(face).ok_or(ControlError::FaceNotFound)?;
-            let update = FaceUpdate {
-                persistency: changes.persistency,
-                options: Some(with_changes(info.options, &changes.options)),
-            };
-            plane.faces.update(face, &update);
+            plane
+                .faces
+                .update(face, &update)
+                .map_err(|error| update_error(error, persistency))?;
             status(plane, face).ok_or(ControlError::FaceNotFound)
         })?
     }
 
     fn destroy_face(&mut self, face: FaceId) -> Result<(), ControlError> {
         self.call(move |plane| {
-            plane.faces.destroy(face, CloseReason::Requested);
+            plane.faces.destroy(face);
             plane.handle_face_events();
         })
     }
 
     fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
         self.call(|plane| {
-            let mut all: Vec<_> = plane
-                .faces
-                .faces()
-                .map(|(info, counters)| face_status(info, counters))
-                .collect();
+            let mut all: Vec<_> = plane.faces.faces().map(|info| face_status(&info)).collect();
             all.sort_by_key(|status| status.face_id);
             all
         })
@@ -114,11 +115,13 @@ impl ControlPlane for RouterControl {
 
     fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError> {
         self.call(|plane| {
-            let uris = plane.faces.channels();
-            uris.map(|uri| ChannelStatus {
-                local_uri: uri.to_string(),
-            })
-            .collect()
+            let channels = plane.faces.channels();
+            channels
+                .iter()
+                .map(|c| ChannelStatus {
+                    local_uri: c.local.to_string(),
+                })
+                .collect()
         })
     }
 
@@ -239,34 +242,36 @@ impl ControlPlane for RouterControl {
     }
 }
 
-/// NDNLPv2 reliability is not to be had: saying so beats pretending.
-fn refuse_reliability(options: &LinkOptions) -> Result<(), ControlError> {
-    if options.lp_reliability == Some(true) {
-        let parameters = ControlParameters {
-            flags: Some(face_flags::LP_RELIABILITY),
-            mask: Some(face_flags::LP_RELIABILITY),
-            ..ControlParameters::default()
-        };
-        return Err(ControlError::Conflict(Box::new(parameters)));
-    }
-    Ok(())
-}
-
 fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {
     let interval = changes.base_congestion_marking_interval_ns;
-    let mtu_bytes = changes.mtu_bytes.and_then(|mtu| usize::try_from(mtu).ok());
     FaceOptions {
         local_fields: changes.local_fields.unwrap_or(options.local_fields),
+        reliability: changes.lp_reliability.unwrap_or(options.reliability),
         congestion_marking: changes
             .congestion_marking
             .unwrap_or(options.congestion_marking),
-        congestion_interval: interval
-            .map_or(options.congestion_interval, std::time::Duration::from_nanos),
-        congestion_threshold_bytes: changes
+        base_congestion_marking_interval: interval.map_or(
+            options.base_congestion_marking_interval,
+            std::time::Duration::from_nanos,
+        ),
+        default_congestion_threshold_bytes: changes
             .default_congestion_threshold_bytes
-            .unwrap_or(options.congestion_threshold_bytes),
-        mtu_bytes: mtu_bytes.map_or(options.mtu_bytes, |mtu| mtu.clamp(256, 65_507)),
+            .unwrap_or(options.default_congestion_threshold_bytes),
     }
+}
+
+/// The properties that cannot be had are told back.
+fn update_error(error: UpdateError, persistency: Option<FacePersistency>) -> ControlError {
+    let mut refused = ControlParameters::default();
+    match error {
+        UpdateError::BadPersistency => refused.face_persistency = persistency,
+        UpdateError::NotLocal => {
+            refused.flags = Some(face_flags::LOCAL_FIELDS);
+            refused.mask = Some(face_flags::LOCAL_FIELDS);
+        }
+        _ => return ControlError::FaceNotFound,
+    }
+    ControlError::Conflict(Box::new(refused))
 }
 
 fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> {
@@ -294,9 +299,10 @@ fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> 
 
 fn create_error(error: CreateError) -> ControlError {
     match error {
-        CreateError::UnsupportedScheme(_) => ControlError::UnsupportedProtocol,
+        CreateError::UnsupportedScheme => ControlError::UnsupportedProtocol,
         CreateError::NotCanonical => ControlError::BadAddress("FaceUri is not canonical"),
-        CreateError::TooManyFaces(_) => ControlError::LimitReached("faces"),
+        CreateError::BadLocalUri => ControlError::BadAddress("LocalUri cannot be had"),
+        CreateError::TooManyFaces => ControlError::LimitReached("faces"),
         other => ControlError::Socket(other.to_string()),
     }
 }
@@ -334,40 +340,24 @@ fn cs_info(plane: &Plane) -> CsInfo {
 }
 
 fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
-    Some(face_status(
-        plane.faces.info(id)?,
-        plane.faces.counters(id)?,
-    ))
+    plane.faces.info(id).map(|info| face_status(&info))
 }
 
-/// The bits of a face's Flags element.
-pub(crate) fn flags_of(options: &FaceOptions) -> u64 {
-    let local_fields = if options.local_fields {
-        face_flags::LOCAL_FIELDS
-    } else {
-        0
-    };
-    let marking = if options.congestion_marking {
-        face_flags::CONGESTION_MARKING
-    } else {
-        0
-    };
-    local_fields | marking
-}
-
-fn face_status(info: &FaceInfo, counters: &FaceCounters) -> FaceStatus {
-    let interval_ns = info.options.congestion_interval.as_nanos();
+fn face_status(info: &FaceInfo) -> FaceStatus {
+    let interval_ns = info.link.base_congestion_marking_interval.as_nanos();
+    let expires_ms = info.expires_in.map(|left| left.as_millis());
+    let counters = &info.counters;
     FaceStatus {
         face_id: info.id.0,
         uri: info.remote.to_string(),
         local_uri: info.local.to_string(),
-        expiration_period_ms: None,
+        expiration_period_ms: expires_ms.and_then(|ms| u64::try_from(ms).ok()),
         face_scope: info.scope,
         face_persistency: info.persistency,
         link_type: info.link_type,
         base_congestion_marking_interval_ns: u64::try_from(interval_ns).ok(),
-        default_congestion_threshold_bytes: Some(info.options.congestion_threshold_bytes),
-        mtu_bytes: Some(info.options.mtu_bytes as u64),
+        default_congestion_threshold_bytes: Some(info.link.default_congestion_threshold_bytes),
+        mtu_bytes: info.mtu_bytes,
         n_in_interests: counters.n_in_interests,
         n_in_data: counters.n_in_data,
         n_in_nacks: counters.n_in_nacks,
@@ -376,6 +366,6 @@ fn face_status(info: &FaceInfo, counters: &FaceCounters) -> FaceStatus {
         n_out_nacks: counters.n_out_nacks,
         n_in_bytes: counters.n_in_bytes,
         n_out_bytes: counters.n_out_bytes,
-        flags: flags_of(&info.options),
+        flags: info.flags(),
     }
 }

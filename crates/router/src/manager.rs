@@ -1,15 +1,15 @@
 //! The manager's thread: takes management Interests off the worker's hands.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use tachonym_face::{FaceEvent, FaceInfo};
+use tachonym_face::{FaceEvent, monotonic_now};
 use tachonym_manage::Manager;
 use tachonym_packet::{FaceId, InterestView, MonoNs};
-use tachonym_protocol::{FaceEventKind, FaceEventNotification};
+use tachonym_protocol::FaceEventNotification;
 
-use crate::control::{RouterControl, flags_of, wall_ms};
+use crate::control::{RouterControl, wall_ms};
 use crate::handle::WorkerHandle;
 use crate::internal::{QueueGauge, ToManager};
 
@@ -22,7 +22,6 @@ pub(crate) struct ManagerThread {
     pub(crate) worker: WorkerHandle,
     pub(crate) inbox: Receiver<ToManager>,
     pub(crate) queue: Arc<QueueGauge>,
-    pub(crate) started: Instant,
 }
 
 impl ManagerThread {
@@ -34,7 +33,7 @@ impl ManagerThread {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let now = self.now();
+            let now = monotonic_now();
             let mut replies = Vec::new();
             self.manager
                 .handle_timeout(now, &mut |wire| replies.push(wire));
@@ -84,7 +83,7 @@ impl ManagerThread {
     }
 
     fn next(&mut self) -> Result<ToManager, RecvTimeoutError> {
-        let now = self.now();
+        let now = monotonic_now();
         match self.manager.poll_timeout() {
             Some(at) => {
                 let wait = at.saturating_since(now).max(Duration::from_millis(1));
@@ -96,27 +95,18 @@ impl ManagerThread {
                 .map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
-
-    fn now(&self) -> MonoNs {
-        MonoNs::ZERO + self.started.elapsed()
-    }
 }
 
 fn notification_of(event: &FaceEvent) -> FaceEventNotification {
-    let (kind, info): (_, &FaceInfo) = match event {
-        FaceEvent::Created(info) => (FaceEventKind::Created, info),
-        FaceEvent::Destroyed { info, .. } => (FaceEventKind::Destroyed, info),
-        FaceEvent::Up(info) => (FaceEventKind::Up, info),
-        FaceEvent::Down(info) => (FaceEventKind::Down, info),
-    };
+    let info = &event.face;
     FaceEventNotification {
-        kind,
+        kind: event.kind,
         face_id: info.id.0,
         uri: info.remote.to_string(),
         local_uri: info.local.to_string(),
         face_scope: info.scope,
         face_persistency: info.persistency,
         link_type: info.link_type,
-        flags: flags_of(&info.options),
+        flags: info.flags(),
     }
 }

@@ -1,15 +1,14 @@
 //! From a configuration to a running router, and back to nothing.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::unbounded;
-use tachonym_face::{CreateOutcome, FaceOptions, FaceParams, FaceSystem, SystemOptions, Waker};
+use tachonym_face::{ChannelOptions, FaceParams, FaceSystem, LinkOptions, SystemOptions, Waker};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{
@@ -86,7 +85,6 @@ impl Router {
             worker: handle.clone(),
             inbox,
             queue: Arc::clone(&queue),
-            started: Instant::now(),
         };
         add_static_routes(config, &handle, &mut manager.manager)?;
         let manager = std::thread::Builder::new()
@@ -145,46 +143,60 @@ impl Router {
 
 fn system_options(config: &Config) -> SystemOptions {
     let f = &config.faces;
-    let idle = |seconds| (seconds > 0).then(|| Duration::from_secs(seconds));
-    SystemOptions {
-        max_faces: f.max_faces,
-        max_backlog_bytes: f.max_backlog_bytes,
-        socket_buffer_bytes: f.socket_buffer_bytes,
-        udp_idle_timeout: idle(f.udp.idle_timeout_s),
-        tcp_idle_timeout: idle(f.tcp.idle_timeout_s),
-        on_demand: face_options(config),
-    }
+    let mut options = SystemOptions::default();
+    options.max_faces = f.max_faces;
+    options.max_on_demand_faces = options.max_on_demand_faces.min(f.max_faces);
+    options.max_face_backlog_bytes = f.max_backlog_bytes;
+    options.udp_receive_buffer_bytes = f.socket_buffer_bytes;
+    options.udp_send_buffer_bytes = f.socket_buffer_bytes;
+    options
 }
 
-fn face_options(config: &Config) -> FaceOptions {
+fn link_options(config: &Config) -> LinkOptions {
     let f = &config.faces;
-    FaceOptions {
+    LinkOptions {
         congestion_marking: f.congestion_marking,
-        congestion_interval: Duration::from_millis(f.congestion_interval_ms),
-        congestion_threshold_bytes: f.congestion_threshold_bytes,
-        mtu_bytes: f.udp.mtu_bytes as usize,
-        ..FaceOptions::default()
+        base_congestion_marking_interval: Duration::from_millis(f.congestion_interval_ms),
+        default_congestion_threshold_bytes: f.congestion_threshold_bytes,
+        ..LinkOptions::default()
     }
 }
 
 fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri>> {
-    let mut listening = Vec::new();
     let f = &config.faces;
+    let idle = |seconds| (seconds > 0).then(|| Duration::from_secs(seconds));
+    let mut channels = Vec::new();
     if f.unix.enabled {
         let path = match f.unix.path.as_os_str().is_empty() {
             true => default_socket_path()?,
             false => f.unix.path.clone(),
         };
-        let mode = u32::from_str_radix(&f.unix.mode, 8).context("faces.unix.mode")?;
-        listening.push(faces.listen_unix(&path, mode)?);
+        let mut channel = ChannelOptions::unix(path);
+        channel.unix_mode = u32::from_str_radix(&f.unix.mode, 8).context("faces.unix.mode")?;
+        channels.push(channel);
     }
     for address in &f.udp.listen {
-        let address: SocketAddr = address.parse().context("faces.udp.listen")?;
-        listening.push(faces.listen_udp(address)?);
+        let mut channel = ChannelOptions::udp(address.parse().context("faces.udp.listen")?);
+        channel.idle_timeout = idle(f.udp.idle_timeout_s);
+        channel.mtu_bytes = f.udp.mtu_bytes;
+        channels.push(channel);
     }
     for address in &f.tcp.listen {
-        let address: SocketAddr = address.parse().context("faces.tcp.listen")?;
-        listening.push(faces.listen_tcp(address)?);
+        let mut channel = ChannelOptions::tcp(address.parse().context("faces.tcp.listen")?);
+        channel.idle_timeout = idle(f.tcp.idle_timeout_s);
+        channels.push(channel);
+    }
+    for address in &f.websocket.listen {
+        let address = address.parse().context("faces.websocket.listen")?;
+        channels.push(ChannelOptions::websocket(address));
+    }
+    let mut listening = Vec::new();
+    for mut channel in channels {
+        channel.link = link_options(config);
+        let uri = faces
+            .listen(&channel)
+            .with_context(|| format!("cannot listen on {:?}", channel.address))?;
+        listening.push(uri);
     }
     Ok(listening)
 }
@@ -263,26 +275,22 @@ fn add_static_routes(
     manager: &mut Manager<RouterControl>,
 ) -> anyhow::Result<()> {
     for face in &config.face {
-        let mut options = face_options(config);
-        if let Some(mtu) = face.mtu_bytes {
-            options.mtu_bytes = usize::try_from(mtu)?;
-        }
-        let local = face.local.as_ref().map(|uri| uri.parse()).transpose()?;
-        let persistency = match face.persistency {
+        let mut params = FaceParams::new(face.remote.parse()?);
+        params.link = link_options(config);
+        params.link.reliability = face.reliability;
+        params.mtu_bytes = face.mtu_bytes;
+        params.local = face.local.as_ref().map(|uri| uri.parse()).transpose()?;
+        params.persistency = match face.persistency {
             Persistency::Persistent => FacePersistency::Persistent,
             Persistency::Permanent => FacePersistency::Permanent,
         };
-        make_face(worker, &face.remote, local, persistency, options)?;
+        make_face(worker, params)?;
     }
     for route in &config.route {
-        let options = face_options(config);
-        let id = make_face(
-            worker,
-            &route.next_hop,
-            None,
-            FacePersistency::Permanent,
-            options,
-        )?;
+        let mut params = FaceParams::new(route.next_hop.parse()?);
+        params.link = link_options(config);
+        params.persistency = FacePersistency::Permanent;
+        let id = make_face(worker, params)?;
         let parameters = ControlParameters {
             name: Some(route.prefix.parse()?),
             face_id: Some(id.0),
@@ -300,26 +308,13 @@ fn add_static_routes(
     Ok(())
 }
 
-fn make_face(
-    worker: &WorkerHandle,
-    remote: &str,
-    local: Option<FaceUri>,
-    persistency: FacePersistency,
-    options: FaceOptions,
-) -> anyhow::Result<FaceId> {
-    let params = FaceParams {
-        remote: remote.parse()?,
-        local,
-        persistency,
-        options,
-    };
-    let outcome = worker
-        .call(move |plane| {
-            let outcome = plane.faces.create(&params);
-            plane.handle_face_events();
-            outcome
-        })?
-        .with_context(|| format!("cannot make the face to {remote}"))?;
-    let (CreateOutcome::New(id) | CreateOutcome::Existing(id)) = outcome;
-    Ok(id)
+fn make_face(worker: &WorkerHandle, params: FaceParams) -> anyhow::Result<FaceId> {
+    let remote = params.remote.to_string();
+    let outcome = worker.call(move |plane| {
+        let outcome = plane.faces.create(&params);
+        plane.handle_face_events();
+        outcome
+    })?;
+    let outcome = outcome.with_context(|| format!("cannot make the face to {remote}"))?;
+    Ok(outcome.id)
 }

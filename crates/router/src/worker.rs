@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, RxBatch};
+use tachonym_face::{DropReason, FaceInfo, FaceSystem, RxBatch, monotonic_now};
 use tachonym_forward::{Engine, FaceTraits, LinkType, Output, RxKind, RxPacket, Scope};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     DataView, FaceId, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
 };
-use tachonym_protocol as protocol;
+use tachonym_protocol::{self as protocol, FaceEventKind};
 
 use crate::handle::Job;
 use crate::internal::InternalFace;
@@ -28,7 +28,6 @@ pub(crate) struct Plane {
     pub(crate) engine: Engine,
     pub(crate) faces: FaceSystem,
     pub(crate) internal: InternalFace,
-    clock: Instant,
 }
 
 impl Plane {
@@ -37,13 +36,7 @@ impl Plane {
             engine,
             faces,
             internal,
-            clock: Instant::now(),
         }
-    }
-
-    /// Time on the clock that engine and faces share.
-    pub(crate) fn now(&self) -> MonoNs {
-        time_of(self.clock)
     }
 
     /// Feeds a Data that the manager made into the engine.
@@ -58,9 +51,8 @@ impl Plane {
             headers: Headers::default(),
             prefix_announcement: None,
         };
-        let now = self.now();
+        let now = monotonic_now();
         let mut out = ToFaces {
-            now,
             faces: &mut self.faces,
             internal: &self.internal,
         };
@@ -70,12 +62,14 @@ impl Plane {
     /// Tells the engine and the manager which faces came and went.
     pub(crate) fn handle_face_events(&mut self) {
         while let Some(event) = self.faces.poll_event() {
-            match &event {
-                FaceEvent::Created(info) => self.engine.add_face(info.id, traits_of(info)),
-                FaceEvent::Destroyed { info, .. } => {
-                    self.engine.remove_face(info.id);
+            match event.kind {
+                FaceEventKind::Created => {
+                    self.engine.add_face(event.face.id, traits_of(&event.face));
                 }
-                FaceEvent::Up(_) | FaceEvent::Down(_) => {}
+                FaceEventKind::Destroyed => {
+                    self.engine.remove_face(event.face.id);
+                }
+                FaceEventKind::Up | FaceEventKind::Down => {}
             }
             self.internal.deliver_event(event);
         }
@@ -84,7 +78,6 @@ impl Plane {
 
 /// Where the engine's packets go: to a face, or to the manager.
 struct ToFaces<'a> {
-    now: MonoNs,
     faces: &'a mut FaceSystem,
     internal: &'a InternalFace,
 }
@@ -103,15 +96,17 @@ impl Output for ToFaces<'_> {
             let incoming = headers.incoming_face_id.unwrap_or(FaceId::INTERNAL);
             self.internal.deliver_interest(incoming, wire);
         } else {
-            self.faces.send_with(self.now, face, headers, |out| {
-                rewrite.write_into(interest, out)
+            let hint_bytes = interest.wire().len();
+            // What cannot be sent is counted on its face.
+            let _ = self.faces.send_with(face, headers, hint_bytes, |out| {
+                rewrite.write_into(interest, out);
             });
         }
     }
 
     fn send_data(&mut self, face: FaceId, data_wire: &[u8], headers: &Headers) {
         if face != FaceId::INTERNAL {
-            self.faces.send(self.now, face, headers, data_wire);
+            let _ = self.faces.send(face, headers, data_wire);
         }
     }
 
@@ -127,7 +122,7 @@ impl Output for ToFaces<'_> {
                 nack: Some(reason),
                 ..*headers
             };
-            self.faces.send(self.now, face, &headers, interest_wire);
+            let _ = self.faces.send(face, &headers, interest_wire);
         }
     }
 }
@@ -153,13 +148,9 @@ impl Worker {
         let mut spare = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
             let timeout = self.timeout();
-            let clock = self.plane.clock;
-            let now = self
-                .plane
-                .faces
-                .poll(timeout, &mut batch, || time_of(clock))?;
+            self.plane.faces.poll(timeout, &mut batch)?;
             self.plane.handle_face_events();
-            spare = self.forward(now, &batch, spare);
+            spare = self.forward(batch.received_at(), &batch, spare);
             self.run_jobs();
             self.plane.handle_face_events();
             self.plane.faces.flush();
@@ -172,7 +163,7 @@ impl Worker {
         if !self.jobs.is_empty() {
             return Some(Duration::ZERO);
         }
-        let now = self.plane.now();
+        let now = monotonic_now();
         let timers = [
             self.plane.engine.poll_timeout(),
             self.plane.faces.poll_timeout(),
@@ -193,8 +184,8 @@ impl Worker {
     ) -> Vec<RxPacket<'static>> {
         let mut burst = relend(spare);
         for frame in batch.frames() {
-            let packet = PacketView::parse(frame.packet).ok();
-            let packet = packet.and_then(|p| RxPacket::new(frame.face, *frame.headers, p));
+            let packet = PacketView::parse(frame.l3).ok();
+            let packet = packet.and_then(|p| RxPacket::new(frame.face, frame.headers, p));
             match packet {
                 Some(packet) => burst.push(RxPacket {
                     prefix_announcement: frame.prefix_announcement,
@@ -208,7 +199,6 @@ impl Worker {
         }
         let plane = &mut self.plane;
         let mut out = ToFaces {
-            now,
             faces: &mut plane.faces,
             internal: &plane.internal,
         };
@@ -233,11 +223,6 @@ fn relend<'b>(mut empty: Vec<RxPacket<'_>>) -> Vec<RxPacket<'b>> {
         .into_iter()
         .map(|_| unreachable!("the vector was cleared"))
         .collect()
-}
-
-/// Time since `start`, on the clock that begins there.
-fn time_of(start: Instant) -> MonoNs {
-    MonoNs::ZERO + start.elapsed()
 }
 
 /// What the engine needs to know of a face.

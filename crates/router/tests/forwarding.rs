@@ -28,7 +28,7 @@ impl Bed {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!(
             "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-             faces.tcp.listen = [\"127.0.0.1:0\"]\n{extra}",
+             faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n{extra}",
             folder.path().join("s").display()
         );
         let config = Config::parse(&text).expect("a good configuration");

@@ -1,265 +1,491 @@
-//! Receiving: from readiness to a batch of packets.
+//! Waiting, and reading one burst.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, EventFlags};
-use rustix::net::{self, SocketFlags};
-use tachonym_packet::{FaceId, MonoNs};
-use tachonym_protocol::{FacePersistency, FaceUri};
+use tachonym_packet::MonoNs;
+use tachonym_packet::lp::{FaceId, LpView};
 
-use super::{FaceSystem, Listener, MAX_EVENTS, Token, Transport};
-use crate::batch::RxBatch;
-use crate::info::CloseReason;
-use crate::stream::{READ_BYTES, Received};
+use super::FaceSystem;
+use crate::batch::{Frames, RxBatch, STREAM_READ_BYTES};
+use crate::clock::monotonic_now;
+use crate::counters::DropReason;
+use crate::error::CloseReason;
+use crate::face::{Face, FaceState};
+use crate::framing::{Front, front};
+use crate::link::RxContext;
+use crate::link::reassembly::ReassemblyBudget;
+use crate::options::CachePolicyRule;
+use crate::poller::{Ready, SocketKey, Token};
+use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
+use crate::transport::Transport;
+use crate::transport::stream::StreamState;
+use crate::transport::udp::UdpRole;
+use crate::transport::websocket::{Incoming, Progress};
 
-/// Bytes of the arena that a read may need: a partial frame and a full read.
-const READ_ROOM_BYTES: usize = READ_BYTES + 16_384;
-/// Packets after which a round ends, so that they are forwarded soon.
-const MAX_FRAMES: usize = 512;
-/// Peers accepted with one readiness, so that packets are not kept waiting.
-const MAX_ACCEPTS: usize = 16;
+/// Buffers for the beginnings of frames that are kept for reuse.
+const MAX_SPARE_LEFTOVERS: usize = 64;
+
+/// What every received frame needs, whatever brought it.
+struct Intake<'a> {
+    now: MonoNs,
+    cache_policy: CachePolicyRule,
+    frames: &'a mut Frames,
+    budget: &'a mut ReassemblyBudget,
+}
+
+impl Intake<'_> {
+    fn receive(
+        &mut self,
+        face: &mut Face,
+        wire: &[u8],
+        at: usize,
+        peer: Option<SocketAddr>,
+        is_congested: bool,
+    ) {
+        face.link.receive(
+            wire,
+            at,
+            &mut RxContext {
+                face: face.id,
+                now: self.now,
+                peer,
+                is_congested,
+                cache_policy: self.cache_policy,
+                counters: &mut face.counters,
+                frames: self.frames,
+                budget: self.budget,
+            },
+        );
+    }
+}
 
 impl FaceSystem {
-    /// Waits up to `timeout` for something to happen (`None`: as long as it
-    /// takes) and reads what is there into `batch`. `clock` tells the time after
-    /// the wait.
+    /// Waits until something is ready or `timeout` has passed (`None`: as long
+    /// as it takes), then reads a burst into `batch`, which is emptied first.
+    /// It may come back empty: woken by a [`crate::Waker`], for new faces, or
+    /// because of a signal.
+    ///
+    /// At most 64 KiB of one stream and 32 messages of one UDP socket are read
+    /// in one poll, and none after [`crate::BATCH_TARGET_PKTS`] packets; what
+    /// is ready and was not read comes first in the next poll.
     ///
     /// # Errors
-    /// If the kernel refuses to wait.
-    pub fn poll(
-        &mut self,
-        timeout: Option<Duration>,
-        batch: &mut RxBatch,
-        clock: impl FnOnce() -> MonoNs,
-    ) -> io::Result<MonoNs> {
+    /// If the wait itself fails; that of a single face only ends that face.
+    pub fn poll(&mut self, timeout: Option<Duration>, batch: &mut RxBatch) -> io::Result<()> {
         batch.clear();
-        let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
-        self.counters.n_poll_calls += 1;
-        let mut room = [const { MaybeUninit::uninit() }; MAX_EVENTS];
-        let ready: &[epoll::Event] = match epoll::wait(&self.epoll, &mut room[..], timeout.as_ref())
+        self.finish_closing();
+        if !self.poller.has_ready() {
+            let is_waiting_for_nothing = !self.unread.is_empty() || !self.events.is_empty();
+            let timeout = if is_waiting_for_nothing {
+                Some(Duration::ZERO)
+            } else {
+                timeout
+            };
+            self.counters.n_poll_syscalls += 1;
+            self.poller.wait(timeout)?;
+        }
+        self.now = monotonic_now().max(self.now);
+        batch.set_received_at(self.now);
+        for _ in 0..self.unread.len() {
+            if let Some(id) = self.unread.pop_front() {
+                self.read_websocket(id, batch);
+            }
+        }
+        while batch.has_room()
+            && let Some(ready) = self.poller.next_ready()
         {
-            Ok((ready, _)) => ready,
-            Err(rustix::io::Errno::INTR) => &[],
-            Err(error) => return Err(error.into()),
-        };
-        self.now = clock();
-        for event in ready {
-            match Token::unpack(event.data) {
-                Token::Waker => self.waker.reset(),
-                Token::Listener(idx) => self.accept(idx),
-                Token::Udp(idx) => self.udp_ready(idx, event.flags, batch),
-                Token::Face(id) => self.face_ready(id, event.flags, batch),
-            }
-            if batch.n_free() < READ_ROOM_BYTES || batch.len() >= MAX_FRAMES {
-                // The others are still ready at the next call.
-                break;
-            }
+            self.handle_ready(ready, batch);
         }
-        self.counters.n_rx_frames += batch.len() as u64;
-        self.handle_timeout(self.now);
-        Ok(self.now)
+        self.counters.n_in_packets += batch.len() as u64;
+        Ok(())
     }
 
-    fn face_ready(&mut self, id: FaceId, flags: EventFlags, batch: &mut RxBatch) {
-        let Some(face) = self.faces.get_mut(&id) else {
-            return;
-        };
-        let Transport::Stream(stream) = &mut face.transport else {
-            return;
-        };
-        if !face.info.is_up {
-            self.connected(id);
-            return;
-        }
-        if flags.contains(EventFlags::OUT) && stream.is_blocked {
-            stream.is_blocked = false;
-            let _ = epoll::modify(
-                &self.epoll,
-                stream.fd(),
-                Token::Face(id).pack(),
-                EventFlags::IN,
-            );
-            self.dirty_faces.push(id);
-        }
-        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-            self.counters.n_rx_calls += 1;
-            let (link, now) = (&mut face.link, self.now);
-            face.last_received = now;
-            let received =
-                stream.receive(batch, |at, batch| link.receive(now, id, at, false, batch));
-            if link.reassembler.next_deadline().is_some() && !self.reassembling.contains(&id) {
-                self.reassembling.push(id);
+    fn handle_ready(&mut self, ready: Ready, batch: &mut RxBatch) {
+        match ready.token {
+            Token::Waker => {
+                self.counters.n_poll_syscalls += 1;
+                self.waker.reset();
             }
-            if let Received::Closed(reason) = received {
-                self.connection_lost(id, reason);
+            Token::Listener(key) => self.accept(key),
+            Token::Udp(key) => {
+                if ready.is_writable {
+                    self.unblock_udp(key);
+                }
+                if ready.is_readable {
+                    self.read_udp(key, batch);
+                }
             }
-        }
-    }
-
-    fn udp_ready(&mut self, idx: usize, flags: EventFlags, batch: &mut RxBatch) {
-        if flags.contains(EventFlags::OUT) {
-            self.dirty_udp.push(idx);
-        }
-        if !flags.intersects(EventFlags::IN | EventFlags::ERR) {
-            return;
-        }
-        let is_congested = self.udp[idx].is_congested();
-        self.counters.n_rx_calls += 1;
-        let mut datagrams = std::mem::replace(&mut self.datagrams, crate::sys::RecvBatch::new(0));
-        // An error is an ICMP message about an earlier datagram, or nothing there.
-        if datagrams.receive(self.udp[idx].fd()).is_ok() {
-            for (from, datagram) in datagrams.datagrams() {
-                if let Some(from) = from {
-                    self.take_datagram(idx, from, datagram, is_congested, batch);
+            Token::Face(id) => {
+                let Some(slot) = self.faces.slot_of(id) else {
+                    return;
+                };
+                match &self.faces[slot].transport {
+                    Transport::Stream(stream) => match stream.state {
+                        StreamState::Connecting(_) => self.finish_connecting(slot),
+                        StreamState::Open => {
+                            if ready.is_writable {
+                                self.unblock(slot);
+                            }
+                            if ready.is_readable {
+                                self.read_stream(slot, batch);
+                            }
+                        }
+                        StreamState::Waiting(_) => {}
+                    },
+                    Transport::WebSocket(socket) if socket.is_waiting() => {}
+                    Transport::WebSocket(socket) if socket.is_open() => {
+                        if ready.is_writable {
+                            self.unblock(slot);
+                        }
+                        if ready.is_readable {
+                            self.read_websocket(id, batch);
+                        }
+                    }
+                    Transport::WebSocket(_) => self.advance_websocket(slot, batch),
+                    Transport::Udp(_) | Transport::Multicast(_) => {}
                 }
             }
         }
-        self.datagrams = datagrams;
     }
 
-    fn take_datagram(
-        &mut self,
-        idx: usize,
-        from: SocketAddr,
-        datagram: &[u8],
-        is_congested: bool,
-        batch: &mut RxBatch,
-    ) {
-        let channel = &self.udp[idx];
-        let id = match channel.peers.get(&from) {
-            Some(&id) => id,
-            None if channel.is_listening => match self.add_udp_peer(idx, from) {
-                Some(id) => id,
-                None => return,
-            },
-            None => return,
-        };
-        let Some(face) = self.faces.get_mut(&id) else {
+    fn finish_connecting(&mut self, slot: usize) {
+        self.counters.n_control_syscalls += 1;
+        let Transport::Stream(stream) = &self.faces[slot].transport else {
             return;
         };
-        let now = self.now;
-        face.last_received = now;
-        let Some(at) = batch.append(datagram) else {
-            face.link
-                .counters
-                .count_drop(crate::info::DropReason::BatchFull);
-            return;
-        };
-        face.link.receive(now, id, at, is_congested, batch);
-        if face.link.reassembler.next_deadline().is_some() && !self.reassembling.contains(&id) {
-            self.reassembling.push(id);
+        match stream.take_connect_error() {
+            Ok(()) => self.connected(slot),
+            Err(error) => self.close(slot, CloseReason::ConnectFailed(error.kind())),
         }
     }
 
-    fn add_udp_peer(&mut self, idx: usize, from: SocketAddr) -> Option<FaceId> {
-        let local = FaceUri::Udp(self.udp[idx].local);
-        let transport = Transport::Udp {
-            channel_idx: idx,
-            peer: from,
-        };
-        let options = self.options.on_demand;
-        let remote = FaceUri::Udp(from);
-        let id = self.add_face(
-            remote,
-            local,
-            FacePersistency::OnDemand,
-            options,
-            transport,
-            true,
-        );
-        match id {
-            Ok(id) => {
-                self.udp[idx].peers.insert(from, id);
-                Some(id)
-            }
-            Err(_) => {
-                self.counters.n_refused_peers += 1;
-                None
-            }
+    /// Reads once from a stream, and cuts what came into frames.
+    fn read_stream(&mut self, slot: usize, batch: &mut RxBatch) {
+        let (memory, at, frames) = batch.split();
+        let face = &mut self.faces[slot];
+        if matches!(face.state, FaceState::Closing(_)) {
+            return;
         }
-    }
-
-    fn accept(&mut self, idx: usize) {
-        for _ in 0..MAX_ACCEPTS {
-            let (listening, path) = match &self.listeners[idx] {
-                Listener::Unix { socket, path } => (socket, Some(path.clone())),
-                Listener::Tcp { socket, .. } => (socket, None),
-            };
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let Ok(socket) = net::accept_with(listening, flags) else {
+        let Transport::Stream(stream) = &mut face.transport else {
+            return;
+        };
+        let n_kept = stream.leftover.len();
+        let room = (n_kept + STREAM_READ_BYTES).min(memory.len());
+        self.counters.n_rx_syscalls += 1;
+        let n_read = match stream.receive(&mut memory[n_kept..room]) {
+            Ok(0) => return self.close(slot, CloseReason::ClosedByPeer),
+            Ok(n_read) => n_read,
+            Err(error) => {
+                let is_passing = matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                );
+                if !is_passing {
+                    self.close(slot, CloseReason::Failed(error.kind()));
+                }
                 return;
-            };
-            let added = match path {
-                Some(path) => self.add_unix_peer(socket, &path),
-                None => self.add_tcp_peer(socket),
-            };
-            if added.is_none() {
-                self.counters.n_refused_peers += 1;
+            }
+        };
+        memory[..n_kept].copy_from_slice(&stream.leftover);
+        let received = &memory[..n_kept + n_read];
+        let mut leftover = std::mem::take(&mut stream.leftover);
+        face.last_received_at = self.now;
+
+        let mut intake = Intake {
+            now: self.now,
+            cache_policy: self.options.cache_policy,
+            frames,
+            budget: &mut self.reassembly,
+        };
+        let mut pos = 0;
+        let mut is_malformed = false;
+        while pos < received.len() {
+            match front(&received[pos..]) {
+                Front::Frame(len) => {
+                    let wire = &received[pos..pos + len];
+                    intake.receive(face, wire, at + pos, None, false);
+                    pos += len;
+                }
+                Front::Partial => break,
+                Front::Malformed => {
+                    is_malformed = true;
+                    break;
+                }
             }
         }
+        let rest = &received[pos..];
+        if is_malformed || rest.is_empty() {
+            if leftover.capacity() > 0 && self.leftovers.len() < MAX_SPARE_LEFTOVERS {
+                self.leftovers.push(leftover);
+            }
+        } else {
+            if leftover.capacity() == 0 {
+                leftover = self.leftovers.pop().unwrap_or_default();
+            }
+            leftover.clear();
+            leftover.extend_from_slice(rest);
+            if let Transport::Stream(stream) = &mut face.transport {
+                stream.leftover = leftover;
+            }
+        }
+        let n_received = received.len();
+        batch.keep(n_received);
+        if is_malformed {
+            self.faces[slot]
+                .counters
+                .drops
+                .add(DropReason::Malformed, 1);
+            self.close(slot, CloseReason::MalformedStream);
+        }
+        self.after_receiving(slot);
     }
 
-    fn add_unix_peer(&mut self, socket: OwnedFd, path: &std::path::Path) -> Option<FaceId> {
-        use std::os::fd::AsRawFd as _;
-        let remote = FaceUri::Fd(u32::try_from(socket.as_raw_fd()).ok()?);
-        let local = FaceUri::Unix(path.to_string_lossy().into_owned());
-        self.add_stream_peer(socket, remote, local)
+    /// Looks after acknowledgements and timers of a face that has received.
+    #[inline]
+    fn after_receiving(&mut self, slot: usize) {
+        if self.faces[slot].link.has_timers() {
+            if self.faces[slot].link.is_due(self.now) {
+                self.mark_dirty(slot);
+            }
+            self.arm(slot);
+        }
     }
 
-    fn add_tcp_peer(&mut self, socket: OwnedFd) -> Option<FaceId> {
-        let remote = SocketAddr::try_from(net::getpeername(&socket).ok()??).ok()?;
-        let local = SocketAddr::try_from(net::getsockname(&socket).ok()?).ok()?;
-        net::sockopt::set_tcp_nodelay(&socket, true).ok()?;
-        self.add_stream_peer(socket, FaceUri::Tcp(remote), FaceUri::Tcp(local))
+    /// Receives one batch of datagrams.
+    fn read_udp(&mut self, key: SocketKey, batch: &mut RxBatch) {
+        let (memory, at, frames) = batch.split();
+        let Some(socket) = self.udp.get_mut(key) else {
+            return;
+        };
+        let n_slots = (memory.len() / SLOT_BYTES).min(MAX_RECEIVED);
+        self.counters.n_rx_syscalls += 1;
+        let n_messages = match self.udp_receiver.receive(socket.fd(), memory) {
+            Ok(n_messages) => n_messages,
+            Err(error) => {
+                // What came back of an earlier datagram (its port is closed)
+                // says nothing about the next one.
+                if let (UdpRole::Connected, Some(&id)) =
+                    (&socket.role, socket.peers.values().next())
+                    && error.kind() != io::ErrorKind::WouldBlock
+                    && let Some(face) = self.faces.get_mut(id)
+                {
+                    face.counters.drops.add(DropReason::SendError, 1);
+                }
+                return;
+            }
+        };
+        if n_messages >= n_slots {
+            // There may be more than we keep up with.
+            self.counters.n_control_syscalls += 1;
+            self.counters.n_kernel_drops += socket.look_at_queue();
+        } else {
+            socket.is_congested = false;
+        }
+        let is_congested = socket.is_congested;
+        let mut end = 0;
+        for idx in 0..n_messages {
+            let message = self.udp_receiver.message(idx);
+            end = message.offset + message.len_bytes;
+            let bytes = &memory[message.offset..end];
+            self.receive_message(
+                key,
+                &message,
+                bytes,
+                at + message.offset,
+                frames,
+                is_congested,
+            );
+        }
+        batch.keep(end);
     }
 
-    fn add_stream_peer(
+    /// Takes one message: a datagram, or several of one sender.
+    fn receive_message(
         &mut self,
-        socket: OwnedFd,
-        remote: FaceUri,
-        local: FaceUri,
-    ) -> Option<FaceId> {
-        let transport = Transport::Stream(crate::stream::Stream::new(socket));
-        let options = self.options.on_demand;
-        self.add_face(
-            remote,
-            local,
-            FacePersistency::OnDemand,
-            options,
-            transport,
-            true,
-        )
-        .ok()
-    }
-
-    /// A connection that was being made has been made, or has failed.
-    fn connected(&mut self, id: FaceId) {
-        let Some(face) = self.faces.get_mut(&id) else {
+        key: SocketKey,
+        message: &ReceivedMessage,
+        bytes: &[u8],
+        at: usize,
+        frames: &mut Frames,
+        is_congested: bool,
+    ) {
+        let Some(from) = message.from else {
+            self.past_drops.add(DropReason::UnknownPeer, 1);
             return;
         };
-        let Transport::Stream(stream) = &face.transport else {
+        let segment_bytes = message.control.segment_bytes.unwrap_or(bytes.len()).max(1);
+        let Some((slot, peer)) = self.face_of_peer(key, &from, message, bytes, segment_bytes)
+        else {
             return;
         };
-        let failed = !matches!(net::sockopt::socket_error(stream.fd()), Ok(Ok(())));
-        if failed {
-            self.connection_lost(id, CloseReason::ConnectionFailed);
+        let face = &mut self.faces[slot];
+        if let Transport::Udp(peer) = &mut face.transport
+            && peer.source.is_some()
+        {
+            peer.source = message.control.local_ip.or(peer.source);
+        }
+        face.last_received_at = self.now;
+        if message.is_truncated {
+            face.counters.drops.add(DropReason::TooLarge, 1);
             return;
         }
-        face.info.is_up = true;
-        face.retry = None;
-        let _ = epoll::modify(
-            &self.epoll,
-            stream.fd(),
-            Token::Face(id).pack(),
-            EventFlags::IN,
-        );
-        self.dirty_faces.push(id);
-        self.events
-            .push_back(crate::info::FaceEvent::Up(face.info.clone()));
+        let mut intake = Intake {
+            now: self.now,
+            cache_policy: self.options.cache_policy,
+            frames,
+            budget: &mut self.reassembly,
+        };
+        if bytes.is_empty() {
+            face.counters.drops.add(DropReason::BadDatagram, 1);
+        }
+        let mut offset = 0;
+        for datagram in bytes.chunks(segment_bytes) {
+            if front(datagram) == Front::Frame(datagram.len()) {
+                intake.receive(face, datagram, at + offset, peer, is_congested);
+            } else {
+                face.counters.drops.add(DropReason::BadDatagram, 1);
+            }
+            offset += datagram.len();
+        }
+        self.after_receiving(slot);
+    }
+
+    /// The face that a datagram is for, made if need be; and its sender, if
+    /// the face has several.
+    fn face_of_peer(
+        &mut self,
+        key: SocketKey,
+        from: &SocketAddr,
+        message: &ReceivedMessage,
+        bytes: &[u8],
+        segment_bytes: usize,
+    ) -> Option<(usize, Option<SocketAddr>)> {
+        let socket = self.udp.get(key)?;
+        if let UdpRole::Multicast { face, own, .. } = &socket.role {
+            if own.as_ref() == Some(from) {
+                return None;
+            }
+            return Some((self.faces.slot_of(*face)?, Some(*from)));
+        }
+        if let Some(&id) = socket.peers.get(from) {
+            return Some((self.faces.slot_of(id)?, None));
+        }
+        let n_datagrams = bytes.len().div_ceil(segment_bytes).max(1) as u64;
+        let UdpRole::Channel(defaults) = &socket.role else {
+            self.past_drops.add(DropReason::UnknownPeer, n_datagrams);
+            return None;
+        };
+        // Noise does not get a face.
+        let first = &bytes[..segment_bytes.min(bytes.len())];
+        if LpView::parse(first).is_err() {
+            self.past_drops.add(DropReason::BadDatagram, n_datagrams);
+            return None;
+        }
+        if !self.has_room_on_demand() {
+            self.past_drops.add(DropReason::TooManyFaces, n_datagrams);
+            return None;
+        }
+        let defaults = *defaults;
+        let own_ip = if socket.is_wildcard() {
+            message.control.local_ip
+        } else {
+            Some(socket.local.ip())
+        };
+        let id = self.create_on_demand(key, &defaults, *from, own_ip)?;
+        Some((self.faces.slot_of(id)?, None))
+    }
+
+    fn advance_websocket(&mut self, slot: usize, batch: &mut RxBatch) {
+        let face = &mut self.faces[slot];
+        let id = face.id;
+        let Transport::WebSocket(socket) = &mut face.transport else {
+            return;
+        };
+        if matches!(face.state, FaceState::Closing(_)) {
+            return;
+        }
+        let was_connecting = socket.is_connecting();
+        match socket.advance() {
+            Ok(Progress::Pending) if was_connecting => {
+                // The answer to the handshake is to be read now.
+                let interest = crate::poller::Interest::Read;
+                self.counters.n_control_syscalls += 1;
+                if let Some(fd) = socket.fd()
+                    && let Err(error) = self.poller.modify(fd, Token::Face(id), interest)
+                {
+                    self.close(slot, CloseReason::ConnectFailed(error.kind()));
+                }
+            }
+            Ok(Progress::Pending) => {}
+            Ok(Progress::Opened) => {
+                self.connected(slot);
+                // Frames may have come with the handshake.
+                self.read_websocket(id, batch);
+            }
+            Err(error) => self.close(slot, CloseReason::ConnectFailed(error.kind())),
+        }
+    }
+
+    /// Reads messages from a WebSocket until there are none or the batch is
+    /// full.
+    fn read_websocket(&mut self, id: FaceId, batch: &mut RxBatch) {
+        let Some(slot) = self.faces.slot_of(id) else {
+            return;
+        };
+        let mut n_read_bytes = 0;
+        let outcome = loop {
+            let face = &mut self.faces[slot];
+            if matches!(face.state, FaceState::Closing(_)) {
+                break Ok(());
+            }
+            if !batch.has_room() || n_read_bytes > STREAM_READ_BYTES {
+                // Messages that are in memory make no socket ready.
+                self.unread.push_back(id);
+                break Ok(());
+            }
+            let Transport::WebSocket(socket) = &mut face.transport else {
+                break Ok(());
+            };
+            match socket.receive() {
+                Ok(Incoming::Frame(bytes)) => {
+                    n_read_bytes += bytes.len();
+                    face.last_received_at = self.now;
+                    let (memory, at, frames) = batch.split();
+                    let wire = &mut memory[..bytes.len()];
+                    wire.copy_from_slice(&bytes);
+                    let mut intake = Intake {
+                        now: self.now,
+                        cache_policy: self.options.cache_policy,
+                        frames,
+                        budget: &mut self.reassembly,
+                    };
+                    if front(wire) == Front::Frame(wire.len()) {
+                        intake.receive(face, wire, at, None, false);
+                    } else {
+                        face.counters.drops.add(DropReason::BadDatagram, 1);
+                    }
+                    batch.keep(bytes.len());
+                }
+                Ok(Incoming::Nothing) => n_read_bytes += 1,
+                Ok(Incoming::Empty) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        if let Transport::WebSocket(socket) = &mut self.faces[slot].transport {
+            let (n_reads, n_writes) = socket.take_syscalls();
+            self.counters.n_rx_syscalls += n_reads;
+            self.counters.n_tx_syscalls += n_writes;
+        }
+        if let Err(error) = outcome {
+            let reason = match error.kind() {
+                io::ErrorKind::InvalidData => CloseReason::MalformedStream,
+                io::ErrorKind::ConnectionReset => CloseReason::ClosedByPeer,
+                kind => CloseReason::Failed(kind),
+            };
+            self.close(slot, reason);
+        }
+        self.after_receiving(slot);
     }
 }

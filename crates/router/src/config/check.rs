@@ -122,6 +122,16 @@ fn faces(config: &Config, found: &mut Faults) {
     }
     addresses("faces.udp.listen", &f.udp.listen, found);
     addresses("faces.tcp.listen", &f.tcp.listen, found);
+    addresses("faces.websocket.listen", &f.websocket.listen, found);
+    for (i, address) in f.websocket.listen.iter().enumerate() {
+        if f.tcp.listen.contains(address) {
+            found.push(
+                format!("faces.websocket.listen[{i}]"),
+                format!("{address} is also in faces.tcp.listen"),
+                "give WebSocket a port of its own, 9696 by custom",
+            );
+        }
+    }
 }
 
 fn addresses(key: &str, list: &[String], found: &mut Faults) {

@@ -84,6 +84,8 @@ pub struct Faces {
     pub udp: Udp,
     /// TCP.
     pub tcp: Tcp,
+    /// WebSocket: binary messages, one packet each.
+    pub websocket: WebSocket,
 }
 
 impl Default for Faces {
@@ -98,6 +100,7 @@ impl Default for Faces {
             unix: Unix::default(),
             udp: Udp::default(),
             tcp: Tcp::default(),
+            websocket: WebSocket::default(),
         }
     }
 }
@@ -166,6 +169,22 @@ impl Default for Tcp {
         Self {
             listen: vec!["0.0.0.0:6363".into(), "[::]:6363".into()],
             idle_timeout_s: 0,
+        }
+    }
+}
+
+/// WebSocket: binary messages, one packet each.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebSocket {
+    /// Addresses and ports to listen on. Empty: none.
+    pub listen: Vec<String>,
+}
+
+impl Default for WebSocket {
+    fn default() -> Self {
+        Self {
+            listen: vec!["0.0.0.0:9696".into(), "[::]:9696".into()],
         }
     }
 }
@@ -267,6 +286,9 @@ pub struct StaticFace {
     /// Largest frame sent, in bytes; absent: the transport's default.
     #[serde(default)]
     pub mtu_bytes: Option<u64>,
+    /// Whether lost frames are sent again (NDNLPv2 reliability).
+    #[serde(default)]
+    pub reliability: bool,
 }
 
 /// A route made at start.

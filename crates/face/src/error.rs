@@ -1,0 +1,117 @@
+//! Why a listener or a face could not be had, and why a face is gone.
+
+use std::io;
+
+use tachonym_packet::FaceId;
+
+/// Why [`crate::FaceSystem::listen`] or
+/// [`crate::FaceSystem::create_multicast`] failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// Another program, or this one, listens there already.
+    #[error("somebody listens there already")]
+    AddressInUse,
+    /// The path exists and is no socket.
+    #[error("the path exists and is not a socket")]
+    NotASocket,
+    /// The address is no multicast group, or none where one is not allowed.
+    #[error("not a multicast group, or one where it is not allowed")]
+    WrongAddress,
+    /// There is no such network interface, or it has no address of the family.
+    #[error("no such network interface, or it has no address of this family")]
+    NoInterface,
+    /// There are as many faces as are allowed.
+    #[error("too many faces")]
+    TooManyFaces,
+    /// The operating system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Why [`crate::FaceSystem::create`] failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// The scheme is none that can be dialled.
+    #[error("this scheme cannot be dialled")]
+    UnsupportedScheme,
+    /// The URI needs a look-up first, or is a multicast group.
+    #[error("the remote URI is not canonical, or is a multicast group")]
+    NotCanonical,
+    /// The local URI is of another scheme, or of no use with this remote one.
+    #[error("the local URI does not suit the remote one")]
+    BadLocalUri,
+    /// The persistency is not possible for such a face.
+    #[error("this persistency is not possible here")]
+    BadPersistency,
+    /// Local fields are for faces to applications on this machine.
+    #[error("local fields are for local faces only")]
+    NotLocal,
+    /// There are as many faces as are allowed.
+    #[error("too many faces")]
+    TooManyFaces,
+    /// The operating system refused, or nobody listens at the other end.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Why [`crate::FaceSystem::update`] failed. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpdateError {
+    /// There is no such face.
+    #[error("no such face")]
+    NoSuchFace,
+    /// The persistency is not possible for this face.
+    #[error("this persistency is not possible for this face")]
+    BadPersistency,
+    /// Local fields are for faces to applications on this machine.
+    #[error("local fields are for local faces only")]
+    NotLocal,
+}
+
+/// The face that [`crate::FaceSystem::create`] made or found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateOutcome {
+    /// Its number.
+    pub id: FaceId,
+    /// It was there before; none of the parameters was applied.
+    pub already_existed: bool,
+    /// It can send now. If not, it is connecting: an Up event will tell that
+    /// it is connected, or a Destroyed event that it failed.
+    pub is_up: bool,
+}
+
+/// Why a face is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// [`crate::FaceSystem::destroy`] was called.
+    Destroyed,
+    /// The other end closed the connection.
+    ClosedByPeer,
+    /// The connection failed.
+    Failed(io::ErrorKind),
+    /// It could not be established.
+    ConnectFailed(io::ErrorKind),
+    /// The other end sent what is no sequence of packets.
+    MalformedStream,
+    /// Nothing was received for too long.
+    Idle,
+}
+
+impl CloseReason {
+    /// The words that tools print.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Destroyed => "destroyed",
+            Self::ClosedByPeer => "closed by peer",
+            Self::Failed(_) => "failed",
+            Self::ConnectFailed(_) => "could not connect",
+            Self::MalformedStream => "malformed stream",
+            Self::Idle => "idle",
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! One face: a transport, a link service, a queue, and what is known about it.
+
+use std::time::Duration;
+
+use tachonym_packet::MonoNs;
+use tachonym_packet::lp::FaceId;
+use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
+
+use crate::counters::FaceCounters;
+use crate::error::CloseReason;
+use crate::info::FaceInfo;
+use crate::link::Link;
+use crate::transport::Transport;
+use crate::transport::stream::StreamState;
+use crate::tx_queue::TxQueue;
+
+/// Whether packets may be given to a face.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaceState {
+    /// It sends.
+    Up,
+    /// It is being connected for the first time; packets wait for that.
+    Connecting,
+    /// It has failed and comes back by itself; packets are dropped.
+    Down,
+    /// It has failed, or was told to go, and is about to be removed.
+    Closing(CloseReason),
+}
+
+/// See the module documentation.
+pub(crate) struct Face {
+    pub(crate) id: FaceId,
+    pub(crate) state: FaceState,
+    pub(crate) is_dirty: bool,
+    pub(crate) transport: Transport,
+    pub(crate) link: Link,
+    pub(crate) tx: TxQueue,
+    pub(crate) counters: FaceCounters,
+    pub(crate) last_received_at: MonoNs,
+    /// The time of its alarm; NEVER if none.
+    pub(crate) armed_at: MonoNs,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) remote: FaceUri,
+    pub(crate) local: FaceUri,
+    pub(crate) scope: FaceScope,
+    pub(crate) link_type: LinkType,
+    pub(crate) persistency: FacePersistency,
+}
+
+impl Face {
+    /// When it is closed for having received nothing.
+    fn idle_deadline(&self) -> Option<MonoNs> {
+        let timeout = self.idle_timeout?;
+        (self.persistency == FacePersistency::OnDemand).then(|| self.last_received_at + timeout)
+    }
+
+    /// Whether it has been idle for too long.
+    pub(crate) fn is_idle(&self, now: MonoNs) -> bool {
+        self.idle_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When its connection must be looked after.
+    pub(crate) fn transport_deadline(&self) -> Option<MonoNs> {
+        match &self.transport {
+            Transport::Stream(stream) => match stream.state {
+                StreamState::Open => None,
+                StreamState::Connecting(at) | StreamState::Waiting(at) => Some(at),
+            },
+            Transport::WebSocket(socket) => socket.deadline(),
+            Transport::Udp(_) | Transport::Multicast(_) => None,
+        }
+    }
+
+    /// When it next needs attention.
+    pub(crate) fn deadline(&self) -> MonoNs {
+        [
+            self.idle_deadline(),
+            self.transport_deadline(),
+            // A link that cannot send has nothing to do.
+            self.link
+                .poll_timeout()
+                .filter(|_| self.state == FaceState::Up),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(MonoNs::NEVER)
+    }
+
+    pub(crate) fn info(&self, now: MonoNs) -> FaceInfo {
+        FaceInfo {
+            id: self.id,
+            remote: self.remote.clone(),
+            local: self.local.clone(),
+            scope: self.scope,
+            link_type: self.link_type,
+            persistency: self.persistency,
+            link: *self.link.options(),
+            mtu_bytes: self.link.mtu_bytes().map(|mtu| mtu as u64),
+            is_up: self.state == FaceState::Up,
+            expires_in: self
+                .idle_deadline()
+                .map(|deadline| deadline.saturating_since(now)),
+            backlog_bytes: self.tx.len_bytes(),
+            counters: self.counters,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The link service of one face: what NDNLPv2 adds to packets.
+//!
+//! Owns fragmentation, reassembly, retransmission, congestion marks and the
+//! rule of local fields. Takes frames from a transport and adds packets to a
+//! batch; takes packets and adds frames to the face's queue. Knows no socket
+//! and reads no clock. Next: `receive` and `send` for the two directions, the
+//! other modules for one feature each.
+
+pub(crate) mod congestion;
+pub(crate) mod encode;
+pub(crate) mod reassembly;
+mod receive;
+pub(crate) mod reliability;
+mod rtt;
+mod send;
+
+pub(crate) use receive::RxContext;
+pub(crate) use send::{BareOutcome, Congested, TxContext};
+
+use tachonym_packet::MonoNs;
+
+use crate::counters::{DropReason, FaceCounters};
+use crate::options::LinkOptions;
+use congestion::Congestion;
+use reassembly::{Reassembler, ReassemblyBudget};
+use reliability::Reliability;
+
+/// See the module documentation.
+pub(crate) struct Link {
+    options: LinkOptions,
+    /// Largest frame; `None`: any.
+    mtu_bytes: Option<usize>,
+    next_sequence: u64,
+    out_congestion: Congestion,
+    in_congestion: Congestion,
+    /// Made with the first fragment: most faces never see one.
+    reassembler: Option<Box<Reassembler>>,
+    reliability: Option<Box<Reliability>>,
+}
+
+impl Link {
+    /// A link whose sequences begin at `first_sequence`, which should not
+    /// repeat what an earlier life of this router used.
+    pub(crate) fn new(options: LinkOptions, mtu_bytes: Option<usize>, first_sequence: u64) -> Self {
+        let mut link = Self {
+            options,
+            mtu_bytes,
+            next_sequence: first_sequence,
+            out_congestion: Congestion::default(),
+            in_congestion: Congestion::default(),
+            reassembler: None,
+            reliability: None,
+        };
+        link.set_options(options);
+        link
+    }
+
+    pub(crate) fn options(&self) -> &LinkOptions {
+        &self.options
+    }
+
+    pub(crate) fn mtu_bytes(&self) -> Option<usize> {
+        self.mtu_bytes
+    }
+
+    /// Changes the options. Switching reliability off forgets what is
+    /// unacknowledged.
+    pub(crate) fn set_options(&mut self, options: LinkOptions) {
+        self.options = options;
+        if !options.reliability {
+            self.reliability = None;
+        } else if self.reliability.is_none() {
+            self.reliability = Some(Box::new(Reliability::new(self.next_sequence)));
+        }
+    }
+
+    /// Changes the MTU of a link that has one.
+    pub(crate) fn set_mtu_bytes(&mut self, mtu_bytes: usize) {
+        if self.mtu_bytes.is_some() {
+            self.mtu_bytes = Some(mtu_bytes);
+        }
+    }
+
+    /// Drops incomplete packets that have waited for too long. Whether
+    /// [`Link::write_due`] has something to write now.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: MonoNs,
+        counters: &mut FaceCounters,
+        budget: &mut ReassemblyBudget,
+    ) -> bool {
+        if let Some(reassembler) = &mut self.reassembler {
+            let n_expired = reassembler.handle_timeout(now, budget);
+            counters.drops.add(DropReason::ReassemblyTimeout, n_expired);
+        }
+        self.is_due(now)
+    }
+
+    /// When [`Link::handle_timeout`] next has work.
+    pub(crate) fn poll_timeout(&self) -> Option<MonoNs> {
+        let reassembly = self
+            .reassembler
+            .as_ref()
+            .and_then(|reassembler| reassembler.poll_timeout());
+        let reliability = self
+            .reliability
+            .as_ref()
+            .and_then(|reliability| reliability.poll_timeout());
+        match (reassembly, reliability) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether it may ever have timeouts.
+    #[inline]
+    pub(crate) fn has_timers(&self) -> bool {
+        self.reassembler.is_some() || self.reliability.is_some()
+    }
+
+    /// Begins anew, with a new connection or none: what was under way on the
+    /// old one is forgotten, and shared memory given back.
+    pub(crate) fn reset(&mut self, budget: &mut ReassemblyBudget) {
+        if let Some(reassembler) = &mut self.reassembler {
+            reassembler.clear(budget);
+        }
+        self.reassembler = None;
+        self.reliability = None;
+        self.out_congestion = Congestion::default();
+        self.in_congestion = Congestion::default();
+        self.set_options(self.options);
+    }
+}

@@ -1,0 +1,532 @@
+//! Putting fragments together.
+//!
+//! Owns the incomplete packets of one face, each identified by its sender and
+//! the Sequence of its first fragment (NDNLPv2, "Fragmentation and
+//! reassembly"). Bounded in number, in bytes over all faces, and in time since
+//! the last new fragment. Fragments may come in any order, repeatedly, or not
+//! at all. Knows nothing of what is in them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tachonym_packet::MonoNs;
+use tachonym_packet::lp::Headers;
+use tachonym_packet::types::MAX_PACKET_BYTES;
+
+use crate::counters::DropReason;
+
+/// How long an incomplete packet waits for its next fragment.
+pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
+/// Incomplete packets of one face.
+const MAX_PARTIALS: usize = 64;
+/// Fragments of one packet.
+pub(crate) const MAX_FRAGMENTS: u64 = 400;
+/// Emptied packets that are kept for reuse, per face.
+const MAX_SPARE: usize = 4;
+/// What an incomplete packet costs beside its bytes, about.
+const PARTIAL_OVERHEAD_BYTES: usize = 512;
+
+/// Memory of incomplete packets, shared by all faces.
+#[derive(Debug)]
+pub(crate) struct ReassemblyBudget {
+    used_bytes: usize,
+    limit_bytes: usize,
+}
+
+impl ReassemblyBudget {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            used_bytes: 0,
+            limit_bytes,
+        }
+    }
+
+    fn take(&mut self, n_bytes: usize) -> bool {
+        let fits = self.used_bytes + n_bytes <= self.limit_bytes;
+        if fits {
+            self.used_bytes += n_bytes;
+        }
+        fits
+    }
+
+    fn give(&mut self, n_bytes: usize) {
+        self.used_bytes -= n_bytes;
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Piece {
+    start: u32,
+    len: u32,
+}
+
+impl Piece {
+    const ABSENT: Self = Self { start: 0, len: 0 };
+}
+
+/// A packet of which fragments are missing.
+struct Partial {
+    peer: Option<SocketAddr>,
+    base_sequence: u64,
+    n_missing: u32,
+    deadline: MonoNs,
+    /// Fragments in the order of their arrival.
+    bytes: Vec<u8>,
+    /// By FragIndex; fragments are never empty, so length 0 means absent.
+    pieces: Vec<Piece>,
+    /// Of the first fragment.
+    headers: Headers,
+    prefix_announcement: Vec<u8>,
+    /// The largest CongestionMark of any fragment.
+    congestion_mark: u64,
+    charged_bytes: usize,
+}
+
+/// What became of a fragment.
+#[derive(Debug)]
+pub(crate) enum Reassembled {
+    /// It waits for others.
+    Waiting,
+    /// It was the last one. The packet was appended to the output, then its
+    /// prefix announcement of the given length.
+    Complete {
+        headers: Headers,
+        l3_bytes: usize,
+        prefix_announcement_bytes: usize,
+    },
+    /// It, or the packet it belongs to, was dropped.
+    Dropped(DropReason),
+}
+
+/// The incomplete packets of one face.
+#[derive(Default)]
+pub(crate) struct Reassembler {
+    /// The one that grew last is at the end.
+    partials: Vec<Partial>,
+    spare: Vec<Partial>,
+}
+
+impl Reassembler {
+    /// Takes the fragment with these headers from `peer`. `evicted` is
+    /// called for each incomplete packet that has to give way.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn receive(
+        &mut self,
+        now: MonoNs,
+        peer: Option<SocketAddr>,
+        headers: &Headers,
+        prefix_announcement: &[u8],
+        fragment: &[u8],
+        budget: &mut ReassemblyBudget,
+        out: &mut Vec<u8>,
+        mut evicted: impl FnMut(),
+    ) -> Reassembled {
+        let Some(sequence) = headers.sequence else {
+            return Reassembled::Dropped(DropReason::BadFragment);
+        };
+        if headers.frag_count > MAX_FRAGMENTS || headers.frag_index >= headers.frag_count {
+            return Reassembled::Dropped(DropReason::BadFragment);
+        }
+        let base_sequence = sequence.wrapping_sub(headers.frag_index);
+        let found = self
+            .partials
+            .iter()
+            .rposition(|partial| partial.base_sequence == base_sequence && partial.peer == peer);
+        let mut partial = match found {
+            // Taken out, and put back at the end if it still lacks something.
+            Some(idx) => self.partials.remove(idx),
+            None => {
+                let mut partial = self.spare.pop().unwrap_or_else(Partial::new);
+                partial.reset(peer, base_sequence, headers.frag_count);
+                partial
+            }
+        };
+        match partial.add(now, headers, prefix_announcement, fragment) {
+            Ok(Added::Repeated) => {
+                self.partials.push(partial);
+                Reassembled::Dropped(DropReason::Duplicate)
+            }
+            Ok(Added::Complete) => {
+                let complete = partial.write(out);
+                self.recycle(partial, budget);
+                complete
+            }
+            Ok(Added::Incomplete) => {
+                let mut cost = fragment.len() + prefix_announcement.len();
+                if partial.charged_bytes == 0 {
+                    cost += PARTIAL_OVERHEAD_BYTES + partial.pieces.len() * size_of::<Piece>();
+                }
+                while self.partials.len() >= MAX_PARTIALS || !budget.take(cost) {
+                    // The face's own oldest packet gives way, never another's.
+                    if self.partials.is_empty() {
+                        self.recycle(partial, budget);
+                        return Reassembled::Dropped(DropReason::ReassemblyOverflow);
+                    }
+                    let oldest = self.partials.remove(0);
+                    self.recycle(oldest, budget);
+                    evicted();
+                }
+                partial.charged_bytes += cost;
+                self.partials.push(partial);
+                Reassembled::Waiting
+            }
+            Err(reason) => {
+                self.recycle(partial, budget);
+                Reassembled::Dropped(reason)
+            }
+        }
+    }
+
+    /// Drops what has waited for too long; returns how many packets that were.
+    pub(crate) fn handle_timeout(&mut self, now: MonoNs, budget: &mut ReassemblyBudget) -> u64 {
+        let mut n_expired = 0;
+        // In the order of their last growth, hence of their deadlines, but for
+        // repeated fragments, which move a packet without prolonging its life.
+        while let Some(idx) = self.partials.iter().position(|p| p.deadline <= now) {
+            let partial = self.partials.remove(idx);
+            self.recycle(partial, budget);
+            n_expired += 1;
+        }
+        n_expired
+    }
+
+    /// When [`Reassembler::handle_timeout`] next has work.
+    pub(crate) fn poll_timeout(&self) -> Option<MonoNs> {
+        self.partials.iter().map(|partial| partial.deadline).min()
+    }
+
+    /// Gives all memory back.
+    pub(crate) fn clear(&mut self, budget: &mut ReassemblyBudget) {
+        while let Some(partial) = self.partials.pop() {
+            self.recycle(partial, budget);
+        }
+        self.spare.clear();
+    }
+
+    fn recycle(&mut self, mut partial: Partial, budget: &mut ReassemblyBudget) {
+        budget.give(partial.charged_bytes);
+        partial.charged_bytes = 0;
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(partial);
+        }
+    }
+}
+
+enum Added {
+    Incomplete,
+    Complete,
+    Repeated,
+}
+
+impl Partial {
+    fn new() -> Self {
+        Self {
+            peer: None,
+            base_sequence: 0,
+            n_missing: 0,
+            deadline: MonoNs::NEVER,
+            bytes: Vec::new(),
+            pieces: Vec::new(),
+            headers: Headers::default(),
+            prefix_announcement: Vec::new(),
+            congestion_mark: 0,
+            charged_bytes: 0,
+        }
+    }
+
+    fn reset(&mut self, peer: Option<SocketAddr>, base_sequence: u64, frag_count: u64) {
+        // At most MAX_FRAGMENTS: the caller has checked.
+        let n_pieces = frag_count as usize;
+        self.peer = peer;
+        self.base_sequence = base_sequence;
+        self.n_missing = n_pieces as u32;
+        self.bytes.clear();
+        self.pieces.clear();
+        self.pieces.resize(n_pieces, Piece::ABSENT);
+        self.headers = Headers::default();
+        self.prefix_announcement.clear();
+        self.congestion_mark = 0;
+    }
+
+    fn add(
+        &mut self,
+        now: MonoNs,
+        headers: &Headers,
+        prefix_announcement: &[u8],
+        fragment: &[u8],
+    ) -> Result<Added, DropReason> {
+        if self.pieces.len() as u64 != headers.frag_count {
+            return Err(DropReason::BadFragment);
+        }
+        let piece = &mut self.pieces[headers.frag_index as usize];
+        if piece.len > 0 {
+            return Ok(Added::Repeated);
+        }
+        if self.bytes.len() + fragment.len() > MAX_PACKET_BYTES {
+            return Err(DropReason::TooLarge);
+        }
+        *piece = Piece {
+            start: self.bytes.len() as u32,
+            len: fragment.len() as u32,
+        };
+        self.bytes.extend_from_slice(fragment);
+        if headers.frag_index == 0 {
+            self.headers = *headers;
+            self.prefix_announcement
+                .extend_from_slice(prefix_announcement);
+        }
+        self.congestion_mark = self.congestion_mark.max(headers.congestion_mark);
+        self.n_missing -= 1;
+        self.deadline = now + REASSEMBLY_TIMEOUT;
+        Ok(if self.n_missing == 0 {
+            Added::Complete
+        } else {
+            Added::Incomplete
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) -> Reassembled {
+        for piece in &self.pieces {
+            let start = piece.start as usize;
+            out.extend_from_slice(&self.bytes[start..start + piece.len as usize]);
+        }
+        out.extend_from_slice(&self.prefix_announcement);
+        Reassembled::Complete {
+            headers: Headers {
+                congestion_mark: self.congestion_mark,
+                ..self.headers
+            },
+            l3_bytes: self.bytes.len(),
+            prefix_announcement_bytes: self.prefix_announcement.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Bench {
+        reassembler: Reassembler,
+        budget: ReassemblyBudget,
+        out: Vec<u8>,
+        n_evicted: usize,
+    }
+
+    impl Bench {
+        fn new(limit_bytes: usize) -> Self {
+            Self {
+                reassembler: Reassembler::default(),
+                budget: ReassemblyBudget::new(limit_bytes),
+                out: Vec::new(),
+                n_evicted: 0,
+            }
+        }
+
+        fn receive(&mut self, now_ms: u64, headers: &Headers, fragment: &[u8]) -> Reassembled {
+            self.receive_from(None, now_ms, headers, fragment)
+        }
+
+        fn receive_from(
+            &mut self,
+            peer: Option<SocketAddr>,
+            now_ms: u64,
+            headers: &Headers,
+            fragment: &[u8],
+        ) -> Reassembled {
+            self.out.clear();
+            self.reassembler.receive(
+                MonoNs::ZERO.plus_ms(now_ms),
+                peer,
+                headers,
+                &[],
+                fragment,
+                &mut self.budget,
+                &mut self.out,
+                || self.n_evicted += 1,
+            )
+        }
+    }
+
+    fn fragment(base: u64, index: u64, count: u64) -> Headers {
+        Headers {
+            sequence: Some(base.wrapping_add(index)),
+            frag_index: index,
+            frag_count: count,
+            ..Headers::default()
+        }
+    }
+
+    #[test]
+    fn fragments_of_two_senders_do_not_mix() {
+        let mut bench = Bench::new(1 << 20);
+        let [a, b]: [Option<SocketAddr>; 2] =
+            ["192.0.2.1:1", "192.0.2.2:1"].map(|text| Some(text.parse().unwrap()));
+        for (peer, byte) in [(a, 1), (b, 2)] {
+            let waiting = bench.receive_from(peer, 0, &fragment(7, 0, 2), &[byte; 3]);
+            assert!(matches!(waiting, Reassembled::Waiting));
+        }
+        let complete = bench.receive_from(b, 0, &fragment(7, 1, 2), &[2; 2]);
+        assert!(matches!(
+            complete,
+            Reassembled::Complete { l3_bytes: 5, .. }
+        ));
+        assert_eq!(bench.out, [2; 5]);
+    }
+
+    #[test]
+    fn headers_come_from_the_first_fragment_and_marks_from_any() {
+        let mut bench = Bench::new(1 << 20);
+        let mut second = fragment(1, 1, 2);
+        second.congestion_mark = 1;
+        bench.receive(0, &second, &[1]);
+        let mut first = fragment(1, 0, 2);
+        first.non_discovery = true;
+        match bench.receive(0, &first, &[0]) {
+            Reassembled::Complete { headers, .. } => {
+                assert!(headers.non_discovery);
+                assert_eq!(headers.congestion_mark, 1);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(bench.out, [0, 1]);
+    }
+
+    #[test]
+    fn an_incomplete_packet_is_dropped_after_500_ms() {
+        let mut bench = Bench::new(1 << 20);
+        bench.receive(0, &fragment(1, 0, 3), &[0]);
+        bench.receive(400, &fragment(1, 1, 3), &[1]);
+        let at = |ms| MonoNs::ZERO.plus_ms(ms);
+        assert_eq!(bench.reassembler.poll_timeout(), Some(at(900)));
+        assert_eq!(
+            bench.reassembler.handle_timeout(at(899), &mut bench.budget),
+            0
+        );
+        assert_eq!(
+            bench.reassembler.handle_timeout(at(900), &mut bench.budget),
+            1
+        );
+        assert_eq!(bench.budget.used_bytes, 0);
+        // What comes late begins a new packet, which stays incomplete.
+        let late = bench.receive(901, &fragment(1, 2, 3), &[2]);
+        assert!(matches!(late, Reassembled::Waiting));
+    }
+
+    #[test]
+    fn incomplete_packets_are_bounded_in_number_and_bytes() {
+        let mut bench = Bench::new(1 << 20);
+        for n in 0..1000 {
+            bench.receive(0, &fragment(n * 10, 0, 2), &[0; 100]);
+            assert!(bench.reassembler.partials.len() <= MAX_PARTIALS);
+        }
+        assert_eq!(bench.n_evicted, 1000 - MAX_PARTIALS);
+
+        let mut bench = Bench::new(10_000);
+        for n in 0..100 {
+            bench.receive(0, &fragment(n * 10, 0, 2), &[0; 5000]);
+            assert!(bench.budget.used_bytes <= 10_000);
+        }
+        assert_eq!(bench.n_evicted, 99);
+        bench.reassembler.clear(&mut bench.budget);
+        assert_eq!(bench.budget.used_bytes, 0);
+
+        let mut tiny = Bench::new(100);
+        let refused = tiny.receive(0, &fragment(1, 0, 2), &[0; 200]);
+        assert!(matches!(
+            refused,
+            Reassembled::Dropped(DropReason::ReassemblyOverflow)
+        ));
+    }
+
+    #[test]
+    fn senseless_fragments_are_dropped() {
+        let mut bench = Bench::new(1 << 20);
+        let mut no_sequence = fragment(1, 0, 2);
+        no_sequence.sequence = None;
+        for headers in [
+            no_sequence,
+            fragment(1, 0, MAX_FRAGMENTS + 1),
+            fragment(1, 2, 2),
+        ] {
+            let dropped = bench.receive(0, &headers, &[0]);
+            assert!(matches!(
+                dropped,
+                Reassembled::Dropped(DropReason::BadFragment)
+            ));
+        }
+        bench.receive(0, &fragment(1, 0, 2), &[0]);
+        let contradiction = bench.receive(0, &fragment(1, 1, 3), &[0]);
+        assert!(matches!(
+            contradiction,
+            Reassembled::Dropped(DropReason::BadFragment)
+        ));
+        bench.receive(0, &fragment(50, 0, 3), &[0; MAX_PACKET_BYTES]);
+        let over = bench.receive(0, &fragment(50, 1, 3), &[0]);
+        assert!(matches!(over, Reassembled::Dropped(DropReason::TooLarge)));
+        assert_eq!(bench.budget.used_bytes, 0);
+    }
+
+    proptest! {
+        /// Whatever is lost, repeated and reordered: a packet all of whose
+        /// fragments arrive is delivered once, byte for byte, and no other is.
+        #[test]
+        fn complete_packets_are_delivered_once_and_others_never(
+            packets in prop::collection::vec(
+                (prop::collection::vec(any::<u8>(), 2..400), 1..60_usize), 1..30),
+            lost in prop::collection::vec(prop::bool::weighted(0.1), 1..50),
+            repeated in prop::collection::vec(prop::bool::weighted(0.1), 1..50),
+            shuffle in prop::collection::vec(0..8_usize, 1..50),
+        ) {
+            let mut sequence = u64::MAX - 20;
+            let mut wire: Vec<(Headers, Vec<u8>)> = Vec::new();
+            let mut whole = Vec::new();
+            let mut lost = lost.iter().cycle();
+            let mut repeated = repeated.iter().cycle();
+            for (payload, piece_bytes) in &packets {
+                let pieces: Vec<&[u8]> = payload.chunks(*piece_bytes).collect();
+                if pieces.len() < 2 {
+                    continue;
+                }
+                let mut is_whole = true;
+                for (index, piece) in pieces.iter().enumerate() {
+                    let headers = fragment(sequence, index as u64, pieces.len() as u64);
+                    if *lost.next().unwrap() {
+                        is_whole = false;
+                        continue;
+                    }
+                    wire.push((headers, piece.to_vec()));
+                    // A repetition after completion would begin a packet anew;
+                    // only reliability can tell those.
+                    if *repeated.next().unwrap() && index + 1 < pieces.len() {
+                        wire.push((headers, piece.to_vec()));
+                    }
+                }
+                sequence = sequence.wrapping_add(pieces.len() as u64);
+                if is_whole {
+                    whole.push(payload.clone());
+                }
+            }
+            let mut shuffle = shuffle.iter().cycle();
+            for i in 0..wire.len() {
+                let j = (i + shuffle.next().unwrap()).min(wire.len() - 1);
+                wire.swap(i, j);
+            }
+            let mut bench = Bench::new(1 << 20);
+            let mut got = Vec::new();
+            for (headers, piece) in &wire {
+                if let Reassembled::Complete { l3_bytes, .. } = bench.receive(0, headers, piece) {
+                    prop_assert_eq!(l3_bytes, bench.out.len());
+                    got.push(bench.out.clone());
+                }
+            }
+            got.sort();
+            whole.sort();
+            prop_assert_eq!(bench.n_evicted, 0);
+            prop_assert_eq!(got, whole);
+            bench.reassembler.clear(&mut bench.budget);
+            prop_assert_eq!(bench.budget.used_bytes, 0);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What a face system, a listener and a face are asked to be.
+//!
+//! Owns plain values with documented defaults; [`crate::FaceSystem`] checks
+//! them when they are used.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tachonym_packet::types::MAX_PACKET_BYTES;
+use tachonym_protocol::{FacePersistency, FaceUri};
+
+/// Smallest MTU that a face accepts, in bytes: room for the headers of a
+/// fragment and some payload.
+pub const MIN_MTU_BYTES: u64 = 128;
+/// Largest MTU of a face, in bytes: what a UDP datagram can carry.
+pub const MAX_MTU_BYTES: u64 = 65_507;
+/// Usual MTU of a face, in bytes: that of the largest bare packet. One with
+/// headers that does not fit is sent in fragments.
+pub const DEFAULT_MTU_BYTES: u64 = MAX_PACKET_BYTES as u64;
+
+/// Limits and defaults of a whole face system.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SystemOptions {
+    /// Faces at a time. Default 65,536.
+    pub max_faces: usize,
+    /// On-demand faces at a time: what strangers may take of `max_faces`.
+    /// Default 49,152.
+    pub max_on_demand_faces: usize,
+    /// Bytes that may wait for one face to take them; beyond, packets to it
+    /// are dropped. Default 1 MiB.
+    pub max_face_backlog_bytes: usize,
+    /// Bytes that may wait for all faces together. Default 256 MiB.
+    pub max_total_backlog_bytes: usize,
+    /// Bytes of incomplete packets, of all faces together. Default 64 MiB.
+    pub max_total_reassembly_bytes: usize,
+    /// Receive buffer of each UDP socket, as far as the system allows.
+    /// Default 8 MiB.
+    pub udp_receive_buffer_bytes: usize,
+    /// Send buffer of each UDP socket, as far as the system allows.
+    /// Default 2 MiB.
+    pub udp_send_buffer_bytes: usize,
+    /// Whether UDP uses segmentation and coalescing by the kernel.
+    pub udp_offload: Offload,
+    /// How long a connection or handshake may take. Default 8 s.
+    pub connect_timeout: Duration,
+    /// First wait before a permanent face dials again. Doubles with every
+    /// failure up to `max_redial_wait`. Default 1 s.
+    pub redial_wait: Duration,
+    /// Longest wait before a permanent face dials again. Default 60 s.
+    pub max_redial_wait: Duration,
+    /// Where CachePolicy is accepted.
+    pub cache_policy: CachePolicyRule,
+}
+
+impl Default for SystemOptions {
+    fn default() -> Self {
+        Self {
+            max_faces: 65_536,
+            max_on_demand_faces: 49_152,
+            max_face_backlog_bytes: 1 << 20,
+            max_total_backlog_bytes: 256 << 20,
+            max_total_reassembly_bytes: 64 << 20,
+            udp_receive_buffer_bytes: 8 << 20,
+            udp_send_buffer_bytes: 2 << 20,
+            udp_offload: Offload::Auto,
+            connect_timeout: Duration::from_secs(8),
+            redial_wait: Duration::from_secs(1),
+            max_redial_wait: Duration::from_secs(60),
+            cache_policy: CachePolicyRule::LocalFieldsOnly,
+        }
+    }
+}
+
+/// Use of UDP segmentation (GSO) and coalescing (GRO).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Where the kernel has it.
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// Which faces may send Data with CachePolicy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachePolicyRule {
+    /// Those with local fields enabled; from others such Data are dropped.
+    LocalFieldsOnly,
+    /// All: it is a wish that harms nobody, and some libraries send it unasked.
+    Everywhere,
+}
+
+/// What the link service of a face does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// NextHopFaceId, CachePolicy and IncomingFaceId are honoured when received
+    /// and written when sent. Default no.
+    pub local_fields: bool,
+    /// Fragments that are not acknowledged are sent again. Default no.
+    pub reliability: bool,
+    /// Packets are marked while the link is congested. Default yes.
+    pub congestion_marking: bool,
+    /// Time that a queue must stay above its threshold before the first mark.
+    /// Default 100 ms.
+    pub base_congestion_marking_interval: Duration,
+    /// Queue length that is congestion, in bytes. Default 64 KiB.
+    pub default_congestion_threshold_bytes: u64,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self {
+            local_fields: false,
+            reliability: false,
+            congestion_marking: true,
+            base_congestion_marking_interval: Duration::from_millis(100),
+            default_congestion_threshold_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelAddress {
+    /// A Unix stream socket. A socket file that nobody listens on is replaced.
+    Unix(PathBuf),
+    /// TCP; port 0 lets the kernel choose.
+    Tcp(SocketAddr),
+    /// UDP; port 0 lets the kernel choose.
+    Udp(SocketAddr),
+    /// WebSocket over TCP, without TLS.
+    WebSocket(SocketAddr),
+}
+
+/// A listener, and what the faces it makes are like.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChannelOptions {
+    /// Where to listen.
+    pub address: ChannelAddress,
+    /// On-demand faces that receive nothing for this long are closed; `None`:
+    /// never. Default 600 s, and `None` for Unix sockets.
+    pub idle_timeout: Option<Duration>,
+    /// Link service of the faces.
+    pub link: LinkOptions,
+    /// Largest datagram that the faces send, in bytes; other transports than
+    /// UDP have no such limit. Default [`DEFAULT_MTU_BYTES`].
+    pub mtu_bytes: u64,
+    /// Permission bits of a Unix socket file. Default 0o666: whoever reaches
+    /// the directory may connect.
+    pub unix_mode: u32,
+}
+
+impl ChannelOptions {
+    /// A listener at `address` with the default options.
+    #[must_use]
+    pub fn new(address: ChannelAddress) -> Self {
+        let idle_timeout = match address {
+            ChannelAddress::Unix(_) => None,
+            _ => Some(Duration::from_secs(600)),
+        };
+        Self {
+            address,
+            idle_timeout,
+            link: LinkOptions::default(),
+            mtu_bytes: DEFAULT_MTU_BYTES,
+            unix_mode: 0o666,
+        }
+    }
+
+    /// A Unix stream listener.
+    #[must_use]
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        Self::new(ChannelAddress::Unix(path.into()))
+    }
+
+    /// A TCP listener.
+    #[must_use]
+    pub fn tcp(addr: SocketAddr) -> Self {
+        Self::new(ChannelAddress::Tcp(addr))
+    }
+
+    /// A UDP listener.
+    #[must_use]
+    pub fn udp(addr: SocketAddr) -> Self {
+        Self::new(ChannelAddress::Udp(addr))
+    }
+
+    /// A WebSocket listener.
+    #[must_use]
+    pub fn websocket(addr: SocketAddr) -> Self {
+        Self::new(ChannelAddress::WebSocket(addr))
+    }
+}
+
+/// A UDP multicast face to ask for: one for each group and interface.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MulticastOptions {
+    /// Address of the group, and the port that is sent to and listened on.
+    pub group: SocketAddr,
+    /// Name of the network interface.
+    pub interface: String,
+    /// How many routers a datagram may pass: TTL or hop limit. Default 1.
+    pub hops: u8,
+    /// Whether other programs on this machine hear what the face sends.
+    /// Default [`Loopback::Off`].
+    pub loopback: Loopback,
+    /// Link service of the face.
+    pub link: LinkOptions,
+    /// Largest datagram that is sent, in bytes. Default [`DEFAULT_MTU_BYTES`].
+    pub mtu_bytes: u64,
+}
+
+/// Whether multicast datagrams come back to the machine that sent them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loopback {
+    /// They do not.
+    Off,
+    /// They do; the face ignores its own.
+    On,
+}
+
+impl MulticastOptions {
+    /// A face to `group` on the interface named `interface`.
+    #[must_use]
+    pub fn new(group: SocketAddr, interface: impl Into<String>) -> Self {
+        Self {
+            group,
+            interface: interface.into(),
+            hops: 1,
+            loopback: Loopback::Off,
+            link: LinkOptions::default(),
+            mtu_bytes: DEFAULT_MTU_BYTES,
+        }
+    }
+}
+
+/// A face to dial.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FaceParams {
+    /// The other end: `udp4`, `udp6`, `tcp4`, `tcp6`, `unix` or `ws`, canonical.
+    pub remote: FaceUri,
+    /// This end, of the same scheme; `None`: the system chooses.
+    pub local: Option<FaceUri>,
+    /// Persistent or permanent. Default persistent.
+    pub persistency: FacePersistency,
+    /// Link service.
+    pub link: LinkOptions,
+    /// Largest datagram, in bytes; only UDP has such a limit. `None`:
+    /// [`DEFAULT_MTU_BYTES`].
+    pub mtu_bytes: Option<u64>,
+}
+
+impl FaceParams {
+    /// A persistent face to `remote` with the default options.
+    #[must_use]
+    pub fn new(remote: FaceUri) -> Self {
+        Self {
+            remote,
+            local: None,
+            persistency: FacePersistency::Persistent,
+            link: LinkOptions::default(),
+            mtu_bytes: None,
+        }
+    }
+}
+
+/// What to change about a face; `None` leaves as is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaceUpdate {
+    /// How long it lives.
+    pub persistency: Option<FacePersistency>,
+    /// Largest datagram, in bytes; values outside [`MIN_MTU_BYTES`] and
+    /// [`MAX_MTU_BYTES`] are taken as the nearer of the two.
+    pub mtu_bytes: Option<u64>,
+    /// Local fields.
+    pub local_fields: Option<bool>,
+    /// Retransmission.
+    pub reliability: Option<bool>,
+    /// Congestion marking.
+    pub congestion_marking: Option<bool>,
+    /// Time before the first mark.
+    pub base_congestion_marking_interval: Option<Duration>,
+    /// Queue length that is congestion, in bytes.
+    pub default_congestion_threshold_bytes: Option<u64>,
+}

@@ -1,0 +1,680 @@
+//! How faces come, change and go.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use tachonym_packet::MonoNs;
+use tachonym_packet::lp::FaceId;
+use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, LinkType};
+
+use super::FaceSystem;
+use super::listen::{scope_of, unix_uri};
+use crate::counters::{DropReason, FaceCounters};
+use crate::error::{CloseReason, CreateError, CreateOutcome, UpdateError};
+use crate::face::{Face, FaceState};
+use crate::info::FaceEvent;
+use crate::link::Link;
+use crate::options::{
+    DEFAULT_MTU_BYTES, FaceParams, FaceUpdate, LinkOptions, MAX_MTU_BYTES, MIN_MTU_BYTES,
+};
+use crate::poller::{Interest, SocketKey, Token};
+use crate::transport::stream::{Stream, StreamState, connect_unix, start_tcp_connect};
+use crate::transport::udp::{ChannelDefaults, UdpRole, UdpSocket, source_towards};
+use crate::transport::websocket::WebSocketTransport;
+use crate::transport::{DialTarget, Redial, Transport, UdpPeer};
+
+/// Everything that a new face needs to know.
+pub(super) struct NewFace {
+    pub(super) id: FaceId,
+    pub(super) transport: Transport,
+    pub(super) link: LinkOptions,
+    pub(super) mtu_bytes: Option<usize>,
+    pub(super) idle_timeout: Option<Duration>,
+    pub(super) remote: FaceUri,
+    pub(super) local: FaceUri,
+    pub(super) scope: FaceScope,
+    pub(super) link_type: LinkType,
+    pub(super) persistency: FacePersistency,
+}
+
+pub(super) fn clamp_mtu(mtu_bytes: u64) -> usize {
+    mtu_bytes.clamp(MIN_MTU_BYTES, MAX_MTU_BYTES) as usize
+}
+
+impl FaceSystem {
+    /// Whether a stranger may have a face.
+    pub(super) fn has_room_on_demand(&self) -> bool {
+        self.faces.len() < self.options.max_faces
+            && self.n_on_demand < self.options.max_on_demand_faces
+    }
+
+    /// Adds a face whose socket is waited for already.
+    pub(super) fn add_face(&mut self, new: NewFace) -> usize {
+        let is_connecting = match &new.transport {
+            Transport::Stream(stream) => stream.state != StreamState::Open,
+            Transport::WebSocket(socket) => !socket.is_open(),
+            Transport::Udp(_) | Transport::Multicast(_) => false,
+        };
+        // What a listener offers to everybody is not for other machines.
+        let link = LinkOptions {
+            local_fields: new.link.local_fields && new.scope == FaceScope::Local,
+            ..new.link
+        };
+        if new.persistency == FacePersistency::OnDemand {
+            self.n_on_demand += 1;
+        }
+        // Far apart, so that a peer never sees a sequence of an earlier face.
+        self.next_sequence = self.next_sequence.wrapping_add(1 << 32);
+        let id = new.id;
+        let slot = self.faces.insert(Face {
+            id,
+            state: if is_connecting {
+                FaceState::Connecting
+            } else {
+                FaceState::Up
+            },
+            is_dirty: false,
+            transport: new.transport,
+            link: Link::new(link, new.mtu_bytes, self.next_sequence),
+            tx: Default::default(),
+            counters: FaceCounters::default(),
+            last_received_at: self.now,
+            armed_at: MonoNs::NEVER,
+            idle_timeout: new.idle_timeout,
+            remote: new.remote,
+            local: new.local,
+            scope: new.scope,
+            link_type: new.link_type,
+            persistency: new.persistency,
+        });
+        self.arm(slot);
+        self.emit(slot, FaceEventKind::Created);
+        slot
+    }
+
+    pub(super) fn emit(&mut self, slot: usize, kind: FaceEventKind) {
+        self.events.push_back(FaceEvent {
+            kind,
+            face: self.faces[slot].info(self.now),
+            reason: None,
+        });
+    }
+
+    /// Makes a face to `params.remote`, or finds the one that is there.
+    /// Connections over IP are established in the background: see
+    /// [`CreateOutcome::is_up`]. Packets sent meanwhile wait for it.
+    ///
+    /// # Errors
+    /// If the parameters make no sense, a limit is reached, or the system
+    /// refuses.
+    pub fn create(&mut self, params: &FaceParams) -> Result<CreateOutcome, CreateError> {
+        if params.persistency == FacePersistency::OnDemand {
+            return Err(CreateError::BadPersistency);
+        }
+        match &params.remote {
+            FaceUri::Udp(remote) => self.create_udp(*remote, params),
+            FaceUri::Tcp(remote) | FaceUri::WebSocket(remote) => self.create_tcp(*remote, params),
+            FaceUri::Unix(path) => self.create_unix(path, params),
+            FaceUri::Unresolved(_) => Err(CreateError::NotCanonical),
+            _ => Err(CreateError::UnsupportedScheme),
+        }
+    }
+
+    fn check_limit(&self) -> Result<(), CreateError> {
+        if self.faces.len() < self.options.max_faces {
+            Ok(())
+        } else {
+            Err(CreateError::TooManyFaces)
+        }
+    }
+
+    fn found(&self, id: FaceId) -> CreateOutcome {
+        CreateOutcome {
+            id,
+            already_existed: true,
+            is_up: self
+                .faces
+                .get(id)
+                .is_some_and(|face| face.state == FaceState::Up),
+        }
+    }
+
+    fn create_udp(
+        &mut self,
+        remote: SocketAddr,
+        params: &FaceParams,
+    ) -> Result<CreateOutcome, CreateError> {
+        if remote.ip().is_multicast() || remote.ip().is_unspecified() || remote.port() == 0 {
+            return Err(CreateError::NotCanonical);
+        }
+        let local = match &params.local {
+            None => None,
+            Some(FaceUri::Udp(local)) if local.is_ipv4() == remote.is_ipv4() => Some(*local),
+            Some(_) => return Err(CreateError::BadLocalUri),
+        };
+        let known = self
+            .udp
+            .iter()
+            .find_map(|(_, socket)| socket.peers.get(&remote));
+        if let Some(&id) = known {
+            return Ok(self.found(id));
+        }
+        self.check_limit()?;
+        let source = source_towards(remote)?;
+        let own_ip = match local {
+            Some(local) if !local.ip().is_unspecified() => local.ip(),
+            _ => source,
+        };
+        let scope = scope_of((own_ip, 0).into(), remote);
+        if params.link.local_fields && scope == FaceScope::NonLocal {
+            return Err(CreateError::NotLocal);
+        }
+        let key = match self.shared_socket(remote, source, local) {
+            Some(key) => key,
+            None => {
+                let socket = match local {
+                    Some(local) if local.port() != 0 => {
+                        UdpSocket::bind(local, UdpRole::Dialled, &self.options)?
+                    }
+                    local => UdpSocket::connect(remote, local, &self.options)?,
+                };
+                self.add_udp_socket(socket)?
+            }
+        };
+        let id = self.faces.allocate_id();
+        let Some(socket) = self.udp.get_mut(key) else {
+            return Err(CreateError::BadLocalUri);
+        };
+        socket.peers.insert(remote, id);
+        let local = local_udp_uri(socket.local, Some(own_ip));
+        let has_gso = socket.has_gso;
+        self.add_face(NewFace {
+            id,
+            transport: Transport::Udp(UdpPeer {
+                socket: key,
+                remote,
+                source: None,
+                max_segment_bytes: max_segment_bytes(has_gso),
+            }),
+            link: params.link,
+            mtu_bytes: Some(clamp_mtu(params.mtu_bytes.unwrap_or(DEFAULT_MTU_BYTES))),
+            idle_timeout: Some(DEFAULT_IDLE_TIMEOUT),
+            remote: params.remote.clone(),
+            local,
+            scope,
+            link_type: LinkType::PointToPoint,
+            persistency: params.persistency,
+        });
+        Ok(CreateOutcome {
+            id,
+            already_existed: false,
+            is_up: true,
+        })
+    }
+
+    /// A socket that faces share and that reaches `remote`, to which datagrams
+    /// would leave from `source`; at `local`, if that is given.
+    fn shared_socket(
+        &self,
+        remote: SocketAddr,
+        source: IpAddr,
+        local: Option<SocketAddr>,
+    ) -> Option<SocketKey> {
+        let mut shared = self.udp.iter().filter(|(_, socket)| {
+            matches!(socket.role, UdpRole::Channel(_) | UdpRole::Dialled)
+                && socket.local.is_ipv4() == remote.is_ipv4()
+        });
+        match local {
+            Some(local) => shared.find(|(_, socket)| socket.local == local),
+            None => shared.find(|(_, socket)| {
+                matches!(socket.role, UdpRole::Channel(_))
+                    && (socket.is_wildcard() || socket.local.ip() == source)
+            }),
+        }
+        .map(|(key, _)| key)
+    }
+
+    fn create_tcp(
+        &mut self,
+        remote: SocketAddr,
+        params: &FaceParams,
+    ) -> Result<CreateOutcome, CreateError> {
+        let is_websocket = matches!(params.remote, FaceUri::WebSocket(_));
+        if remote.ip().is_multicast() || remote.ip().is_unspecified() || remote.port() == 0 {
+            return Err(CreateError::NotCanonical);
+        }
+        let local = match &params.local {
+            None => None,
+            Some(FaceUri::Tcp(local)) if !is_websocket && local.is_ipv4() == remote.is_ipv4() => {
+                Some(*local)
+            }
+            Some(_) => return Err(CreateError::BadLocalUri),
+        };
+        if params.link.local_fields && !remote.ip().is_loopback() {
+            return Err(CreateError::NotLocal);
+        }
+        let known = self.faces.iter().find(|face| {
+            face.remote == params.remote && !matches!(face.state, FaceState::Closing(_))
+        });
+        if let Some(face) = known {
+            return Ok(self.found(face.id));
+        }
+        self.check_limit()?;
+        let target = DialTarget { local, remote };
+        let redial = Redial::new(self.options.redial_wait);
+        let give_up_at = self.now + self.options.connect_timeout;
+        let socket = start_tcp_connect(&target)?;
+        let own = socket.local_addr()?.as_socket();
+        let transport = if is_websocket {
+            let stream = TcpStream::from(socket);
+            let socket = WebSocketTransport::connecting(stream, give_up_at, target, redial);
+            Transport::WebSocket(Box::new(socket))
+        } else {
+            Transport::Stream(Stream::connecting(socket, give_up_at, target, redial))
+        };
+        let id = self.faces.allocate_id();
+        self.watch(id, &transport, Interest::Write)?;
+        let own = own.unwrap_or(SocketAddr::new(unspecified_like(remote), 0));
+        self.add_face(NewFace {
+            id,
+            transport,
+            link: params.link,
+            mtu_bytes: None,
+            idle_timeout: None,
+            remote: params.remote.clone(),
+            local: if is_websocket {
+                FaceUri::WebSocketClient(own)
+            } else {
+                FaceUri::Tcp(own)
+            },
+            scope: scope_of(own, remote),
+            link_type: LinkType::PointToPoint,
+            persistency: params.persistency,
+        });
+        Ok(CreateOutcome {
+            id,
+            already_existed: false,
+            is_up: false,
+        })
+    }
+
+    fn create_unix(
+        &mut self,
+        path: &str,
+        params: &FaceParams,
+    ) -> Result<CreateOutcome, CreateError> {
+        if params.local.is_some() {
+            return Err(CreateError::BadLocalUri);
+        }
+        if params.persistency == FacePersistency::Permanent {
+            return Err(CreateError::BadPersistency);
+        }
+        self.check_limit()?;
+        let path = Path::new(path);
+        let stream = Stream::open(connect_unix(path)?);
+        let descriptor = stream.fd().map_or(0, |fd| {
+            u32::try_from(std::os::fd::AsRawFd::as_raw_fd(&fd)).unwrap_or(0)
+        });
+        let transport = Transport::Stream(stream);
+        let id = self.faces.allocate_id();
+        self.watch(id, &transport, Interest::Read)?;
+        self.add_face(NewFace {
+            id,
+            transport,
+            link: params.link,
+            mtu_bytes: None,
+            idle_timeout: None,
+            remote: unix_uri(path),
+            local: FaceUri::Fd(descriptor),
+            scope: FaceScope::Local,
+            link_type: LinkType::PointToPoint,
+            persistency: params.persistency,
+        });
+        Ok(CreateOutcome {
+            id,
+            already_existed: false,
+            is_up: true,
+        })
+    }
+
+    /// Begins to wait for the socket of a face.
+    pub(super) fn watch(
+        &mut self,
+        id: FaceId,
+        transport: &Transport,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.counters.n_control_syscalls += 1;
+        match own_fd(transport) {
+            Some(fd) => self.poller.add(fd, Token::Face(id), interest),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes an on-demand face for a peer that has written to a UDP channel.
+    pub(super) fn create_on_demand(
+        &mut self,
+        key: SocketKey,
+        defaults: &ChannelDefaults,
+        remote: SocketAddr,
+        own_ip: Option<IpAddr>,
+    ) -> Option<FaceId> {
+        let id = self.faces.allocate_id();
+        let socket = self.udp.get_mut(key)?;
+        socket.peers.insert(remote, id);
+        let local = socket.local;
+        let own = SocketAddr::new(own_ip.unwrap_or(local.ip()), local.port());
+        let source = own_ip.filter(|_| local.ip().is_unspecified());
+        let has_gso = socket.has_gso;
+        self.add_face(NewFace {
+            id,
+            transport: Transport::Udp(UdpPeer {
+                socket: key,
+                remote,
+                source,
+                max_segment_bytes: max_segment_bytes(has_gso),
+            }),
+            link: defaults.link,
+            mtu_bytes: Some(defaults.mtu_bytes),
+            idle_timeout: defaults.idle_timeout,
+            remote: FaceUri::Udp(remote),
+            local: local_udp_uri(local, own_ip),
+            scope: scope_of(own, remote),
+            link_type: LinkType::PointToPoint,
+            persistency: FacePersistency::OnDemand,
+        });
+        Some(id)
+    }
+
+    /// Changes a face: all of `update`, or nothing.
+    ///
+    /// # Errors
+    /// If there is no such face, or it cannot be so.
+    pub fn update(&mut self, id: FaceId, update: &FaceUpdate) -> Result<(), UpdateError> {
+        let slot = self.faces.slot_of(id).ok_or(UpdateError::NoSuchFace)?;
+        let face = &mut self.faces[slot];
+        if let Some(persistency) = update.persistency
+            && !can_become(face, persistency)
+        {
+            return Err(UpdateError::BadPersistency);
+        }
+        if update.local_fields == Some(true) && face.scope == FaceScope::NonLocal {
+            return Err(UpdateError::NotLocal);
+        }
+        if let Some(persistency) = update.persistency {
+            self.n_on_demand -= usize::from(face.persistency == FacePersistency::OnDemand);
+            self.n_on_demand += usize::from(persistency == FacePersistency::OnDemand);
+            face.persistency = persistency;
+            // Idleness counts from now on.
+            face.last_received_at = self.now;
+        }
+        if let Some(mtu_bytes) = update.mtu_bytes {
+            face.link.set_mtu_bytes(clamp_mtu(mtu_bytes));
+        }
+        let old = *face.link.options();
+        face.link.set_options(LinkOptions {
+            local_fields: update.local_fields.unwrap_or(old.local_fields),
+            reliability: update.reliability.unwrap_or(old.reliability),
+            congestion_marking: update.congestion_marking.unwrap_or(old.congestion_marking),
+            base_congestion_marking_interval: update
+                .base_congestion_marking_interval
+                .unwrap_or(old.base_congestion_marking_interval),
+            default_congestion_threshold_bytes: update
+                .default_congestion_threshold_bytes
+                .unwrap_or(old.default_congestion_threshold_bytes),
+        });
+        self.arm(slot);
+        Ok(())
+    }
+
+    /// Removes a face at once. False if there is none.
+    pub fn destroy(&mut self, id: FaceId) -> bool {
+        let Some(face) = self.faces.remove(id) else {
+            return false;
+        };
+        let reason = match face.state {
+            // It was going anyway.
+            FaceState::Closing(reason) => reason,
+            _ => CloseReason::Destroyed,
+        };
+        self.bury(face, reason);
+        true
+    }
+
+    /// The transport of a face has failed, or the face has to go.
+    pub(super) fn close(&mut self, slot: usize, reason: CloseReason) {
+        let face = &mut self.faces[slot];
+        if matches!(face.state, FaceState::Closing(_)) {
+            return;
+        }
+        if face.persistency == FacePersistency::Permanent && self.stand_by(slot) {
+            return;
+        }
+        let face = &mut self.faces[slot];
+        face.state = FaceState::Closing(reason);
+        self.closing.push(face.id);
+        if let Some(fd) = own_fd(&face.transport) {
+            // It is dropped soon, but must not wake the loop meanwhile.
+            self.counters.n_control_syscalls += 1;
+            let _ = self.poller.remove(fd);
+        }
+    }
+
+    /// Lets a permanent face wait to be dialled again. False if it cannot be.
+    fn stand_by(&mut self, slot: usize) -> bool {
+        let max_wait = self.options.max_redial_wait;
+        let face = &mut self.faces[slot];
+        match &mut face.transport {
+            Transport::Stream(stream) => {
+                let Some((_, redial)) = &mut stream.dial else {
+                    return false;
+                };
+                let at = redial.next(self.now, max_wait);
+                stream.wait_until(at);
+            }
+            Transport::WebSocket(socket) => {
+                let Some((_, redial)) = &mut socket.dial else {
+                    return false;
+                };
+                let at = redial.next(self.now, max_wait);
+                socket.wait_until(at);
+            }
+            Transport::Udp(_) | Transport::Multicast(_) => return true,
+        }
+        let was_down = face.state == FaceState::Down;
+        face.state = FaceState::Down;
+        face.link.reset(&mut self.reassembly);
+        self.drop_backlog(slot);
+        self.arm(slot);
+        if !was_down {
+            self.emit(slot, FaceEventKind::Down);
+        }
+        true
+    }
+
+    /// Dials again for a face whose wait is over.
+    pub(super) fn redial(&mut self, slot: usize) {
+        let give_up_at = self.now + self.options.connect_timeout;
+        let face = &mut self.faces[slot];
+        let target = match &face.transport {
+            Transport::Stream(stream) => stream.dial.as_ref().map(|(target, _)| *target),
+            Transport::WebSocket(socket) => socket.dial.as_ref().map(|(target, _)| *target),
+            Transport::Udp(_) | Transport::Multicast(_) => None,
+        };
+        let Some(target) = target else {
+            return;
+        };
+        let watched = start_tcp_connect(&target).and_then(|socket| {
+            match &mut face.transport {
+                Transport::Stream(stream) => stream.redial(socket, give_up_at),
+                Transport::WebSocket(websocket) => {
+                    websocket.redial(TcpStream::from(socket), give_up_at);
+                }
+                Transport::Udp(_) | Transport::Multicast(_) => {}
+            }
+            match own_fd(&face.transport) {
+                Some(fd) => self.poller.add(fd, Token::Face(face.id), Interest::Write),
+                None => Ok(()),
+            }
+        });
+        self.counters.n_control_syscalls += 1;
+        match watched {
+            Ok(()) => self.arm(slot),
+            Err(error) => self.close(slot, CloseReason::ConnectFailed(error.kind())),
+        }
+    }
+
+    /// The connection of a face is established.
+    pub(super) fn connected(&mut self, slot: usize) {
+        let redial_wait = self.options.redial_wait;
+        let face = &mut self.faces[slot];
+        let mut own = None;
+        match &mut face.transport {
+            Transport::Stream(stream) => {
+                stream.state = StreamState::Open;
+                own = stream.local_addr().map(FaceUri::Tcp);
+                if let Some((_, redial)) = &mut stream.dial {
+                    *redial = Redial::new(redial_wait);
+                }
+            }
+            Transport::WebSocket(socket) => {
+                let addr = socket.local_addr();
+                if let Some((_, redial)) = &mut socket.dial {
+                    own = addr.map(FaceUri::WebSocketClient);
+                    *redial = Redial::new(redial_wait);
+                }
+            }
+            Transport::Udp(_) | Transport::Multicast(_) => {}
+        }
+        if let Some(own) = own {
+            face.local = own;
+        }
+        if let Some(fd) = own_fd(&face.transport) {
+            self.counters.n_control_syscalls += 1;
+            if let Err(error) = self.poller.modify(fd, Token::Face(face.id), Interest::Read) {
+                self.close(slot, CloseReason::Failed(error.kind()));
+                return;
+            }
+        }
+        face.state = FaceState::Up;
+        let has_backlog = !face.tx.is_empty();
+        self.emit(slot, FaceEventKind::Up);
+        if has_backlog {
+            self.mark_dirty(slot);
+        }
+    }
+
+    /// Removes the faces that have failed.
+    pub(super) fn finish_closing(&mut self) {
+        while let Some(id) = self.closing.pop() {
+            if let Some(face) = self.faces.remove(id) {
+                let reason = match face.state {
+                    FaceState::Closing(reason) => reason,
+                    _ => CloseReason::Destroyed,
+                };
+                self.bury(face, reason);
+            }
+        }
+    }
+
+    /// Drops what a face could not send.
+    pub(super) fn drop_backlog(&mut self, slot: usize) {
+        let face = &mut self.faces[slot];
+        self.total_backlog_bytes -= face.tx.len_bytes();
+        let n_lost = face.tx.n_frames() as u64;
+        face.counters.drops.add(DropReason::ConnectionLost, n_lost);
+        face.tx.clear(&mut self.pool);
+    }
+
+    /// Gives everything back that a face, already taken out, has had.
+    fn bury(&mut self, mut face: Face, reason: CloseReason) {
+        self.total_backlog_bytes -= face.tx.len_bytes();
+        let n_lost = face.tx.n_frames() as u64;
+        face.counters.drops.add(DropReason::ConnectionLost, n_lost);
+        face.tx.clear(&mut self.pool);
+        face.link.reset(&mut self.reassembly);
+        if face.armed_at != MonoNs::NEVER {
+            self.alarms.remove(&(face.armed_at, face.id));
+        }
+        self.n_on_demand -= usize::from(face.persistency == FacePersistency::OnDemand);
+        match &mut face.transport {
+            Transport::Udp(peer) => {
+                if let Some(socket) = self.udp.get_mut(peer.socket) {
+                    socket.peers.remove(&peer.remote);
+                    let is_of_no_use = socket.peers.is_empty()
+                        && matches!(socket.role, UdpRole::Dialled | UdpRole::Connected);
+                    if is_of_no_use {
+                        self.udp.remove(peer.socket);
+                    }
+                }
+            }
+            Transport::Multicast(key) => {
+                self.udp.remove(*key);
+            }
+            Transport::WebSocket(socket) => socket.say_goodbye(),
+            Transport::Stream(_) => {}
+        }
+        self.past_drops.merge(&face.counters.drops);
+        face.state = FaceState::Closing(reason);
+        self.events.push_back(FaceEvent {
+            kind: FaceEventKind::Destroyed,
+            face: face.info(self.now),
+            reason: Some(reason),
+        });
+    }
+}
+
+/// On-demand faces that were dialled once and changed later.
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The descriptor that belongs to one face alone.
+pub(super) fn own_fd(transport: &Transport) -> Option<std::os::fd::BorrowedFd<'_>> {
+    match transport {
+        Transport::Stream(stream) => stream.fd(),
+        Transport::WebSocket(socket) => socket.fd(),
+        Transport::Udp(_) | Transport::Multicast(_) => None,
+    }
+}
+
+fn max_segment_bytes(has_gso: bool) -> u32 {
+    if has_gso { u32::MAX } else { 0 }
+}
+
+fn local_udp_uri(local: SocketAddr, own_ip: Option<IpAddr>) -> FaceUri {
+    let mut own = local;
+    if local.ip().is_unspecified()
+        && let Some(ip) = own_ip
+    {
+        own.set_ip(ip);
+    }
+    FaceUri::Udp(own)
+}
+
+fn unspecified_like(addr: SocketAddr) -> IpAddr {
+    match addr {
+        SocketAddr::V4(_) => IpAddr::from([0; 4]),
+        SocketAddr::V6(_) => IpAddr::from([0; 16]),
+    }
+}
+
+fn can_become(face: &Face, persistency: FacePersistency) -> bool {
+    if persistency == face.persistency {
+        return true;
+    }
+    match &face.transport {
+        Transport::Udp(_) => true,
+        Transport::Multicast(_) => false,
+        // Only who has dialled can dial again; an accepted TCP connection may
+        // be kept though it is idle.
+        Transport::Stream(stream) => match persistency {
+            FacePersistency::Permanent => stream.dial.is_some(),
+            FacePersistency::Persistent => !matches!(face.local, FaceUri::Unix(_)),
+            FacePersistency::OnDemand => false,
+        },
+        Transport::WebSocket(socket) => {
+            socket.dial.is_some() && persistency != FacePersistency::OnDemand
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Listeners: opening them, and accepting connections.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use tachonym_packet::lp::FaceId;
+use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
+
+use super::FaceSystem;
+use super::lifecycle::NewFace;
+use super::table::Keyed;
+use crate::error::ListenError;
+use crate::info::ChannelInfo;
+use crate::options::{ChannelAddress, ChannelOptions, MulticastOptions};
+use crate::poller::{Interest, SocketKey, Token};
+use crate::transport::Transport;
+use crate::transport::stream::{Stream, configure_tcp};
+use crate::transport::udp::{ChannelDefaults, UdpRole, UdpSocket};
+use crate::transport::websocket::WebSocketTransport;
+
+/// Connections that wait to be accepted.
+const LISTEN_BACKLOG: i32 = 1024;
+/// Connections accepted from one listener in one poll.
+const MAX_ACCEPTED: usize = 32;
+/// How long a listener rests when there are no more descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A socket that accepts connections.
+pub(super) struct Listener {
+    socket: Socket,
+    generation: u32,
+    kind: ListenerKind,
+    /// Of a Unix listener.
+    _file: Option<SocketFile>,
+    local: FaceUri,
+    options: ChannelOptions,
+}
+
+#[derive(Clone, Copy)]
+enum ListenerKind {
+    Unix,
+    Tcp,
+    WebSocket,
+}
+
+/// The file of a Unix listener, removed with it unless somebody has put
+/// another in its place.
+struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let is_ours = std::fs::symlink_metadata(&self.path)
+            .is_ok_and(|meta| meta.dev() == self.device && meta.ino() == self.inode);
+        if is_ours {
+            // Nobody is left to hear of a failure.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Keyed for Listener {
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+}
+
+impl Keyed for UdpSocket {
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+}
+
+impl FaceSystem {
+    /// Listens where `options` say, and returns the address, with the port
+    /// that the kernel chose if it was to.
+    ///
+    /// # Errors
+    /// If somebody listens there, or the system refuses.
+    pub fn listen(&mut self, options: &ChannelOptions) -> Result<FaceUri, ListenError> {
+        match &options.address {
+            ChannelAddress::Unix(path) => self.listen_unix(path, options),
+            ChannelAddress::Tcp(addr) => self.listen_tcp(*addr, ListenerKind::Tcp, options),
+            ChannelAddress::WebSocket(addr) => {
+                self.listen_tcp(*addr, ListenerKind::WebSocket, options)
+            }
+            ChannelAddress::Udp(addr) => self.listen_udp(*addr, options),
+        }
+    }
+
+    fn listen_unix(
+        &mut self,
+        path: &Path,
+        options: &ChannelOptions,
+    ) -> Result<FaceUri, ListenError> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+        let addr = SockAddr::unix(path)?;
+        if let Err(error) = socket.bind(&addr) {
+            if error.kind() != io::ErrorKind::AddrInUse {
+                return Err(error.into());
+            }
+            remove_dead_socket(path)?;
+            socket.bind(&addr)?;
+        }
+        let meta = std::fs::symlink_metadata(path)?;
+        let file = SocketFile {
+            path: path.to_owned(),
+            device: meta.dev(),
+            inode: meta.ino(),
+        };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(options.unix_mode))?;
+        let local = unix_uri(path);
+        self.add_listener(socket, ListenerKind::Unix, Some(file), local, options)
+    }
+
+    fn listen_tcp(
+        &mut self,
+        addr: SocketAddr,
+        kind: ListenerKind,
+        options: &ChannelOptions,
+    ) -> Result<FaceUri, ListenError> {
+        if addr.ip().is_multicast() {
+            return Err(ListenError::WrongAddress);
+        }
+        let socket = Socket::new(Domain::for_address(addr), Type::STREAM.nonblocking(), None)?;
+        socket.set_reuse_address(true)?;
+        if addr.is_ipv6() {
+            // IPv4 has listeners of its own.
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&addr.into()).map_err(in_use)?;
+        let local = socket.local_addr()?.as_socket().unwrap_or(addr);
+        let uri = match kind {
+            ListenerKind::WebSocket => FaceUri::WebSocket(local),
+            _ => FaceUri::Tcp(local),
+        };
+        self.add_listener(socket, kind, None, uri, options)
+    }
+
+    fn add_listener(
+        &mut self,
+        socket: Socket,
+        kind: ListenerKind,
+        file: Option<SocketFile>,
+        local: FaceUri,
+        options: &ChannelOptions,
+    ) -> Result<FaceUri, ListenError> {
+        socket.listen(LISTEN_BACKLOG).map_err(in_use)?;
+        let key = self.listeners.insert(Listener {
+            socket,
+            generation: 0,
+            kind,
+            _file: file,
+            local: local.clone(),
+            options: options.clone(),
+        });
+        if let Some(listener) = self.listeners.get(key)
+            && let Err(error) =
+                self.poller
+                    .add(&listener.socket, Token::Listener(key), Interest::Read)
+        {
+            self.listeners.remove(key);
+            return Err(error.into());
+        }
+        Ok(local)
+    }
+
+    fn listen_udp(
+        &mut self,
+        addr: SocketAddr,
+        options: &ChannelOptions,
+    ) -> Result<FaceUri, ListenError> {
+        if addr.ip().is_multicast() {
+            return Err(ListenError::WrongAddress);
+        }
+        let role = UdpRole::Channel(ChannelDefaults {
+            idle_timeout: options.idle_timeout,
+            link: options.link,
+            mtu_bytes: super::lifecycle::clamp_mtu(options.mtu_bytes),
+        });
+        let socket = UdpSocket::bind(addr, role, &self.options).map_err(in_use)?;
+        let local = FaceUri::Udp(socket.local);
+        self.add_udp_socket(socket)?;
+        Ok(local)
+    }
+
+    /// Adds a socket to those that are waited for.
+    pub(super) fn add_udp_socket(&mut self, socket: UdpSocket) -> io::Result<SocketKey> {
+        let key = self.udp.insert(socket);
+        if let Some(socket) = self.udp.get(key)
+            && let Err(error) = self
+                .poller
+                .add(socket.fd(), Token::Udp(key), Interest::Read)
+        {
+            self.udp.remove(key);
+            return Err(error);
+        }
+        Ok(key)
+    }
+
+    /// Makes a face to everybody in a multicast group on one interface. It is
+    /// permanent and non-local.
+    ///
+    /// # Errors
+    /// If the group or the interface is none, or the system refuses.
+    pub fn create_multicast(&mut self, options: &MulticastOptions) -> Result<FaceId, ListenError> {
+        if !options.group.ip().is_multicast() || options.group.port() == 0 {
+            return Err(ListenError::WrongAddress);
+        }
+        if self.faces.len() >= self.options.max_faces {
+            return Err(ListenError::TooManyFaces);
+        }
+        let id = self.faces.allocate_id();
+        let socket = UdpSocket::join(options, id, &self.options).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::ENODEV | libc::EADDRNOTAVAIL) => ListenError::NoInterface,
+                _ => ListenError::Io(error),
+            }
+        })?;
+        let UdpRole::Multicast { group, .. } = socket.role else {
+            return Err(ListenError::WrongAddress);
+        };
+        let key = self.add_udp_socket(socket)?;
+        self.add_face(NewFace {
+            id,
+            transport: Transport::Multicast(key),
+            link: options.link,
+            mtu_bytes: Some(super::lifecycle::clamp_mtu(options.mtu_bytes)),
+            idle_timeout: None,
+            remote: FaceUri::Udp(group),
+            local: FaceUri::UdpDev {
+                family: tachonym_protocol::IpFamily::of(&group),
+                interface: options.interface.clone(),
+                port: group.port(),
+            },
+            scope: FaceScope::NonLocal,
+            link_type: LinkType::MultiAccess,
+            persistency: FacePersistency::Permanent,
+        });
+        Ok(id)
+    }
+
+    /// Stops listening at `local`; the faces that it made stay, but for those
+    /// of UDP. False if nobody listens there.
+    pub fn close_channel(&mut self, local: &FaceUri) -> bool {
+        let listener = self
+            .listeners
+            .iter()
+            .find_map(|(key, listener)| (listener.local == *local).then_some(key));
+        if let Some(key) = listener {
+            // Its socket leaves the epoll set with its last descriptor.
+            self.listeners.remove(key);
+            return true;
+        }
+        let Some((key, ids)) = self.udp.iter().find_map(|(key, socket)| {
+            let is_it =
+                matches!(socket.role, UdpRole::Channel(_)) && *local == FaceUri::Udp(socket.local);
+            is_it.then(|| (key, socket.peers.values().copied().collect::<Vec<_>>()))
+        }) else {
+            return false;
+        };
+        for id in ids {
+            self.destroy(id);
+        }
+        self.udp.remove(key);
+        true
+    }
+
+    pub(super) fn channel_infos(&self) -> Vec<ChannelInfo> {
+        let streams = self.listeners.iter().map(|(_, listener)| ChannelInfo {
+            local: listener.local.clone(),
+        });
+        let datagrams = self
+            .udp
+            .iter()
+            .filter(|(_, socket)| matches!(socket.role, UdpRole::Channel(_)))
+            .map(|(_, socket)| ChannelInfo {
+                local: FaceUri::Udp(socket.local),
+            });
+        streams.chain(datagrams).collect()
+    }
+
+    /// Accepts the connections that wait, up to a bound.
+    pub(super) fn accept(&mut self, key: SocketKey) {
+        for _ in 0..MAX_ACCEPTED {
+            let Some(listener) = self.listeners.get(key) else {
+                return;
+            };
+            self.counters.n_control_syscalls += 1;
+            match listener.socket.accept() {
+                Ok((socket, peer)) => self.accept_one(key, socket, &peer),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                        self.pause_listener(key);
+                        return;
+                    }
+                    // The connection was gone before it was accepted.
+                    Some(libc::ECONNABORTED | libc::EINTR | libc::EPROTO) => {}
+                    _ => return,
+                },
+            }
+        }
+    }
+
+    /// Level-triggered readiness would keep the loop busy for nothing.
+    fn pause_listener(&mut self, key: SocketKey) {
+        self.counters.n_refused += 1;
+        if let Some(listener) = self.listeners.get(key)
+            && self.poller.remove(&listener.socket).is_ok()
+        {
+            self.paused.push(key);
+            self.resume_listeners_at = self.now + ACCEPT_PAUSE;
+        }
+    }
+
+    /// Lets paused listeners accept again.
+    pub(super) fn resume_listeners(&mut self) {
+        self.resume_listeners_at = tachonym_packet::MonoNs::NEVER;
+        for key in std::mem::take(&mut self.paused) {
+            if let Some(listener) = self.listeners.get(key)
+                && self
+                    .poller
+                    .add(&listener.socket, Token::Listener(key), Interest::Read)
+                    .is_err()
+            {
+                self.paused.push(key);
+                self.resume_listeners_at = self.now + ACCEPT_PAUSE;
+            }
+        }
+    }
+
+    fn accept_one(&mut self, key: SocketKey, socket: Socket, peer: &SockAddr) {
+        if !self.has_room_on_demand() {
+            // Closing it tells the peer sooner than letting it wait.
+            self.counters.n_refused += 1;
+            return;
+        }
+        let Some(listener) = self.listeners.get(key) else {
+            return;
+        };
+        let give_up_at = self.now + self.options.connect_timeout;
+        let options = &listener.options;
+        let (link, idle_timeout) = (options.link, options.idle_timeout);
+        let made = match &listener.kind {
+            ListenerKind::Unix => Ok((
+                FaceUri::Fd(u32::try_from(socket.as_raw_fd()).unwrap_or(0)),
+                listener.local.clone(),
+                FaceScope::Local,
+                None,
+            )),
+            ListenerKind::Tcp | ListenerKind::WebSocket => describe_tcp(&socket, peer),
+        };
+        let is_websocket = matches!(listener.kind, ListenerKind::WebSocket);
+        let made = made.and_then(|(remote, local, scope, addrs)| {
+            if !is_websocket {
+                return Ok((
+                    remote,
+                    local,
+                    scope,
+                    Transport::Stream(Stream::open(socket)),
+                ));
+            }
+            let (peer, own) = addrs.ok_or(io::ErrorKind::AddrNotAvailable)?;
+            let socket = WebSocketTransport::accept(TcpStream::from(socket), give_up_at)?;
+            Ok((
+                FaceUri::WebSocketClient(peer),
+                FaceUri::WebSocket(own),
+                scope,
+                Transport::WebSocket(Box::new(socket)),
+            ))
+        });
+        // A connection that is gone already leaves no face.
+        let Ok((remote, local, scope, transport)) = made else {
+            return;
+        };
+        self.counters.n_accepted += 1;
+        let id = self.faces.allocate_id();
+        let added = {
+            let fd = match &transport {
+                Transport::Stream(stream) => stream.fd(),
+                Transport::WebSocket(socket) => socket.fd(),
+                Transport::Udp(_) | Transport::Multicast(_) => None,
+            };
+            self.counters.n_control_syscalls += 1;
+            fd.is_some_and(|fd| self.poller.add(fd, Token::Face(id), Interest::Read).is_ok())
+        };
+        if !added {
+            self.counters.n_refused += 1;
+            return;
+        }
+        self.add_face(NewFace {
+            id,
+            transport,
+            link,
+            mtu_bytes: None,
+            idle_timeout,
+            remote,
+            local,
+            scope,
+            link_type: LinkType::PointToPoint,
+            persistency: FacePersistency::OnDemand,
+        });
+    }
+}
+
+type Described = (
+    FaceUri,
+    FaceUri,
+    FaceScope,
+    Option<(SocketAddr, SocketAddr)>,
+);
+
+fn describe_tcp(socket: &Socket, peer: &SockAddr) -> io::Result<Described> {
+    configure_tcp(socket)?;
+    socket.set_nonblocking(true)?;
+    let peer = peer.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let own = socket
+        .local_addr()?
+        .as_socket()
+        .ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok((
+        FaceUri::Tcp(peer),
+        FaceUri::Tcp(own),
+        scope_of(own, peer),
+        Some((peer, own)),
+    ))
+}
+
+/// Both ends on the loopback interface: an application on this machine.
+pub(super) fn scope_of(local: SocketAddr, remote: SocketAddr) -> FaceScope {
+    if local.ip().is_loopback() && remote.ip().is_loopback() {
+        FaceScope::Local
+    } else {
+        FaceScope::NonLocal
+    }
+}
+
+pub(super) fn unix_uri(path: &Path) -> FaceUri {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    FaceUri::Unix(absolute.to_string_lossy().into_owned())
+}
+
+fn in_use(error: io::Error) -> ListenError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => ListenError::AddressInUse,
+        _ => ListenError::Io(error),
+    }
+}
+
+/// Removes the socket file at `path` if nobody listens on it.
+fn remove_dead_socket(path: &Path) -> Result<(), ListenError> {
+    let meta = match std::fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    if !meta.file_type().is_socket() {
+        return Err(ListenError::NotASocket);
+    }
+    let probe = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    match probe.connect(&SockAddr::unix(path)?) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)?;
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // It accepts, it has no room to (EAGAIN), or it may not be asked.
+        _ => Err(ListenError::AddressInUse),
+    }
+}

@@ -1,0 +1,199 @@
+//! All faces of one worker.
+//!
+//! [`FaceSystem`] owns the listeners, the faces and everything that waits for
+//! sockets. One thread drives it:
+//!
+//! ```text
+//! poll      wait, then read one burst into an RxBatch
+//! poll_event  until None: faces that came or went
+//! send      as often as the burst asks for
+//! flush     hand everything over to the kernel
+//! ```
+//!
+//! A face that fails is removed by `flush`, by `destroy` or by the next `poll`
+//! before it waits, never between `poll` and the frames it returned: whoever
+//! takes the events first and the frames after them knows the face of every
+//! frame. Next: `receive`, `send`, `lifecycle`, `listen` and `timers` hold the
+//! parts of the implementation.
+
+mod lifecycle;
+mod listen;
+mod receive;
+mod send;
+mod table;
+mod timers;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+
+use tachonym_packet::MonoNs;
+use tachonym_packet::lp::FaceId;
+
+use crate::clock::monotonic_now;
+use crate::counters::{DropCounts, DropReason, FaceCounters, SystemCounters};
+use crate::error::CloseReason;
+use crate::info::{ChannelInfo, FaceEvent, FaceInfo};
+use crate::link::encode::Scratch;
+use crate::link::reassembly::ReassemblyBudget;
+use crate::options::SystemOptions;
+use crate::poller::{Interest, Poller, SocketKey, Token};
+use crate::sys::udp::{UdpReceiver, UdpSender};
+use crate::transport::udp::UdpSocket;
+use crate::tx_queue::TxPool;
+use crate::waker::Waker;
+use listen::Listener;
+use table::{FaceTable, SocketTable};
+
+/// See the module documentation.
+pub struct FaceSystem {
+    options: SystemOptions,
+    poller: Poller,
+    waker: Waker,
+    faces: FaceTable,
+    n_on_demand: usize,
+    udp: SocketTable<UdpSocket>,
+    listeners: SocketTable<Listener>,
+    /// Listeners that wait for descriptors to become free again.
+    paused: Vec<SocketKey>,
+    resume_listeners_at: MonoNs,
+
+    now: MonoNs,
+    alarms: BTreeSet<(MonoNs, FaceId)>,
+    events: VecDeque<FaceEvent>,
+    /// Faces in state Closing.
+    closing: Vec<FaceId>,
+    /// WebSocket faces that may have read more than they have handed out.
+    unread: VecDeque<FaceId>,
+
+    /// Faces of a transport of their own with frames to send.
+    dirty_faces: Vec<FaceId>,
+    dirty_sockets: Vec<SocketKey>,
+    total_backlog_bytes: usize,
+    pool: TxPool,
+    scratch: Scratch,
+    plan: Vec<send::Planned>,
+    udp_sender: UdpSender,
+
+    udp_receiver: UdpReceiver,
+    /// Buffers for the beginnings of frames, of streams that need none now.
+    leftovers: Vec<Vec<u8>>,
+    reassembly: ReassemblyBudget,
+
+    next_sequence: u64,
+    counters: SystemCounters,
+    /// Drops of faces that are gone, and of packets that belonged to none.
+    past_drops: DropCounts,
+}
+
+impl FaceSystem {
+    /// A system without listeners and faces.
+    ///
+    /// # Errors
+    /// If the kernel grants no epoll or event descriptor.
+    pub fn new(options: SystemOptions) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let waker = Waker::new()?;
+        poller.add(waker.as_fd(), Token::Waker, Interest::Read)?;
+        Ok(Self {
+            reassembly: ReassemblyBudget::new(options.max_total_reassembly_bytes),
+            options,
+            poller,
+            waker,
+            faces: FaceTable::default(),
+            n_on_demand: 0,
+            udp: SocketTable::default(),
+            listeners: SocketTable::default(),
+            paused: Vec::new(),
+            resume_listeners_at: MonoNs::NEVER,
+            now: monotonic_now(),
+            alarms: BTreeSet::new(),
+            events: VecDeque::new(),
+            closing: Vec::new(),
+            unread: VecDeque::new(),
+            dirty_faces: Vec::new(),
+            dirty_sockets: Vec::new(),
+            total_backlog_bytes: 0,
+            pool: TxPool::default(),
+            scratch: Scratch::default(),
+            plan: Vec::new(),
+            udp_sender: UdpSender::new(),
+            udp_receiver: UdpReceiver::new(),
+            leftovers: Vec::new(),
+            // Somewhere: peers remember sequences for a while.
+            next_sequence: RandomState::new().hash_one(0),
+            counters: SystemCounters::default(),
+            past_drops: DropCounts::default(),
+        })
+    }
+
+    /// A handle with which other threads end the wait of
+    /// [`FaceSystem::poll`].
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The next thing that happened to a face. Ask until there is none, after
+    /// each [`FaceSystem::poll`] and before looking at its frames.
+    pub fn poll_event(&mut self) -> Option<FaceEvent> {
+        self.events.pop_front()
+    }
+
+    /// How many faces there are.
+    #[must_use]
+    pub fn n_faces(&self) -> usize {
+        self.faces.len()
+    }
+
+    /// The face with this number.
+    #[must_use]
+    pub fn info(&self, id: FaceId) -> Option<FaceInfo> {
+        self.faces.get(id).map(|face| face.info(self.now))
+    }
+
+    /// The counters of a face: less work than [`FaceSystem::info`].
+    #[must_use]
+    pub fn face_counters(&self, id: FaceId) -> Option<&FaceCounters> {
+        self.faces.get(id).map(|face| &face.counters)
+    }
+
+    /// Counts a packet of a face that was dropped by whoever took the frames.
+    pub fn count_drop(&mut self, id: FaceId, reason: DropReason) {
+        match self.faces.get_mut(id) {
+            Some(face) => face.counters.drops.add(reason, 1),
+            None => self.past_drops.add(reason, 1),
+        }
+    }
+
+    /// All faces, in no particular order.
+    pub fn faces(&self) -> impl Iterator<Item = FaceInfo> + '_ {
+        self.faces.iter().map(|face| face.info(self.now))
+    }
+
+    /// Counters over all faces, past and present.
+    #[must_use]
+    pub fn counters(&self) -> SystemCounters {
+        let mut counters = self.counters;
+        counters.drops = self.past_drops;
+        for face in self.faces.iter() {
+            counters.drops.merge(&face.counters.drops);
+        }
+        counters
+    }
+
+    /// All listeners.
+    #[must_use]
+    pub fn channels(&self) -> Vec<ChannelInfo> {
+        self.channel_infos()
+    }
+
+    /// Why a face that is about to be removed is; `None`: it is not.
+    #[must_use]
+    pub fn closing_reason(&self, id: FaceId) -> Option<CloseReason> {
+        match self.faces.get(id)?.state {
+            crate::face::FaceState::Closing(reason) => Some(reason),
+            _ => None,
+        }
+    }
+}

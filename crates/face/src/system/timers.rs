@@ -1,0 +1,102 @@
+//! What happens because time passes.
+//!
+//! Each face has at most one alarm, set to the earliest time at which it may
+//! need attention. When that comes the face is asked again: idle times move on
+//! with every packet without the alarm hearing of it.
+
+use std::io;
+
+use tachonym_packet::MonoNs;
+
+use super::FaceSystem;
+use crate::error::CloseReason;
+use crate::face::FaceState;
+use crate::transport::Transport;
+use crate::transport::stream::StreamState;
+
+impl FaceSystem {
+    /// When [`FaceSystem::handle_timeout`] next has work; `None`: not before
+    /// something else happens.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<MonoNs> {
+        let timer = self.alarms.first().map(|(at, _)| *at);
+        let listeners = self.resume_listeners_at;
+        match timer {
+            Some(at) => Some(at.min(listeners)),
+            None => (listeners != MonoNs::NEVER).then_some(listeners),
+        }
+    }
+
+    /// Does what is due by `now`: closes idle faces, gives up connections and
+    /// incomplete packets, dials again, prepares retransmissions. Flush after
+    /// it.
+    pub fn handle_timeout(&mut self, now: MonoNs) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        if self.resume_listeners_at <= now {
+            self.resume_listeners();
+        }
+        while let Some(&(at, id)) = self.alarms.first()
+            && at <= now
+        {
+            self.alarms.pop_first();
+            let Some(slot) = self.faces.slot_of(id) else {
+                continue;
+            };
+            self.faces[slot].armed_at = MonoNs::NEVER;
+            self.handle_face_timeout(slot, now);
+        }
+    }
+
+    fn handle_face_timeout(&mut self, slot: usize, now: MonoNs) {
+        let face = &mut self.faces[slot];
+        if matches!(face.state, FaceState::Closing(_)) {
+            return;
+        }
+        if face.is_idle(now) {
+            self.close(slot, CloseReason::Idle);
+            return;
+        }
+        let is_due = face
+            .link
+            .handle_timeout(now, &mut face.counters, &mut self.reassembly);
+        if is_due {
+            self.mark_dirty(slot);
+        }
+        let face = &self.faces[slot];
+        if face.transport_deadline().is_some_and(|at| at <= now) {
+            let is_waiting = match &face.transport {
+                Transport::Stream(stream) => matches!(stream.state, StreamState::Waiting(_)),
+                Transport::WebSocket(socket) => socket.is_waiting(),
+                Transport::Udp(_) | Transport::Multicast(_) => false,
+            };
+            if is_waiting {
+                self.redial(slot);
+            } else {
+                let reason = CloseReason::ConnectFailed(io::ErrorKind::TimedOut);
+                self.close(slot, reason);
+            }
+            return;
+        }
+        if !is_due {
+            // What is due is written by the next flush, which arms again.
+            self.arm(slot);
+        }
+    }
+
+    /// Makes sure that a face is looked at when it next needs to be.
+    pub(super) fn arm(&mut self, slot: usize) {
+        let face = &mut self.faces[slot];
+        if matches!(face.state, FaceState::Closing(_)) {
+            return;
+        }
+        let deadline = face.deadline();
+        if deadline < face.armed_at {
+            if face.armed_at != MonoNs::NEVER {
+                self.alarms.remove(&(face.armed_at, face.id));
+            }
+            face.armed_at = deadline;
+            self.alarms.insert((deadline, face.id));
+        }
+    }
+}

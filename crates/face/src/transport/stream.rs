@@ -1,0 +1,222 @@
+//! Unix and TCP connections.
+//!
+//! Owns one socket, what is left of a frame of which only a part has been
+//! read, and what is known about the kernel's send queue. A connection that is
+//! being established, or waits to be dialled again, is a state of the same
+//! value, so that a permanent face outlives its sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, SockAddr, Socket, Type};
+use tachonym_packet::MonoNs;
+
+use super::{DialTarget, Redial};
+use crate::sys::option;
+
+/// A queue length is looked up at most once in this time.
+const QUEUE_LOOK_NS: u64 = 1_000_000;
+
+/// State of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamState {
+    /// Being established; given up at the time.
+    Connecting(MonoNs),
+    /// It carries frames.
+    Open,
+    /// No socket; dialled at the time.
+    Waiting(MonoNs),
+}
+
+/// See the module documentation.
+pub(crate) struct Stream {
+    socket: Option<Socket>,
+    pub(crate) state: StreamState,
+    /// The beginning of a frame.
+    pub(crate) leftover: Vec<u8>,
+    /// The kernel takes no more; readiness for writing is waited for.
+    pub(crate) is_blocked: bool,
+    pub(crate) queue: KernelQueue,
+    /// What to dial, on faces that were dialled.
+    pub(crate) dial: Option<(DialTarget, Redial)>,
+}
+
+/// What is known about the bytes that the kernel has taken and the peer has
+/// not. Looking costs a system call, so an upper bound is kept, and looked up
+/// only when it matters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KernelQueue {
+    last_bytes: usize,
+    sent_since_bytes: usize,
+    looked_at: MonoNs,
+}
+
+impl KernelQueue {
+    pub(crate) fn sent(&mut self, n_bytes: usize) {
+        self.sent_since_bytes = self.sent_since_bytes.saturating_add(n_bytes);
+    }
+
+    /// No more than this is in the queue, unless the kernel charges more than
+    /// the bytes themselves.
+    #[inline]
+    pub(crate) fn upper_bound_bytes(&self) -> usize {
+        self.last_bytes.saturating_add(self.sent_since_bytes)
+    }
+
+    /// Whether a look could tell more.
+    pub(crate) fn may_look(&self, now: MonoNs) -> bool {
+        now.0.saturating_sub(self.looked_at.0) >= QUEUE_LOOK_NS
+            && (self.sent_since_bytes > 0 || self.last_bytes > 0)
+    }
+
+    /// What the last look found.
+    pub(crate) fn last_bytes(&self) -> usize {
+        self.last_bytes
+    }
+
+    /// Looks.
+    pub(crate) fn look(&mut self, now: MonoNs, fd: BorrowedFd<'_>) {
+        // Where the kernel does not say, the queue counts as empty: better no
+        // mark than wrong ones.
+        self.last_bytes = option::send_queue_bytes(fd).unwrap_or(0);
+        self.sent_since_bytes = 0;
+        self.looked_at = now;
+    }
+}
+
+impl Stream {
+    /// A connection that exists.
+    pub(crate) fn open(socket: Socket) -> Self {
+        Self::new(Some(socket), StreamState::Open, None)
+    }
+
+    /// A connection that `socket` is establishing.
+    pub(crate) fn connecting(
+        socket: Socket,
+        give_up_at: MonoNs,
+        target: DialTarget,
+        redial: Redial,
+    ) -> Self {
+        Self::new(
+            Some(socket),
+            StreamState::Connecting(give_up_at),
+            Some((target, redial)),
+        )
+    }
+
+    fn new(socket: Option<Socket>, state: StreamState, dial: Option<(DialTarget, Redial)>) -> Self {
+        Self {
+            socket,
+            state,
+            leftover: Vec::new(),
+            is_blocked: false,
+            queue: KernelQueue::default(),
+            dial,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Gives up the socket, to wait until `at`.
+    pub(crate) fn wait_until(&mut self, at: MonoNs) {
+        self.socket = None;
+        self.state = StreamState::Waiting(at);
+        self.leftover = Vec::new();
+        self.is_blocked = false;
+        self.queue = KernelQueue::default();
+    }
+
+    /// Goes on with a new socket that is being connected.
+    pub(crate) fn redial(&mut self, socket: Socket, give_up_at: MonoNs) {
+        self.socket = Some(socket);
+        self.state = StreamState::Connecting(give_up_at);
+    }
+
+    /// Looks how much of what was sent is still queued.
+    pub(crate) fn look_at_queue(&mut self, now: MonoNs) {
+        if let Some(socket) = &self.socket {
+            self.queue.look(now, socket.as_fd());
+        }
+    }
+
+    /// The outcome of connecting, once the socket is ready for writing.
+    pub(crate) fn take_connect_error(&self) -> io::Result<()> {
+        match self.socket.as_ref().map(Socket::take_error) {
+            Some(Ok(None)) => Ok(()),
+            Some(Ok(Some(error)) | Err(error)) => Err(error),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// The address of this end.
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        self.socket.as_ref()?.local_addr().ok()?.as_socket()
+    }
+
+    /// Reads what is there into `memory`: one system call.
+    pub(crate) fn receive(&self, memory: &mut [u8]) -> io::Result<usize> {
+        let fd = self.fd().ok_or(io::ErrorKind::NotConnected)?;
+        let (n_bytes, _) = rustix::net::recv(fd, memory, RecvFlags::DONTWAIT)?;
+        Ok(n_bytes)
+    }
+
+    /// Writes what the kernel takes of `bytes`: one system call.
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        let fd = self.fd().ok_or(io::ErrorKind::NotConnected)?;
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(rustix::net::send(fd, bytes, flags)?)
+    }
+}
+
+/// Sets a TCP connection up: packets leave at once.
+pub(crate) fn configure_tcp(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)
+}
+
+/// Begins to connect to `target`; the socket becomes writable when that has
+/// succeeded or failed.
+pub(crate) fn start_tcp_connect(target: &DialTarget) -> io::Result<Socket> {
+    let domain = Domain::for_address(target.remote);
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), None)?;
+    configure_tcp(&socket)?;
+    if let Some(local) = target.local {
+        socket.set_reuse_address(true)?;
+        socket.bind(&local.into())?;
+    }
+    match socket.connect(&target.remote.into()) {
+        Ok(()) => Ok(socket),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+/// Connects to a Unix socket. That waits for nothing: it succeeds or fails.
+pub(crate) fn connect_unix(path: &Path) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_upper_bound_grows_with_what_is_sent_until_a_look() {
+        let (a, _b) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        let stream = Stream::open(a);
+        let mut queue = KernelQueue::default();
+        assert!(!queue.may_look(MonoNs(QUEUE_LOOK_NS)));
+        queue.sent(stream.send(&[0; 1000]).unwrap());
+        assert_eq!(queue.upper_bound_bytes(), 1000);
+        assert!(queue.may_look(MonoNs(QUEUE_LOOK_NS)));
+        queue.look(MonoNs(QUEUE_LOOK_NS), stream.fd().unwrap());
+        assert!(queue.last_bytes() >= 1000);
+        assert!(!queue.may_look(MonoNs(QUEUE_LOOK_NS + 1)));
+    }
+}

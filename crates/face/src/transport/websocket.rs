@@ -1,0 +1,326 @@
+//! WebSocket connections, as server and as client: each binary message is one
+//! frame.
+//!
+//! Owns the connection through its stages: TCP being connected, handshake,
+//! open, waiting to be dialled again. The protocol itself is tungstenite's,
+//! which allocates each message: this transport is for browsers, not for
+//! speed. Text messages and messages over the frame limit end the connection.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use tachonym_packet::MonoNs;
+use tungstenite::error::ProtocolError;
+use tungstenite::handshake::MidHandshake;
+use tungstenite::handshake::client::ClientHandshake;
+use tungstenite::handshake::server::{NoCallback, ServerHandshake};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
+
+use super::{DialTarget, Redial};
+use crate::framing::MAX_FRAME_BYTES;
+
+const READ_BUFFER_BYTES: usize = 16 << 10;
+const WRITE_BUFFER_BYTES: usize = 64 << 10;
+const MAX_WRITE_BUFFER_BYTES: usize = 4 * WRITE_BUFFER_BYTES;
+
+/// A TCP stream that counts its system calls.
+pub(crate) struct CountingStream {
+    stream: TcpStream,
+    n_reads: u64,
+    n_writes: u64,
+}
+
+impl Read for CountingStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.n_reads += 1;
+        self.stream.read(out)
+    }
+}
+
+impl Write for CountingStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.n_writes += 1;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+enum State {
+    /// TCP is being connected.
+    Connecting(CountingStream),
+    ServerHandshake(MidHandshake<ServerHandshake<CountingStream, NoCallback>>),
+    ClientHandshake(MidHandshake<ClientHandshake<CountingStream>>),
+    Open(WebSocket<CountingStream>),
+    /// No connection; dialled at the time.
+    Waiting(MonoNs),
+}
+
+/// See the module documentation.
+pub(crate) struct WebSocketTransport {
+    state: State,
+    /// Until when the connection must be open.
+    give_up_at: MonoNs,
+    /// The kernel takes no more; readiness for writing is waited for.
+    pub(crate) is_blocked: bool,
+    /// What to dial, on faces that were dialled.
+    pub(crate) dial: Option<(DialTarget, Redial)>,
+}
+
+/// Where a connection is after it has been looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Not open yet; wait for the socket.
+    Pending,
+    /// Open since just now.
+    Opened,
+}
+
+/// What reading yields.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// A frame.
+    Frame(Bytes),
+    /// Something that is not ours to see; read on.
+    Nothing,
+    /// Nothing more for now.
+    Empty,
+}
+
+fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
+        .max_write_buffer_size(MAX_WRITE_BUFFER_BYTES)
+        .max_message_size(Some(MAX_FRAME_BYTES))
+        .max_frame_size(Some(MAX_FRAME_BYTES))
+}
+
+/// The I/O error that stands for a protocol error.
+fn to_io(error: Error) -> io::Error {
+    match error {
+        Error::Io(error) => error,
+        Error::ConnectionClosed
+        | Error::AlreadyClosed
+        | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+            io::ErrorKind::ConnectionReset.into()
+        }
+        _ => io::ErrorKind::InvalidData.into(),
+    }
+}
+
+impl WebSocketTransport {
+    /// Answers the handshake on an accepted connection.
+    pub(crate) fn accept(stream: TcpStream, give_up_at: MonoNs) -> io::Result<Self> {
+        let stream = CountingStream {
+            stream,
+            n_reads: 0,
+            n_writes: 0,
+        };
+        let state = match tungstenite::accept_with_config(stream, Some(config())) {
+            Ok(socket) => State::Open(socket),
+            Err(HandshakeError::Interrupted(handshake)) => State::ServerHandshake(handshake),
+            Err(HandshakeError::Failure(error)) => return Err(to_io(error)),
+        };
+        Ok(Self {
+            state,
+            give_up_at,
+            is_blocked: false,
+            dial: None,
+        })
+    }
+
+    /// Waits for `stream` to be connected, to begin the handshake then.
+    pub(crate) fn connecting(
+        stream: TcpStream,
+        give_up_at: MonoNs,
+        target: DialTarget,
+        redial: Redial,
+    ) -> Self {
+        let mut this = Self {
+            state: State::Waiting(MonoNs::NEVER),
+            give_up_at,
+            is_blocked: false,
+            dial: Some((target, redial)),
+        };
+        this.redial(stream, give_up_at);
+        this
+    }
+
+    /// Goes on with a new stream that is being connected.
+    pub(crate) fn redial(&mut self, stream: TcpStream, give_up_at: MonoNs) {
+        self.state = State::Connecting(CountingStream {
+            stream,
+            n_reads: 0,
+            n_writes: 0,
+        });
+        self.give_up_at = give_up_at;
+    }
+
+    /// Gives up the connection, to wait until `at`.
+    pub(crate) fn wait_until(&mut self, at: MonoNs) {
+        self.state = State::Waiting(at);
+        self.is_blocked = false;
+    }
+
+    fn stream(&self) -> Option<&CountingStream> {
+        match &self.state {
+            State::Connecting(stream) => Some(stream),
+            State::ServerHandshake(handshake) => Some(handshake.get_ref().get_ref()),
+            State::ClientHandshake(handshake) => Some(handshake.get_ref().get_ref()),
+            State::Open(socket) => Some(socket.get_ref()),
+            State::Waiting(_) => None,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.stream().map(|stream| stream.stream.as_fd())
+    }
+
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        self.stream()?.stream.local_addr().ok()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// Whether TCP itself is still being connected.
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(self.state, State::Connecting(_))
+    }
+
+    /// When to give up or to dial, unless it is open.
+    pub(crate) fn deadline(&self) -> Option<MonoNs> {
+        match self.state {
+            State::Open(_) => None,
+            State::Waiting(at) => Some(at),
+            _ => Some(self.give_up_at),
+        }
+    }
+
+    /// Whether it waits to be dialled.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// Goes on with connecting or the handshake, as far as the socket lets it.
+    pub(crate) fn advance(&mut self) -> io::Result<Progress> {
+        let state = std::mem::replace(&mut self.state, State::Waiting(MonoNs::NEVER));
+        self.state = match state {
+            State::Connecting(stream) => {
+                if let Some(error) = stream.stream.take_error()? {
+                    return Err(error);
+                }
+                let Some((target, _)) = &self.dial else {
+                    return Err(io::ErrorKind::NotConnected.into());
+                };
+                let request = format!("ws://{}/", target.remote);
+                client_state(tungstenite::client::client_with_config(
+                    request.as_str(),
+                    stream,
+                    Some(config()),
+                ))?
+            }
+            State::ClientHandshake(handshake) => client_state(handshake.handshake())?,
+            State::ServerHandshake(handshake) => match handshake.handshake() {
+                Ok(socket) => State::Open(socket),
+                Err(HandshakeError::Interrupted(handshake)) => State::ServerHandshake(handshake),
+                Err(HandshakeError::Failure(error)) => return Err(to_io(error)),
+            },
+            other => other,
+        };
+        Ok(if self.is_open() {
+            Progress::Opened
+        } else {
+            Progress::Pending
+        })
+    }
+
+    /// Reads the next message. Until this says that there is nothing more,
+    /// readiness of the socket tells nothing: messages may wait in memory.
+    pub(crate) fn receive(&mut self) -> io::Result<Incoming> {
+        let State::Open(socket) = &mut self.state else {
+            return Ok(Incoming::Empty);
+        };
+        match socket.read() {
+            Ok(Message::Binary(bytes)) => Ok(Incoming::Frame(bytes)),
+            Ok(Message::Text(_)) => Err(io::ErrorKind::InvalidData.into()),
+            Ok(_) => Ok(Incoming::Nothing),
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                Ok(Incoming::Empty)
+            }
+            Err(error) => Err(to_io(error)),
+        }
+    }
+
+    /// Hands over a frame. False if there is no room for it now.
+    pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
+        let State::Open(socket) = &mut self.state else {
+            return Ok(false);
+        };
+        match socket.write(Message::Binary(Bytes::copy_from_slice(frame))) {
+            Ok(()) => Ok(true),
+            Err(Error::WriteBufferFull(_)) => Ok(false),
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                // It was taken; the socket takes no more.
+                self.is_blocked = true;
+                Ok(true)
+            }
+            Err(error) => Err(to_io(error)),
+        }
+    }
+
+    /// Writes what was handed over. False if the socket takes no more for now.
+    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        let State::Open(socket) = &mut self.state else {
+            return Ok(true);
+        };
+        match socket.flush() {
+            Ok(()) => Ok(true),
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(to_io(error)),
+        }
+    }
+
+    /// Tells the peer that this is the end, if it still listens.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let State::Open(socket) = &mut self.state {
+            // The connection is dropped next, whatever becomes of this.
+            let _ = socket.close(None);
+            let _ = socket.flush();
+        }
+    }
+
+    /// System calls for reading and writing since the last call.
+    pub(crate) fn take_syscalls(&mut self) -> (u64, u64) {
+        let State::Open(socket) = &mut self.state else {
+            return (0, 0);
+        };
+        let stream = socket.get_mut();
+        let counts = (stream.n_reads, stream.n_writes);
+        stream.n_reads = 0;
+        stream.n_writes = 0;
+        counts
+    }
+}
+
+fn client_state(
+    outcome: Result<
+        (
+            WebSocket<CountingStream>,
+            tungstenite::handshake::client::Response,
+        ),
+        HandshakeError<ClientHandshake<CountingStream>>,
+    >,
+) -> io::Result<State> {
+    match outcome {
+        Ok((socket, _)) => Ok(State::Open(socket)),
+        Err(HandshakeError::Interrupted(handshake)) => Ok(State::ClientHandshake(handshake)),
+        Err(HandshakeError::Failure(error)) => Err(to_io(error)),
+    }
+}
