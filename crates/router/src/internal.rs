@@ -22,7 +22,7 @@ pub(crate) enum ToManager {
         wire: Vec<u8>,
     },
     /// A face came, went or changed state.
-    Face(FaceEvent),
+    Face(Box<FaceEvent>),
     /// The router stops.
     Stop,
 }
@@ -86,6 +86,6 @@ impl InternalFace {
 
     /// Tells the manager of a face. Never dropped: routes hang on it.
     pub(crate) fn deliver_event(&self, event: FaceEvent) {
-        let _ = self.to_manager.send(ToManager::Face(event));
+        let _ = self.to_manager.send(ToManager::Face(Box::new(event)));
     }
 }
