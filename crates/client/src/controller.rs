@@ -1,0 +1,294 @@
+//! The client side of the management protocol.
+//!
+//! Owns how commands are sent and datasets fetched; what they mean is in
+//! `tachonym-protocol`. Source: NFD Management protocol, "ControlCommand",
+//! "StatusDataset" and "NotificationStream".
+
+use tachonym_packet::types::component;
+use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
+use tachonym_protocol::segments::{Reassembly, ReassemblyError};
+use tachonym_protocol::{
+    CommandName, ControlParameters, ControlResponse, CsInfo, FaceEventNotification,
+    FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, status_code,
+};
+use tachonym_security::{CommandSigner, KeyError, Signer};
+
+use crate::endpoint::{Endpoint, ExpressError, wall_ms};
+
+/// How long a command may take, in milliseconds: a face may have to be dialled.
+const COMMAND_LIFETIME_MS: u64 = 10_000;
+/// How long a segment of a dataset may take, in milliseconds.
+const DATASET_LIFETIME_MS: u64 = 4_000;
+/// Times an Interest for a dataset is repeated.
+const DATASET_RETRIES: u32 = 2;
+/// Largest dataset that is accepted, in bytes.
+const MAX_DATASET_BYTES: usize = 1 << 30;
+/// How long one wait for a notification lasts, in milliseconds.
+const NOTIFICATION_LIFETIME_MS: u64 = 60_000;
+
+/// Why a command or a dataset failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The router refused.
+    #[error("the router refused: {text} ({code})")]
+    Refused {
+        /// Status code.
+        code: u64,
+        /// What the router says.
+        text: String,
+        /// What it says besides, such as the face that exists already.
+        parameters: Box<ControlParameters>,
+    },
+    /// There was no answer.
+    #[error(transparent)]
+    Express(#[from] ExpressError),
+    /// The answer makes no sense.
+    #[error("the router's answer is malformed: {0}")]
+    Malformed(#[from] DecodeError),
+    /// The segments of a dataset make no sense together.
+    #[error("the router's dataset is malformed: {0}")]
+    Segments(#[from] ReassemblyError),
+    /// The command could not be signed.
+    #[error("cannot sign the command: {0}")]
+    Sign(#[from] KeyError),
+}
+
+/// Gives commands to the router behind an endpoint.
+pub struct Controller<'e> {
+    endpoint: &'e mut Endpoint,
+    signer: CommandSigner,
+}
+
+impl<'e> Controller<'e> {
+    /// Commands signed by `signer`.
+    pub const fn new(endpoint: &'e mut Endpoint, signer: Signer) -> Self {
+        Self {
+            endpoint,
+            signer: CommandSigner::new(signer),
+        }
+    }
+
+    /// Carries out `/localhost/nfd/<module>/<verb>` and returns what has come
+    /// into effect.
+    ///
+    /// # Errors
+    /// If the router refuses or does not answer.
+    pub fn command(
+        &mut self,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, CommandError> {
+        let name = CommandName::local(module, verb).with_parameters(parameters);
+        let interest = Interest {
+            lifetime_ms: Some(COMMAND_LIFETIME_MS),
+            must_be_fresh: true,
+            ..Interest::new(name)
+        };
+        let wire = self.signer.sign(&interest, wall_ms())?;
+        let answer = self.endpoint.express_wire(&wire, 0)?;
+        let response = ControlResponse::decode(answer.data().content())?;
+        if response.code != status_code::OK {
+            return Err(refused(response));
+        }
+        Ok(response.parameters()?.unwrap_or_default())
+    }
+
+    /// Has Interests under `prefix` sent to this program.
+    ///
+    /// # Errors
+    /// If the router refuses or does not answer.
+    pub fn register(&mut self, prefix: &Name) -> Result<(), CommandError> {
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            ..ControlParameters::default()
+        };
+        self.command("rib", "register", &parameters).map(|_| ())
+    }
+
+    /// The content of the dataset `/localhost/nfd/<module>/<verb>`, followed by
+    /// `suffix`.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn dataset(
+        &mut self,
+        module: &str,
+        verb: &str,
+        suffix: Option<&Component>,
+    ) -> Result<Vec<u8>, CommandError> {
+        let mut prefix = CommandName::local(module, verb).name();
+        if let Some(suffix) = suffix {
+            prefix.push(suffix);
+        }
+        let n_prefix = prefix.len();
+        let mut interest = Interest {
+            can_be_prefix: true,
+            must_be_fresh: true,
+            lifetime_ms: Some(DATASET_LIFETIME_MS),
+            ..Interest::new(prefix)
+        };
+        let mut parts = Reassembly::new(MAX_DATASET_BYTES);
+        loop {
+            let answer = self.endpoint.express(&interest, DATASET_RETRIES)?;
+            let data = answer.data();
+            // A refused query is answered by a ControlResponse.
+            if data.content_type() == tachonym_packet::types::content_type::NACK {
+                return Err(refused(ControlResponse::decode(data.content())?));
+            }
+            let number = data
+                .name()
+                .last()
+                .filter(|_| data.name().len() == n_prefix + 2)
+                .filter(|last| last.typ() == component::SEGMENT)
+                .and_then(|last| last.as_number())
+                .ok_or(DecodeError::Missing {
+                    typ: u32::from(component::SEGMENT),
+                })?;
+            let last = data.final_block_id().and_then(|id| id.as_number());
+            parts.insert(number, last, data.content())?;
+            let versioned = data.name().prefix(n_prefix + 1).to_name();
+            let Some(missing) = parts.next_missing() else {
+                break;
+            };
+            interest.name = versioned.with(&Component::segment(missing));
+            interest.can_be_prefix = false;
+            interest.must_be_fresh = false;
+        }
+        Ok(parts.into_content().unwrap_or_default())
+    }
+
+    /// Counters and table sizes.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn general_status(&mut self) -> Result<ForwarderStatus, CommandError> {
+        Ok(ForwarderStatus::decode_value(
+            &self.dataset("status", "general", None)?,
+        )?)
+    }
+
+    /// All faces.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn faces(&mut self) -> Result<Vec<FaceStatus>, CommandError> {
+        Ok(FaceStatus::decode_list(
+            &self.dataset("faces", "list", None)?,
+        )?)
+    }
+
+    /// The faces that agree with `filter`.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn query_faces(
+        &mut self,
+        filter: &FaceQueryFilter,
+    ) -> Result<Vec<FaceStatus>, CommandError> {
+        let suffix = Component::generic(filter.encode());
+        Ok(FaceStatus::decode_list(&self.dataset(
+            "faces",
+            "query",
+            Some(&suffix),
+        )?)?)
+    }
+
+    /// The listeners.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn channels(&mut self) -> Result<Vec<tachonym_protocol::ChannelStatus>, CommandError> {
+        let content = self.dataset("faces", "channels", None)?;
+        Ok(tachonym_protocol::ChannelStatus::decode_list(&content)?)
+    }
+
+    /// The forwarding table.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn fib(&mut self) -> Result<Vec<FibEntry>, CommandError> {
+        Ok(FibEntry::decode_list(&self.dataset("fib", "list", None)?)?)
+    }
+
+    /// The routes.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn rib(&mut self) -> Result<Vec<RibEntry>, CommandError> {
+        Ok(RibEntry::decode_list(&self.dataset("rib", "list", None)?)?)
+    }
+
+    /// The strategies and where they apply.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn strategies(&mut self) -> Result<Vec<StrategyChoice>, CommandError> {
+        let content = self.dataset("strategy-choice", "list", None)?;
+        Ok(StrategyChoice::decode_list(&content)?)
+    }
+
+    /// State of the content store.
+    ///
+    /// # Errors
+    /// If the router does not answer, or not sensibly.
+    pub fn content_store(&mut self) -> Result<CsInfo, CommandError> {
+        Ok(CsInfo::decode(&self.dataset("cs", "info", None)?)?)
+    }
+
+    /// Waits for the next thing that happens to a face. `seen` is the number of
+    /// the last notification, `None` at first; it is brought up to date. Returns
+    /// `None` at `deadline`.
+    ///
+    /// # Errors
+    /// If the router refuses or talks nonsense.
+    pub fn next_face_event(
+        &mut self,
+        seen: &mut Option<u64>,
+        deadline: Option<MonoNs>,
+    ) -> Result<Option<FaceEventNotification>, CommandError> {
+        let stream = CommandName::local("faces", "events").name();
+        loop {
+            let mut lifetime_ms = NOTIFICATION_LIFETIME_MS;
+            if let Some(deadline) = deadline {
+                let left = deadline.saturating_since(self.endpoint.now()).as_millis();
+                if left == 0 {
+                    return Ok(None);
+                }
+                lifetime_ms = lifetime_ms.min(u64::try_from(left).unwrap_or(u64::MAX));
+            }
+            let name = match seen {
+                Some(number) => stream
+                    .clone()
+                    .with(&Component::sequence(number.saturating_add(1))),
+                None => stream.clone(),
+            };
+            let interest = Interest {
+                can_be_prefix: seen.is_none(),
+                must_be_fresh: seen.is_none(),
+                lifetime_ms: Some(lifetime_ms),
+                ..Interest::new(name)
+            };
+            match self.endpoint.express(&interest, 0) {
+                Ok(answer) => {
+                    let data = answer.data();
+                    *seen = data.name().last().and_then(|last| last.as_number());
+                    return Ok(Some(FaceEventNotification::decode(data.content())?));
+                }
+                Err(ExpressError::TimedOut) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn refused(response: ControlResponse) -> CommandError {
+    // A body of something else says nothing that we understand.
+    let parameters = response.parameters().ok().flatten().unwrap_or_default();
+    CommandError::Refused {
+        code: response.code,
+        text: response.text,
+        parameters: Box::new(parameters),
+    }
+}

@@ -1,0 +1,418 @@
+//! One face to a router, and waiting on it.
+//!
+//! Owns the socket (through `tachonym-face`), the receive batch and nonces. It
+//! keeps no table of pending Interests: what arrives is handed to the caller,
+//! and [`Endpoint::express`] waits for one answer at a time.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tachonym_face::{
+    CloseReason, CreateError, DropReason, FaceParams, FaceSystem, RxBatch, SystemOptions,
+    monotonic_now,
+};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::types::component;
+use tachonym_packet::{
+    DataView, FaceId, Interest, InterestRewrite, InterestView, MonoNs, NackReason, Nonce,
+    PacketView, PitToken,
+};
+use tachonym_protocol::{FaceEventKind, FaceUri};
+
+/// Bytes that may wait for the router to read them.
+const MAX_BACKLOG_BYTES: usize = 64 << 20;
+
+/// Time beyond an Interest's lifetime in which its answer or Nack may arrive.
+const LIFETIME_GRACE: Duration = Duration::from_millis(20);
+
+/// Why an endpoint is of no more use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// The face could not be made.
+    #[error("cannot connect to {uri}: {reason}")]
+    Connect {
+        /// The router's address.
+        uri: String,
+        /// Why not.
+        reason: CreateError,
+    },
+    /// The connection is gone, or was never established.
+    #[error("the connection to {uri} is gone: {reason}")]
+    Closed {
+        /// The router's address.
+        uri: String,
+        /// What ended it.
+        reason: String,
+    },
+    /// The operating system refused to wait.
+    #[error("cannot wait for packets: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why there is no answer to an Interest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExpressError {
+    /// Nobody answered within the lifetime, nor any of the retries.
+    #[error("no answer in time")]
+    TimedOut,
+    /// A router says why there will be none.
+    #[error("refused by a router: {0}")]
+    Nack(NackReason),
+    /// It cannot be sent: it is larger than a packet may be, or malformed.
+    #[error("the Interest cannot be sent: {0}")]
+    Unsendable(String),
+    /// The connection to the router is gone.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+}
+
+/// What arrived.
+#[derive(Clone, Copy, Debug)]
+pub enum Received<'a> {
+    /// An Interest, for a producer.
+    Interest(InterestView<'a>, Headers),
+    /// A Data.
+    Data(DataView<'a>, Headers),
+    /// An Interest that comes back.
+    Nack(NackReason, InterestView<'a>),
+}
+
+/// A Data that answers an Interest.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    wire: Vec<u8>,
+    /// Time from the last time the Interest was sent.
+    pub rtt: Duration,
+    /// Congestion mark; 0 is none.
+    pub congestion_mark: u64,
+}
+
+impl Answer {
+    /// The Data.
+    #[must_use]
+    pub fn data(&self) -> DataView<'_> {
+        DataView::parse(&self.wire).expect("it was parsed when it arrived")
+    }
+
+    /// The whole element.
+    #[must_use]
+    pub fn wire(&self) -> &[u8] {
+        &self.wire
+    }
+}
+
+/// The sending half of an [`Endpoint`].
+pub struct Link {
+    faces: FaceSystem,
+    face: FaceId,
+    nonce_state: u64,
+    n_unparsed: u64,
+    n_unsent: u64,
+}
+
+impl Link {
+    /// A nonce that was not used before.
+    pub fn nonce(&mut self) -> Nonce {
+        // SplitMix64 (Steele et al. 2014): nonces need to differ, not to be
+        // secret.
+        self.nonce_state = self.nonce_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.nonce_state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let [a, b, c, d, ..] = (z ^ (z >> 31)).to_be_bytes();
+        Nonce([a, b, c, d])
+    }
+
+    /// Queues an Interest; one without a nonce gets one.
+    pub fn send_interest(&mut self, interest: &mut Interest) {
+        if interest.nonce.is_none() {
+            interest.nonce = Some(self.nonce());
+        }
+        self.send(&Headers::default(), &interest.encode());
+    }
+
+    /// Queues a Data as the answer to an Interest that came with `token`.
+    pub fn send_data(&mut self, wire: &[u8], token: Option<PitToken>) {
+        let headers = Headers {
+            pit_token: token,
+            ..Headers::default()
+        };
+        self.send(&headers, wire);
+    }
+
+    /// Queues a Nack of an Interest that came with `token`.
+    pub fn send_nack(&mut self, wire: &[u8], reason: NackReason, token: Option<PitToken>) {
+        let headers = Headers {
+            pit_token: token,
+            nack: Some(reason),
+            ..Headers::default()
+        };
+        self.send(&headers, wire);
+    }
+
+    fn send(&mut self, headers: &Headers, l3: &[u8]) {
+        let dropped: Result<(), DropReason> = self.faces.send(self.face, headers, l3);
+        self.n_unsent += u64::from(dropped.is_err());
+    }
+
+    /// Packets that arrived and were no Interest, Data or Nack.
+    #[must_use]
+    pub const fn n_unparsed(&self) -> u64 {
+        self.n_unparsed
+    }
+
+    /// Packets that were dropped because the router did not read.
+    #[must_use]
+    pub const fn n_unsent(&self) -> u64 {
+        self.n_unsent
+    }
+}
+
+/// A program's face to a router.
+pub struct Endpoint {
+    link: Link,
+    batch: RxBatch,
+    /// The first packet of the batch that was not handed out.
+    next_idx: usize,
+    remote: String,
+    closed: Option<CloseReason>,
+}
+
+impl Endpoint {
+    /// Connects to the router at `uri`, and waits until the connection stands.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn connect(uri: &FaceUri) -> Result<Self, EndpointError> {
+        let mut options = SystemOptions::default();
+        options.max_face_backlog_bytes = MAX_BACKLOG_BYTES;
+        let mut faces = FaceSystem::new(options)?;
+        let outcome = faces
+            .create(&FaceParams::new(uri.clone()))
+            .map_err(|reason| EndpointError::Connect {
+                uri: uri.to_string(),
+                reason,
+            })?;
+        let nonce_state = getrandom::u64().map_err(io::Error::from)?;
+        let mut endpoint = Self {
+            link: Link {
+                faces,
+                face: outcome.id,
+                nonce_state,
+                n_unparsed: 0,
+                n_unsent: 0,
+            },
+            batch: RxBatch::new(),
+            next_idx: 0,
+            remote: uri.to_string(),
+            closed: None,
+        };
+        let mut is_up = outcome.is_up;
+        while !is_up {
+            endpoint.wait(None)?;
+            is_up = endpoint.take_events();
+            endpoint.check_open()?;
+        }
+        Ok(endpoint)
+    }
+
+    /// The time that deadlines count in.
+    #[must_use]
+    pub fn now(&self) -> MonoNs {
+        monotonic_now()
+    }
+
+    /// The sending half.
+    pub const fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    /// This end of the connection, as a FaceUri.
+    #[must_use]
+    pub fn local_uri(&self) -> Option<FaceUri> {
+        self.link
+            .faces
+            .info(self.link.face)
+            .map(|info| info.local.clone())
+    }
+
+    /// Sends what is queued, waits until something arrives or `deadline` has
+    /// come (`None`: as long as it takes), and hands every packet that has
+    /// arrived to `handle`. When `handle` breaks, the rest is kept for the next
+    /// call. Comes back after one wait, with or without packets.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn poll(
+        &mut self,
+        deadline: Option<MonoNs>,
+        mut handle: impl FnMut(&mut Link, Received<'_>) -> ControlFlow<()>,
+    ) -> Result<(), EndpointError> {
+        if self.next_idx >= self.batch.len() {
+            self.check_open()?;
+            self.wait(deadline)?;
+            self.take_events();
+        }
+        while let Some(frame) = self.batch.get(self.next_idx) {
+            self.next_idx += 1;
+            let received = match (PacketView::parse(frame.l3), frame.headers.nack) {
+                (Ok(PacketView::Interest(interest)), Some(reason)) => {
+                    Received::Nack(reason, interest)
+                }
+                (Ok(PacketView::Interest(interest)), None) => {
+                    Received::Interest(interest, frame.headers)
+                }
+                (Ok(PacketView::Data(data)), None) => Received::Data(data, frame.headers),
+                _ => {
+                    self.link.n_unparsed += 1;
+                    continue;
+                }
+            };
+            if handle(&mut self.link, received).is_break() {
+                break;
+            }
+        }
+        self.link.faces.flush();
+        Ok(())
+    }
+
+    /// Sends `interest` and waits for the Data that answers it. It is sent again
+    /// up to `n_retries` times, each time with a new nonce, when its lifetime
+    /// has passed. Other packets that arrive meanwhile are lost; those behind
+    /// the answer are kept.
+    ///
+    /// # Errors
+    /// If there is no answer, or a Nack.
+    pub fn express(&mut self, interest: &Interest, n_retries: u32) -> Result<Answer, ExpressError> {
+        self.express_wire(&interest.encode(), n_retries)
+    }
+
+    /// Like [`Endpoint::express`], of an Interest that is encoded (and perhaps
+    /// signed) already. Its nonce is replaced.
+    ///
+    /// # Errors
+    /// If there is no answer, or a Nack, or `wire` is no Interest.
+    pub fn express_wire(&mut self, wire: &[u8], n_retries: u32) -> Result<Answer, ExpressError> {
+        let interest = InterestView::parse(wire)
+            .map_err(|error| ExpressError::Unsendable(error.to_string()))?;
+        let lifetime = Duration::from_millis(interest.lifetime_ms()) + LIFETIME_GRACE;
+        let mut renewed = Vec::new();
+        for _ in 0..=n_retries {
+            let rewrite = InterestRewrite {
+                nonce: Some(self.link.nonce()),
+                ..InterestRewrite::default()
+            };
+            renewed.clear();
+            rewrite.write_into(&interest, &mut renewed);
+            self.link.send(&Headers::default(), &renewed);
+            let sent = monotonic_now();
+            if let Some(answer) = self.wait_for(&interest, sent, sent + lifetime)? {
+                return Ok(answer);
+            }
+        }
+        Err(ExpressError::TimedOut)
+    }
+
+    fn wait_for(
+        &mut self,
+        interest: &InterestView<'_>,
+        sent: MonoNs,
+        deadline: MonoNs,
+    ) -> Result<Option<Answer>, ExpressError> {
+        let mut result = None;
+        while result.is_none() {
+            self.poll(Some(deadline), |_, received| {
+                match received {
+                    Received::Data(data, headers) if satisfies(&data, interest) => {
+                        result = Some(Ok(Answer {
+                            wire: data.wire().to_vec(),
+                            rtt: monotonic_now().saturating_since(sent),
+                            congestion_mark: headers.congestion_mark,
+                        }));
+                    }
+                    Received::Nack(reason, back) if back.name() == interest.name() => {
+                        result = Some(Err(ExpressError::Nack(reason)));
+                    }
+                    _ => return ControlFlow::Continue(()),
+                }
+                ControlFlow::Break(())
+            })?;
+            if result.is_none() && monotonic_now() >= deadline {
+                return Ok(None);
+            }
+        }
+        result.transpose()
+    }
+
+    /// One wait of the face system, until `deadline` or its own next timer.
+    fn wait(&mut self, deadline: Option<MonoNs>) -> Result<(), EndpointError> {
+        let faces = &mut self.link.faces;
+        faces.flush();
+        let now = monotonic_now();
+        let timer = faces.poll_timeout();
+        let until = deadline.into_iter().chain(timer).min();
+        faces.poll(until.map(|at| at.saturating_since(now)), &mut self.batch)?;
+        faces.handle_timeout(monotonic_now());
+        self.next_idx = 0;
+        Ok(())
+    }
+
+    /// Whether the face came up.
+    fn take_events(&mut self) -> bool {
+        let mut is_up = false;
+        while let Some(event) = self.link.faces.poll_event() {
+            match event.kind {
+                FaceEventKind::Destroyed if event.face.id == self.link.face => {
+                    self.closed = event.reason.or(Some(CloseReason::Destroyed));
+                }
+                FaceEventKind::Up => is_up = true,
+                _ => {}
+            }
+        }
+        is_up
+    }
+
+    fn check_open(&self) -> Result<(), EndpointError> {
+        let Some(reason) = self.closed else {
+            return Ok(());
+        };
+        let reason = match reason {
+            CloseReason::Failed(kind) | CloseReason::ConnectFailed(kind) => {
+                format!("{} ({kind})", reason.as_str())
+            }
+            _ => reason.as_str().to_owned(),
+        };
+        Err(EndpointError::Closed {
+            uri: self.remote.clone(),
+            reason,
+        })
+    }
+}
+
+/// Whether `data` is an answer to `interest`, freshness aside.
+fn satisfies(data: &DataView<'_>, interest: &InterestView<'_>) -> bool {
+    let asked = interest.name();
+    if let Some(last) = asked.last()
+        && last.typ() == component::IMPLICIT_SHA256_DIGEST
+        && data.name() == asked.prefix(asked.len() - 1)
+    {
+        return data.implicit_digest() == last.value();
+    }
+    if interest.can_be_prefix() {
+        data.name().starts_with(asked)
+    } else {
+        data.name() == asked
+    }
+}
+
+/// Milliseconds since the Unix epoch, by this machine's clock.
+#[must_use]
+pub fn wall_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

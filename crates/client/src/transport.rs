@@ -1,0 +1,173 @@
+//! Where the router is.
+//!
+//! Owns the search: the environment, the client configuration that NDN programs
+//! share, and the sockets on which forwarders usually listen. Also looks up host
+//! names in FaceUris, which nothing below does.
+
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+
+use tachonym_protocol::{FaceUri, FaceUriError};
+
+/// Environment variable that names the router, as a FaceUri.
+pub const ENVIRONMENT: &str = "NDN_CLIENT_TRANSPORT";
+
+/// File name of the router's Unix socket.
+pub const SOCKET_NAME: &str = "nfd.sock";
+
+/// Why no address of a router was found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// A text is no FaceUri.
+    #[error("{origin}: {text:?} is no address: {reason}")]
+    BadUri {
+        /// Where the text stands.
+        origin: String,
+        /// The text.
+        text: String,
+        /// Why not.
+        reason: FaceUriError,
+    },
+    /// A host name has no address.
+    #[error("cannot look up {host}: {reason}")]
+    Unresolvable {
+        /// The host.
+        host: String,
+        /// Why not.
+        reason: String,
+    },
+    /// No socket of a router was found.
+    #[error(
+        "no router found: none of {} exists; start one with `tachonym run`, or name it with --transport or {ENVIRONMENT}",
+        list(.0)
+    )]
+    NoRouter(Vec<PathBuf>),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
+    paths.join(", ")
+}
+
+/// Folders in which a router's socket lies, the usual one first: that of other
+/// forwarders, the user's own, and one in `/tmp`.
+#[must_use]
+pub fn socket_folders() -> Vec<PathBuf> {
+    let mut folders = vec![PathBuf::from("/run/nfd")];
+    if let Some(own) = std::env::var_os("XDG_RUNTIME_DIR") {
+        folders.push(Path::new(&own).join("nfd"));
+    }
+    let uid = rustix::process::getuid().as_raw();
+    folders.push(PathBuf::from(format!("/tmp/tachonym-{uid}")));
+    folders
+}
+
+/// The address of the router: what [`ENVIRONMENT`] says, else `transport` in
+/// `client.conf`, else the first socket of [`socket_folders`] that exists.
+///
+/// # Errors
+/// If what is said makes no sense, or nothing is said and no socket exists.
+pub fn find() -> Result<FaceUri, TransportError> {
+    if let Ok(text) = std::env::var(ENVIRONMENT) {
+        return parse(&text, ENVIRONMENT);
+    }
+    for file in configuration_files() {
+        if let Ok(text) = std::fs::read_to_string(&file)
+            && let Some(uri) = configured(&text)
+        {
+            return parse(uri, &file.display().to_string());
+        }
+    }
+    let mut sockets: Vec<PathBuf> = socket_folders();
+    for folder in &mut sockets {
+        folder.push(SOCKET_NAME);
+    }
+    match sockets.iter().find(|path| path.exists()) {
+        Some(path) => Ok(FaceUri::Unix(path.to_string_lossy().into_owned())),
+        None => Err(TransportError::NoRouter(sockets)),
+    }
+}
+
+/// Reads `text`, a FaceUri that `origin` has given, and looks up the host in it.
+///
+/// # Errors
+/// If it is no FaceUri, or the host has no address.
+pub fn parse(text: &str, origin: &str) -> Result<FaceUri, TransportError> {
+    let bad = |reason| TransportError::BadUri {
+        origin: origin.to_owned(),
+        text: text.to_owned(),
+        reason,
+    };
+    let host = match text.trim().parse::<FaceUri>().map_err(bad)? {
+        FaceUri::Unresolved(host) => host,
+        canonical => return Ok(canonical),
+    };
+    let unresolvable = |reason: String| TransportError::Unresolvable {
+        host: host.host.clone(),
+        reason,
+    };
+    let addresses = (host.host.as_str(), 0)
+        .to_socket_addrs()
+        .map_err(|error| unresolvable(error.to_string()))?;
+    let mut last = unresolvable("it has no address".into());
+    for address in addresses {
+        let scope_id = match address {
+            std::net::SocketAddr::V6(v6) => v6.scope_id(),
+            std::net::SocketAddr::V4(_) => 0,
+        };
+        match FaceUri::resolve(&host, address.ip(), scope_id) {
+            Ok(uri) => return Ok(uri),
+            Err(reason) => last = bad(reason),
+        }
+    }
+    Err(last)
+}
+
+/// Where NDN programs look for `client.conf`, in their order.
+fn configuration_files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if let Some(home) = std::env::var_os("HOME") {
+        files.push(Path::new(&home).join(".ndn/client.conf"));
+    }
+    files.push("/usr/local/etc/ndn/client.conf".into());
+    files.push("/etc/ndn/client.conf".into());
+    files
+}
+
+/// The value of `transport` in the text of a `client.conf`.
+fn configured(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let value = value.split(';').next().unwrap_or(value).trim();
+        (key.trim() == "transport" && !value.is_empty()).then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transport_line_of_a_client_configuration_is_found() {
+        let text = "; a comment\npib=pib-sqlite3\n;transport=tcp4://1.2.3.4\n \
+                    transport = unix:///x/nfd.sock ; here\n";
+        assert_eq!(configured(text), Some("unix:///x/nfd.sock"));
+        assert_eq!(configured("transport=\n"), None);
+        assert_eq!(configured("transports=a"), None);
+    }
+
+    #[test]
+    fn host_names_are_looked_up_in_the_family_that_the_scheme_asks_for() {
+        let uri = parse("tcp4://localhost:7000", "test").expect("localhost is known");
+        assert_eq!(uri.to_string(), "tcp4://127.0.0.1:7000");
+        let canonical = parse("udp4://192.0.2.1:6363", "test").expect("canonical");
+        assert_eq!(canonical.to_string(), "udp4://192.0.2.1:6363");
+    }
+
+    #[test]
+    fn a_bad_address_is_named_with_its_origin() {
+        let error = parse("nonsense", "--transport").expect_err("not a URI");
+        assert!(error.to_string().starts_with("--transport: \"nonsense\""));
+    }
+}
