@@ -1,5 +1,7 @@
 //! The congestion window: CUBIC (RFC 9438), counted in segments, with one
-//! reduction for each round trip in which a mark or a loss is seen.
+//! reduction for each round trip in which a mark or a loss is seen, and slow
+//! start that ends when round trips grow (HyStart, Ha and Rhee 2011, with the
+//! thresholds of RFC 9406).
 
 use std::time::Duration;
 
@@ -13,6 +15,14 @@ const BETA: f64 = 0.7;
 const INITIAL_WINDOW: f64 = 10.0;
 /// A window never falls below this, in segments.
 const MIN_WINDOW: f64 = 2.0;
+
+/// Samples of a round trip after which its shortest time counts (RFC 9406,
+/// section 4.3).
+const MIN_SAMPLES: u32 = 8;
+/// Bounds of the growth of round trips that ends slow start (RFC 9406, section
+/// 4.3).
+const MIN_RTT_GROWTH: Duration = Duration::from_millis(4);
+const MAX_RTT_GROWTH: Duration = Duration::from_millis(16);
 
 /// A congestion window in segments.
 #[derive(Clone, Debug)]
@@ -28,6 +38,10 @@ pub struct Cubic {
     /// Window a Reno flow would have by now (`W_est`).
     reno: f64,
     limit: f64,
+    /// Shortest time of the last round trip, and of the present one.
+    last_round: Option<Duration>,
+    this_round: Option<Duration>,
+    n_samples: u32,
 }
 
 impl Cubic {
@@ -43,6 +57,33 @@ impl Cubic {
             k_s: 0.0,
             reno: 0.0,
             limit,
+            last_round: None,
+            this_round: None,
+            n_samples: 0,
+        }
+    }
+
+    /// All that was in flight when the last round began has been answered.
+    pub fn on_round(&mut self) {
+        self.last_round = self.this_round.take().or(self.last_round);
+        self.n_samples = 0;
+    }
+
+    /// One round-trip time was measured. In slow start, if they have grown over
+    /// the last round's by an eighth (4 to 16 ms), a queue is building up and
+    /// doubling ends.
+    pub fn on_rtt_sample(&mut self, rtt: Duration) {
+        self.this_round = Some(self.this_round.map_or(rtt, |shortest| shortest.min(rtt)));
+        self.n_samples += 1;
+        if self.n_samples < MIN_SAMPLES || self.window >= self.slow_start_threshold {
+            return;
+        }
+        if let (Some(last), Some(this)) = (self.last_round, self.this_round) {
+            let growth = (last / 8).clamp(MIN_RTT_GROWTH, MAX_RTT_GROWTH);
+            if this >= last + growth {
+                self.slow_start_threshold = self.window;
+                self.max_before = self.window;
+            }
         }
     }
 
@@ -126,6 +167,31 @@ mod tests {
         // K = cbrt(W_max · 0.3 / 0.4): here under six seconds.
         grow(&mut cubic, &mut now, 300);
         assert!(cubic.window() >= before, "{} < {before}", cubic.window());
+    }
+
+    #[test]
+    fn slow_start_ends_when_round_trips_grow() {
+        let mut cubic = Cubic::new(10_000);
+        let mut now = MonoNs(1);
+        let mut rtt = RTT;
+        while rtt < 2 * RTT {
+            cubic.on_round();
+            for _ in 0..cubic.window() {
+                cubic.on_rtt_sample(rtt);
+                cubic.on_data(now, rtt);
+            }
+            now = now + rtt;
+            rtt += Duration::from_millis(2);
+        }
+        // Each round takes 2 ms longer than the one before: too little.
+        let doubled = cubic.window();
+        assert!(doubled > 1000);
+        cubic.on_round();
+        for _ in 0..doubled {
+            cubic.on_rtt_sample(rtt + Duration::from_millis(5));
+            cubic.on_data(now, rtt);
+        }
+        assert!(cubic.window() < doubled + doubled / 4);
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub struct Fetcher {
     /// Transmissions in the order they left: segment and serial.
     order: VecDeque<(u64, u64)>,
     next_serial: u64,
+    /// The round trip is over when this serial has been answered.
+    round_ends_at: u64,
     /// Congestion seen on what left before this serial has been answered.
     reduced_at: u64,
     gave_up: Option<u64>,
@@ -115,6 +117,7 @@ impl Fetcher {
             lost: VecDeque::new(),
             order: VecDeque::new(),
             next_serial: 0,
+            round_ends_at: 0,
             reduced_at: 0,
             gave_up: None,
             counters: FetchCounters::default(),
@@ -175,8 +178,14 @@ impl Fetcher {
                 ..
             } => {
                 self.n_in_flight -= 1;
+                if serial >= self.round_ends_at {
+                    self.round_ends_at = self.next_serial;
+                    self.cubic.on_round();
+                }
                 if retries == 0 {
-                    self.rtt.add_sample(now.saturating_since(sent));
+                    let rtt = now.saturating_since(sent);
+                    self.rtt.add_sample(rtt);
+                    self.cubic.on_rtt_sample(rtt);
                 }
                 if marked {
                     self.reduce(serial);

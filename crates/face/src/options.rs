@@ -29,9 +29,10 @@ pub struct SystemOptions {
     /// Default 49,152.
     pub max_on_demand_faces: usize,
     /// Bytes that may wait for one face to take them; beyond, packets to it
-    /// are dropped. Default 1 MiB.
+    /// are dropped. Default 4 MiB.
     pub max_face_backlog_bytes: usize,
-    /// Bytes that may wait for all faces together. Default 256 MiB.
+    /// Bytes that may wait for all faces together. No face may have more than
+    /// the others leave free. Default 256 MiB.
     pub max_total_backlog_bytes: usize,
     /// Bytes of incomplete packets, of all faces together. Default 64 MiB.
     pub max_total_reassembly_bytes: usize,
@@ -59,7 +60,7 @@ impl Default for SystemOptions {
         Self {
             max_faces: 65_536,
             max_on_demand_faces: 49_152,
-            max_face_backlog_bytes: 1 << 20,
+            max_face_backlog_bytes: 4 << 20,
             max_total_backlog_bytes: 256 << 20,
             max_total_reassembly_bytes: 64 << 20,
             udp_receive_buffer_bytes: 8 << 20,

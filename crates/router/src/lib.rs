@@ -11,6 +11,7 @@ mod internal;
 mod manager;
 mod run;
 mod strategies;
+pub mod tools;
 mod worker;
 
 pub use run::Router;

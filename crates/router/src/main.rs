@@ -9,11 +9,14 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
+use tachonym_router::tools::{
+    self, cs, face, get, peek, ping, pingserver, poke, put, route, status, strategy,
+};
 use tracing_subscriber::EnvFilter;
 
-/// A router for Named Data Networking.
+/// A router for Named Data Networking, and its tools.
 #[derive(Parser)]
-#[command(name = "tachonym", version, arg_required_else_help = true)]
+#[command(name = "tachonym", version, arg_required_else_help = true, after_help = tools::EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -36,6 +39,17 @@ enum Command {
         #[arg(long)]
         reference: bool,
     },
+    Status(status::Arguments),
+    Face(face::Arguments),
+    Route(route::Arguments),
+    Strategy(strategy::Arguments),
+    Cs(cs::Arguments),
+    Ping(ping::Arguments),
+    Pingserver(pingserver::Arguments),
+    Peek(peek::Arguments),
+    Poke(poke::Arguments),
+    Put(put::Arguments),
+    Get(get::Arguments),
     /// Print what a shell needs to complete this command's arguments.
     Completions {
         /// The shell.
@@ -47,6 +61,17 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run { config } => run(config.as_deref()),
         Command::CheckConfig { file, reference } => check_config(file.as_deref(), reference),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Face(arguments) => face::run(&arguments),
+        Command::Route(arguments) => route::run(&arguments),
+        Command::Strategy(arguments) => strategy::run(&arguments),
+        Command::Cs(arguments) => cs::run(&arguments),
+        Command::Ping(arguments) => ping::run(&arguments),
+        Command::Pingserver(arguments) => pingserver::run(&arguments),
+        Command::Peek(arguments) => peek::run(&arguments),
+        Command::Poke(arguments) => poke::run(&arguments),
+        Command::Put(arguments) => put::run(&arguments),
+        Command::Get(arguments) => get::run(&arguments),
         Command::Completions { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "tachonym", &mut std::io::stdout());
@@ -57,7 +82,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tachonym: {error:#}");
-            ExitCode::FAILURE
+            tools::exit_code(&error)
         }
     }
 }

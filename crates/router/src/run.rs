@@ -1,6 +1,6 @@
 //! From a configuration to a running router, and back to nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::unbounded;
+use tachonym_client::transport;
 use tachonym_face::{ChannelOptions, FaceParams, FaceSystem, LinkOptions, SystemOptions, Waker};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
@@ -201,24 +202,17 @@ fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri
     Ok(listening)
 }
 
-/// The first folder that can be had: where programs look for a forwarder, the
-/// user's own, and one in `/tmp`.
+/// The first of the usual folders that can be had.
 fn default_socket_path() -> anyhow::Result<PathBuf> {
-    let mut folders = vec![PathBuf::from("/run/nfd")];
-    if let Some(own) = std::env::var_os("XDG_RUNTIME_DIR") {
-        folders.push(Path::new(&own).join("nfd"));
-    }
-    let uid = rustix::process::getuid().as_raw();
-    folders.push(PathBuf::from(format!("/tmp/tachonym-{uid}")));
     let usable = |folder: &PathBuf| {
         std::fs::create_dir_all(folder).is_ok()
             && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
     };
-    let folder = folders
+    let folder = transport::socket_folders()
         .into_iter()
         .find(usable)
         .context("no folder for the Unix socket can be written; name one with faces.unix.path")?;
-    Ok(folder.join("nfd.sock"))
+    Ok(folder.join(transport::SOCKET_NAME))
 }
 
 fn engine(config: &Config) -> anyhow::Result<Engine> {

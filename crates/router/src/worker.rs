@@ -48,7 +48,11 @@ impl Plane {
         let rx = RxPacket {
             face: FaceId::INTERNAL,
             packet: RxKind::Data(data),
-            headers: Headers::default(),
+            // The next command makes it untrue.
+            headers: Headers {
+                no_cache: true,
+                ..Headers::default()
+            },
             prefix_announcement: None,
         };
         let now = monotonic_now();

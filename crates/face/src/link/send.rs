@@ -27,6 +27,8 @@ pub(crate) enum Congested {
     No,
     /// What we send piles up.
     SendQueue,
+    /// What we send piles up, and soon there will be no room for more.
+    SendQueueNearlyFull,
     /// What the peers of this socket send piles up.
     ReceiveQueue,
 }
@@ -122,15 +124,18 @@ impl Link {
             return;
         }
         let first = match congested {
-            Congested::ReceiveQueue => FirstMark::AtOnce,
-            _ => FirstMark::AfterInterval,
+            Congested::No | Congested::SendQueue => FirstMark::AfterInterval,
+            Congested::SendQueueNearlyFull | Congested::ReceiveQueue => FirstMark::AtOnce,
         };
-        if self.out_congestion.check(
+        let is_due = self.out_congestion.check(
             cx.now,
             congested != Congested::No,
             first,
             self.options.base_congestion_marking_interval,
-        ) {
+        );
+        // A consumer in slow start doubles what it asks for while an interval
+        // passes: where the next answer is loss, every packet says so.
+        if is_due || congested == Congested::SendQueueNearlyFull {
             headers.congestion_mark = headers.congestion_mark.max(1);
             cx.counters.n_congestion_marked += 1;
         }

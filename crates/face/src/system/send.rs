@@ -30,6 +30,10 @@ pub(super) struct Planned {
     run: Run,
 }
 
+/// A backlog above this part of what it may be is nearly full: within one more
+/// round trip a consumer in slow start may fill the rest.
+const NEARLY_FULL_PART: usize = 4;
+
 impl FaceSystem {
     /// Queues a packet for a face. `l3` is an Interest or a Data; `headers`
     /// say what travels with it, as far as the face's link service lets it.
@@ -142,16 +146,29 @@ impl FaceSystem {
             self.flush_face(slot);
         }
         let needed_bytes = size_bytes + HEADROOM_BYTES;
+        let share_bytes = self.share_of_backlog();
         let face = &mut self.faces[slot];
-        if face.tx.len_bytes() + needed_bytes > self.options.max_face_backlog_bytes {
+        let backlog_bytes = face.tx.len_bytes() + needed_bytes;
+        if backlog_bytes > self.options.max_face_backlog_bytes {
             face.counters.drops.add(DropReason::BacklogFull, 1);
             return Err(DropReason::BacklogFull);
         }
-        if self.total_backlog_bytes + needed_bytes > self.options.max_total_backlog_bytes {
+        if backlog_bytes > share_bytes {
             face.counters.drops.add(DropReason::TotalBacklogFull, 1);
             return Err(DropReason::TotalBacklogFull);
         }
         Ok(slot)
+    }
+
+    /// What one face may have waiting, in bytes, with so much waiting already:
+    /// no more than is free. Faces that nobody reads from share what there is
+    /// and leave as much to those to come (Choudhury and Hahne 1998, "Dynamic
+    /// queue length thresholds for shared-memory packet switches", with α = 1).
+    #[inline]
+    const fn share_of_backlog(&self) -> usize {
+        self.options
+            .max_total_backlog_bytes
+            .saturating_sub(self.total_backlog_bytes)
     }
 
     #[inline]
@@ -185,6 +202,9 @@ impl FaceSystem {
         }
         let threshold = options.default_congestion_threshold_bytes;
         let own_bytes = face.tx.len_bytes();
+        if own_bytes > self.options.max_face_backlog_bytes / NEARLY_FULL_PART {
+            return Congested::SendQueueNearlyFull;
+        }
         let is_long = match &mut face.transport {
             Transport::Stream(stream) => {
                 let queue = &mut stream.queue;

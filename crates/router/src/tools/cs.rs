@@ -1,0 +1,138 @@
+//! `tachonym cs`: the content store.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tachonym_client::Controller;
+use tachonym_packet::Name;
+use tachonym_protocol::{ControlParameters, CsInfo, cs_flags};
+
+use super::{Management, Switch, text};
+
+/// Show, configure and erase the content store.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    management: Management,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show capacity and use.
+    Info,
+    /// Change the store until the router ends.
+    Config {
+        /// Packets that it may hold.
+        #[arg(long, value_name = "PACKETS")]
+        capacity: Option<u64>,
+        /// Whether new Data is admitted.
+        #[arg(long, value_name = "SWITCH")]
+        admit: Option<Switch>,
+        /// Whether Interests are answered.
+        #[arg(long, value_name = "SWITCH")]
+        serve: Option<Switch>,
+    },
+    /// Erase packets under a prefix.
+    Erase {
+        /// The prefix.
+        prefix: Name,
+        /// Erase no more than this many.
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
+}
+
+/// Runs it.
+///
+/// # Errors
+/// If the router refuses or does not answer.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let management = &arguments.management;
+    management.with(|controller| match &arguments.command {
+        Command::Info => info(controller, management),
+        Command::Config {
+            capacity,
+            admit,
+            serve,
+        } => {
+            let mut parameters = ControlParameters {
+                capacity: *capacity,
+                ..ControlParameters::default()
+            };
+            for (bit, switch) in [
+                (cs_flags::ENABLE_ADMIT, admit),
+                (cs_flags::ENABLE_SERVE, serve),
+            ] {
+                if let Some(switch) = switch {
+                    parameters.set_flag(bit, switch.is_on());
+                }
+            }
+            controller.command("cs", "config", &parameters)?;
+            info(controller, management)
+        }
+        Command::Erase { prefix, count } => {
+            let n_erased = erase(controller, prefix, *count)?;
+            let value = json!({ "prefix": prefix.to_string(), "erased": n_erased });
+            management.print(&value, || format!("{n_erased} packets erased\n"));
+            Ok(())
+        }
+    })
+}
+
+/// Erases in as many commands as the router wants: it does a bounded part of the
+/// work in each.
+fn erase(
+    controller: &mut Controller<'_>,
+    prefix: &Name,
+    limit: Option<u64>,
+) -> anyhow::Result<u64> {
+    let mut n_erased = 0;
+    loop {
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            count: limit.map(|limit| limit - n_erased),
+            ..ControlParameters::default()
+        };
+        let done = controller.command("cs", "erase", &parameters)?;
+        n_erased += done.count.unwrap_or(0);
+        // A capacity in the answer says that there may be more.
+        let is_finished = done.capacity.is_none() || done.count.unwrap_or(0) == 0;
+        if is_finished || limit.is_some_and(|limit| n_erased >= limit) {
+            return Ok(n_erased);
+        }
+    }
+}
+
+fn info(controller: &mut Controller<'_>, management: &Management) -> anyhow::Result<()> {
+    let info = controller.content_store()?;
+    let CsInfo {
+        capacity,
+        flags,
+        n_cs_entries,
+        n_hits,
+        n_misses,
+    } = info;
+    let admit = flags & cs_flags::ENABLE_ADMIT != 0;
+    let serve = flags & cs_flags::ENABLE_SERVE != 0;
+    let value = json!({
+        "capacity": capacity,
+        "entries": n_cs_entries,
+        "hits": n_hits,
+        "misses": n_misses,
+        "admit": admit,
+        "serve": serve,
+    });
+    management.print(&value, || {
+        let row = |label: &str, value: String| vec![label.to_owned(), value];
+        let on_off = |on| if on { "on" } else { "off" }.to_owned();
+        text::columns(&[
+            row("packets", format!("{n_cs_entries} of {capacity}")),
+            row("hits", n_hits.to_string()),
+            row("misses", n_misses.to_string()),
+            row("admit", on_off(admit)),
+            row("serve", on_off(serve)),
+        ])
+    });
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! `tachonym face`: the router's faces.
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use tachonym_client::{CommandError, Controller};
+use tachonym_protocol::{
+    ControlParameters, FacePersistency, FaceQueryFilter, FaceStatus, face_flags, status_code,
+};
+
+use super::{Management, Switch, canonical, find_face, text};
+
+/// List, make, change and destroy faces.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    management: Management,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List faces.
+    List {
+        /// Only those whose remote or local address has this scheme.
+        #[arg(long)]
+        scheme: Option<String>,
+        /// Only those with this remote address.
+        #[arg(long, value_name = "FACEURI")]
+        remote: Option<String>,
+    },
+    /// Show everything about one face.
+    Show {
+        /// Number or remote address.
+        face: String,
+    },
+    /// Make a face, or show the one that is there already.
+    Create {
+        /// Remote address, as in udp4://192.0.2.1:6363.
+        remote: String,
+        /// Local address.
+        #[arg(long, value_name = "FACEURI")]
+        local: Option<String>,
+        #[command(flatten)]
+        link: Link,
+    },
+    /// Change a face.
+    Update {
+        /// Number or remote address.
+        face: String,
+        #[command(flatten)]
+        link: Link,
+    },
+    /// Destroy a face; its routes go with it.
+    Destroy {
+        /// Number or remote address.
+        face: String,
+    },
+    /// Print what happens to faces, as it happens.
+    Events {
+        /// End after this many.
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Persistency {
+    OnDemand,
+    Persistent,
+    Permanent,
+}
+
+#[derive(Args)]
+struct Link {
+    /// How long the face lives.
+    #[arg(long)]
+    persistency: Option<Persistency>,
+    /// Largest datagram, in bytes.
+    #[arg(long, value_name = "N")]
+    mtu_bytes: Option<u64>,
+    /// Send lost packets again.
+    #[arg(long, value_name = "SWITCH")]
+    reliability: Option<Switch>,
+    /// Mark packets while the link is congested.
+    #[arg(long, value_name = "SWITCH")]
+    congestion_marking: Option<Switch>,
+    /// Honour and write fields for local applications.
+    #[arg(long, value_name = "SWITCH")]
+    local_fields: Option<Switch>,
+    /// Time that a queue is too long before the first mark, in milliseconds.
+    #[arg(long, value_name = "N")]
+    congestion_interval_ms: Option<u64>,
+    /// Queue length that is congestion, in bytes.
+    #[arg(long, value_name = "N")]
+    congestion_threshold_bytes: Option<u64>,
+}
+
+impl Link {
+    fn parameters(&self) -> ControlParameters {
+        let mut parameters = ControlParameters {
+            face_persistency: self.persistency.map(|p| match p {
+                Persistency::OnDemand => FacePersistency::OnDemand,
+                Persistency::Persistent => FacePersistency::Persistent,
+                Persistency::Permanent => FacePersistency::Permanent,
+            }),
+            mtu_bytes: self.mtu_bytes,
+            base_congestion_marking_interval_ns: self
+                .congestion_interval_ms
+                .map(|ms| ms.saturating_mul(1_000_000)),
+            default_congestion_threshold_bytes: self.congestion_threshold_bytes,
+            ..ControlParameters::default()
+        };
+        for (bit, switch) in [
+            (face_flags::LP_RELIABILITY, self.reliability),
+            (face_flags::CONGESTION_MARKING, self.congestion_marking),
+            (face_flags::LOCAL_FIELDS, self.local_fields),
+        ] {
+            if let Some(switch) = switch {
+                parameters.set_flag(bit, switch.is_on());
+            }
+        }
+        parameters
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// If the router refuses or does not answer.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let management = &arguments.management;
+    management.with(|controller| match &arguments.command {
+        Command::List { scheme, remote } => {
+            let filter = FaceQueryFilter {
+                uri_scheme: scheme.clone(),
+                uri: remote
+                    .as_deref()
+                    .map(|text| canonical(text).map(|uri| uri.to_string()))
+                    .transpose()?,
+                ..FaceQueryFilter::default()
+            };
+            let mut faces = match filter == FaceQueryFilter::default() {
+                true => controller.faces()?,
+                false => controller.query_faces(&filter)?,
+            };
+            faces.sort_by_key(|face| face.face_id);
+            let value = Value::Array(faces.iter().map(to_json).collect());
+            management.print(&value, || list(&faces));
+            Ok(())
+        }
+        Command::Show { face } => {
+            let face = status_of(controller, face)?;
+            management.print(&to_json(&face), || show(&face));
+            Ok(())
+        }
+        Command::Create {
+            remote,
+            local,
+            link,
+        } => {
+            let (id, existed) = create(controller, remote, local.as_deref(), link.parameters())?;
+            let face = status_of(controller, &id.to_string())?;
+            let mut value = to_json(&face);
+            value["existed"] = existed.into();
+            management.print(&value, || {
+                let what = if existed {
+                    "face is there already"
+                } else {
+                    "face made"
+                };
+                format!("{what}\n{}", show(&face))
+            });
+            Ok(())
+        }
+        Command::Update { face, link } => {
+            let parameters = ControlParameters {
+                face_id: Some(find_face(controller, face)?),
+                ..link.parameters()
+            };
+            let id = parameters.face_id.unwrap_or_default();
+            controller.command("faces", "update", &parameters)?;
+            let face = status_of(controller, &id.to_string())?;
+            management.print(&to_json(&face), || show(&face));
+            Ok(())
+        }
+        Command::Destroy { face } => {
+            // The protocol lets a face be destroyed that is not there; a person
+            // wants to hear of a mistyped number.
+            let id = status_of(controller, face)?.face_id;
+            let parameters = ControlParameters {
+                face_id: Some(id),
+                ..ControlParameters::default()
+            };
+            controller.command("faces", "destroy", &parameters)?;
+            management.print(&json!({ "face_id": id }), || {
+                format!("face {id} destroyed\n")
+            });
+            Ok(())
+        }
+        Command::Events { count } => events(controller, management, *count),
+    })
+}
+
+/// The face to `remote`, and whether it was there before.
+pub(super) fn create(
+    controller: &mut Controller<'_>,
+    remote: &str,
+    local: Option<&str>,
+    link: ControlParameters,
+) -> anyhow::Result<(u64, bool)> {
+    let local_uri = local
+        .map(|text| canonical(text).map(|uri| uri.to_string()))
+        .transpose()?;
+    let parameters = ControlParameters {
+        uri: Some(canonical(remote)?.to_string()),
+        local_uri,
+        ..link
+    };
+    match controller.command("faces", "create", &parameters) {
+        Ok(made) => Ok((made.face_id.context("the router names no face")?, false)),
+        Err(CommandError::Refused {
+            code: status_code::CONFLICT,
+            parameters,
+            ..
+        }) if parameters.face_id.is_some() => Ok((parameters.face_id.unwrap_or_default(), true)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn status_of(controller: &mut Controller<'_>, face: &str) -> anyhow::Result<FaceStatus> {
+    let id = find_face(controller, face)?;
+    let filter = FaceQueryFilter {
+        face_id: Some(id),
+        ..FaceQueryFilter::default()
+    };
+    controller
+        .query_faces(&filter)?
+        .pop()
+        .with_context(|| format!("no face {id}; `tachonym face list` shows those there are"))
+}
+
+fn events(
+    controller: &mut Controller<'_>,
+    management: &Management,
+    count: Option<u64>,
+) -> anyhow::Result<()> {
+    let mut seen = None;
+    for _ in 0..count.unwrap_or(u64::MAX) {
+        let Some(event) = controller.next_face_event(&mut seen, None)? else {
+            break;
+        };
+        if management.json {
+            let value = json!({
+                "kind": event.kind.as_str(),
+                "face_id": event.face_id,
+                "remote": event.uri,
+                "local": event.local_uri,
+            });
+            println!("{value}");
+        } else {
+            println!(
+                "{} face {}: {} from {}",
+                event.kind, event.face_id, event.uri, event.local_uri
+            );
+        }
+    }
+    Ok(())
+}
+
+fn flag_names(flags: u64) -> Vec<&'static str> {
+    [
+        (face_flags::LOCAL_FIELDS, "local-fields"),
+        (face_flags::LP_RELIABILITY, "reliability"),
+        (face_flags::CONGESTION_MARKING, "congestion-marking"),
+    ]
+    .into_iter()
+    .filter_map(|(bit, name)| (flags & bit != 0).then_some(name))
+    .collect()
+}
+
+fn list(faces: &[FaceStatus]) -> String {
+    let mut rows = vec![
+        ["FACE", "REMOTE", "LOCAL", "PERSISTENCY", "RECEIVED", "SENT"]
+            .map(String::from)
+            .to_vec(),
+    ];
+    for face in faces {
+        let traffic = |interests, data, nacks| format!("{interests}i {data}d {nacks}n");
+        rows.push(vec![
+            face.face_id.to_string(),
+            face.uri.clone(),
+            face.local_uri.clone(),
+            face.face_persistency.to_string(),
+            traffic(face.n_in_interests, face.n_in_data, face.n_in_nacks),
+            traffic(face.n_out_interests, face.n_out_data, face.n_out_nacks),
+        ]);
+    }
+    text::columns(&rows)
+}
+
+fn show(face: &FaceStatus) -> String {
+    let row = |label: &str, value: String| vec![label.to_owned(), value];
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+    text::columns(&[
+        row("face", face.face_id.to_string()),
+        row("remote", face.uri.clone()),
+        row("local", face.local_uri.clone()),
+        row("scope", face.face_scope.to_string()),
+        row("persistency", face.face_persistency.to_string()),
+        row("link type", face.link_type.to_string()),
+        row("flags", flag_names(face.flags).join(", ")),
+        row("MTU", or_none(face.mtu_bytes.map(|n| format!("{n} bytes")))),
+        row(
+            "expires in",
+            or_none(face.expiration_period_ms.map(|n| format!("{n} ms"))),
+        ),
+        row(
+            "marking",
+            format!(
+                "after {} above {}",
+                or_none(
+                    face.base_congestion_marking_interval_ns
+                        .map(|ns| format!("{} ms", ns / 1_000_000))
+                ),
+                or_none(
+                    face.default_congestion_threshold_bytes
+                        .map(|n| format!("{n} bytes"))
+                ),
+            ),
+        ),
+        row(
+            "received",
+            format!(
+                "{} Interests, {} Data, {} Nacks, {}",
+                face.n_in_interests,
+                face.n_in_data,
+                face.n_in_nacks,
+                text::bytes(face.n_in_bytes)
+            ),
+        ),
+        row(
+            "sent",
+            format!(
+                "{} Interests, {} Data, {} Nacks, {}",
+                face.n_out_interests,
+                face.n_out_data,
+                face.n_out_nacks,
+                text::bytes(face.n_out_bytes)
+            ),
+        ),
+    ])
+}
+
+fn to_json(face: &FaceStatus) -> Value {
+    json!({
+        "face_id": face.face_id,
+        "remote": face.uri,
+        "local": face.local_uri,
+        "scope": face.face_scope.as_str(),
+        "persistency": face.face_persistency.as_str(),
+        "link_type": face.link_type.as_str(),
+        "flags": flag_names(face.flags),
+        "mtu_bytes": face.mtu_bytes,
+        "expires_ms": face.expiration_period_ms,
+        "congestion_interval_ns": face.base_congestion_marking_interval_ns,
+        "congestion_threshold_bytes": face.default_congestion_threshold_bytes,
+        "in": {
+            "interests": face.n_in_interests,
+            "data": face.n_in_data,
+            "nacks": face.n_in_nacks,
+            "bytes": face.n_in_bytes,
+        },
+        "out": {
+            "interests": face.n_out_interests,
+            "data": face.n_out_data,
+            "nacks": face.n_out_nacks,
+            "bytes": face.n_out_bytes,
+        },
+    })
+}

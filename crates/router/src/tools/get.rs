@@ -1,0 +1,231 @@
+//! `tachonym get`: fetches a segmented object.
+//!
+//! The latest version is found by RDR metadata, or by prefix; segments are
+//! fetched under a CUBIC window that honours congestion marks. A file appears
+//! under its name only when it is whole.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use tachonym_client::fetcher::FetchLimits;
+use tachonym_client::{
+    Discovery, Endpoint, FetchOptions, FetchProgress, FetchReport, Object, check_digest, discover,
+    fetch,
+};
+use tachonym_packet::Name;
+
+use super::{Connection, text};
+
+/// Fetch a segmented object.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    connection: Connection,
+    /// The name; with a version, or without for the latest.
+    name: Name,
+    /// Where to write; standard output if not given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How to find the latest version.
+    #[arg(long, value_enum, default_value_t = How::Auto)]
+    discover: How,
+    /// Most segments in flight.
+    #[arg(long, value_name = "N", default_value_t = 4096,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    max_window: u64,
+    /// Times that a segment is asked for again.
+    #[arg(short, long, value_name = "N", default_value_t = 15)]
+    retries: u32,
+    /// Lifetime of Interests, in milliseconds.
+    #[arg(short, long, value_name = "N", default_value_t = 4000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    lifetime_ms: u64,
+    /// Print no progress.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print a report as JSON: to standard error if the content goes to
+    /// standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum How {
+    /// By metadata, and by prefix where nobody answers that.
+    Auto,
+    /// By an Interest for metadata.
+    Metadata,
+    /// By an Interest for anything fresh under the name.
+    Prefix,
+    /// The name is the whole prefix of the segments.
+    Exact,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// If the object is not there, or does not arrive, or cannot be written.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut endpoint = arguments.connection.open()?;
+    let (name, report) = match &arguments.output {
+        Some(path) => to_file(arguments, &mut endpoint, path)?,
+        None => {
+            let mut out = io::stdout().lock();
+            let done = copy(arguments, &mut endpoint, &mut out)?;
+            out.flush()?;
+            done
+        }
+    };
+    tell(arguments, &name, report.as_ref())
+}
+
+/// Writes beside `path` and renames what is whole.
+fn to_file(
+    arguments: &Arguments,
+    endpoint: &mut Endpoint,
+    path: &Path,
+) -> anyhow::Result<(Name, Option<FetchReport>)> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".part");
+    let partial = PathBuf::from(partial);
+    let file =
+        File::create(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let result = copy(arguments, endpoint, &mut out).and_then(|done| {
+        out.flush()
+            .with_context(|| format!("cannot write {}", partial.display()))?;
+        std::fs::rename(&partial, path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(done)
+    });
+    if result.is_err() {
+        // What is left of a failed fetch is of no use; why it failed is told.
+        let _ = std::fs::remove_file(&partial);
+    }
+    result
+}
+
+fn copy(
+    arguments: &Arguments,
+    endpoint: &mut Endpoint,
+    out: &mut dyn Write,
+) -> anyhow::Result<(Name, Option<FetchReport>)> {
+    let lifetime = Duration::from_millis(arguments.lifetime_ms);
+    let how = match arguments.discover {
+        How::Auto => Discovery::Auto,
+        How::Metadata => Discovery::Metadata,
+        How::Prefix => Discovery::Prefix,
+        How::Exact => Discovery::Exact,
+    };
+    let retries = arguments.retries.min(3);
+    let object = discover(endpoint, &arguments.name, how, lifetime, retries)
+        .with_context(|| format!("cannot find {}", arguments.name))?;
+    let prefix = match object {
+        Object::Segmented(prefix) => prefix,
+        Object::Single(answer) => {
+            let data = answer.data();
+            check_digest(&data)?;
+            out.write_all(data.content())?;
+            return Ok((data.name().to_name(), None));
+        }
+    };
+    let options = FetchOptions {
+        limits: FetchLimits {
+            max_window: usize::try_from(arguments.max_window).unwrap_or(usize::MAX),
+            max_retries: arguments.retries,
+        },
+        lifetime,
+        ..FetchOptions::default()
+    };
+    let bar = Bar::new(arguments);
+    let report = fetch(
+        endpoint,
+        &prefix,
+        &options,
+        check_digest,
+        |content| out.write_all(content),
+        |progress| bar.show(progress),
+    );
+    bar.0.finish_and_clear();
+    let report = report.with_context(|| format!("cannot fetch {prefix}"))?;
+    Ok((prefix, Some(report)))
+}
+
+fn tell(arguments: &Arguments, name: &Name, report: Option<&FetchReport>) -> anyhow::Result<()> {
+    let mut lines: Box<dyn Write> = match arguments.output {
+        Some(_) => Box::new(io::stdout()),
+        None => Box::new(io::stderr()),
+    };
+    let seconds = report.map(|r| r.duration.as_secs_f64());
+    if arguments.json {
+        let value = json!({
+            "name": name.to_string(),
+            "bytes": report.map(|r| r.n_bytes),
+            "segments": report.map_or(1, |r| r.n_segments),
+            "duration_s": seconds,
+            "rtt_ms": report.and_then(|r| r.rtt).map(|rtt| rtt.as_secs_f64() * 1e3),
+            "interests": report.map(|r| r.counters.n_interests),
+            "retransmissions": report.map(|r| r.counters.n_retransmissions),
+            "losses": report.map(|r| r.counters.n_losses),
+            "congestion_marks": report.map(|r| r.counters.n_marks),
+            "window_reductions": report.map(|r| r.counters.n_reductions),
+        });
+        writeln!(lines, "{value}")?;
+    } else if let (Some(report), false) = (report, arguments.quiet) {
+        let rate = report.n_bytes as f64 / report.duration.as_secs_f64().max(1e-9);
+        writeln!(
+            lines,
+            "{name}: {} in {} segments, {:.2} s, {}/s, {} retransmissions, {} marks",
+            text::bytes(report.n_bytes),
+            report.n_segments,
+            report.duration.as_secs_f64(),
+            text::bytes(rate as u64),
+            report.counters.n_retransmissions,
+            report.counters.n_marks,
+        )?;
+    }
+    Ok(())
+}
+
+/// A bar on a terminal; nothing elsewhere.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(arguments: &Arguments) -> Self {
+        let is_shown = !arguments.quiet && !arguments.json && io::stderr().is_terminal();
+        let bar = ProgressBar::with_draw_target(
+            None,
+            if is_shown {
+                ProgressDrawTarget::stderr()
+            } else {
+                ProgressDrawTarget::hidden()
+            },
+        );
+        let template = "{bar:30} {percent:>3} %  {pos}/{len} segments  {msg}  {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    fn show(&self, progress: &FetchProgress) {
+        if let Some(of) = progress.of_segments {
+            self.0.set_length(of);
+        }
+        self.0.set_position(progress.n_segments);
+        let seconds = self.0.elapsed().as_secs_f64().max(1e-3);
+        let rate = (progress.n_bytes as f64 / seconds) as u64;
+        self.0.set_message(format!(
+            "{}  {}/s  window {}",
+            text::bytes(progress.n_bytes),
+            text::bytes(rate),
+            progress.window
+        ));
+    }
+}

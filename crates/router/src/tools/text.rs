@@ -1,0 +1,91 @@
+//! How the tools print: columns, durations, byte counts, dates.
+
+use std::time::Duration;
+
+/// Rows as columns of equal width, two spaces apart; the last is not padded.
+pub(super) fn columns(rows: &[Vec<String>]) -> String {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..n_columns)
+        .map(|i| {
+            let cells = rows.iter().filter_map(|row| row.get(i));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, &width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:<width$}  "));
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// `3 d 4 h`, `4 h 5 min`, `5 min 6 s`, `6 s`.
+pub(super) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// A count of bytes with a decimal prefix.
+pub(super) fn bytes(n_bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = n_bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{n_bytes} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// Milliseconds since the Unix epoch as date and time, UTC.
+pub(super) fn date(unix_ms: u64) -> String {
+    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
+    match time::OffsetDateTime::from_unix_timestamp(seconds) {
+        Ok(t) => format!(
+            "{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC",
+            t.year(),
+            u8::from(t.month()),
+            t.day(),
+            t.hour(),
+            t.minute(),
+            t.second()
+        ),
+        Err(_) => format!("{unix_ms} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["a", "bbb"], ["cccc", "d"]].map(|row| row.map(String::from).to_vec());
+        assert_eq!(columns(&rows), "a     bbb\ncccc  d\n");
+        assert_eq!(columns(&[]), "");
+    }
+
+    #[test]
+    fn amounts_are_told_in_fitting_units() {
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(100_000_000), "100.0 MB");
+        assert_eq!(duration(Duration::from_secs(59)), "59 s");
+        assert_eq!(duration(Duration::from_secs(3700)), "1 h 1 min");
+        assert_eq!(duration(Duration::from_secs(90_000)), "1 d 1 h");
+        assert_eq!(date(1_000_000_000_000), "2001-09-09 01:46:40 UTC");
+    }
+}

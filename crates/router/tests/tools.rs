@@ -1,0 +1,418 @@
+//! The tools against a running router, each as the program that it is.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tachonym_router::Router;
+use tachonym_router::config::Config;
+
+struct Bed {
+    folder: tempfile::TempDir,
+    _router: Router,
+    transport: String,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let text = format!(
+            "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
+             faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n",
+            socket.display()
+        );
+        let router = Router::start(&Config::parse(&text).expect("good")).expect("it starts");
+        Self {
+            transport: format!("unix://{}", socket.display()),
+            folder,
+            _router: router,
+        }
+    }
+
+    /// The address that the router listens on with this scheme.
+    fn listening(&self, scheme: &str) -> String {
+        let uris = self._router.listening().iter().map(ToString::to_string);
+        let mut of_scheme = uris.filter(|uri| uri.starts_with(scheme));
+        of_scheme.next().expect("it listens")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tachonym"));
+        command
+            .args(arguments)
+            .env("NDN_CLIENT_TRANSPORT", &self.transport)
+            .env("HOME", self.folder.path())
+            .env_remove("XDG_DATA_HOME")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("it runs")
+    }
+
+    /// What a tool prints that must succeed.
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let mut arguments = arguments.to_vec();
+        arguments.push("--json");
+        serde_json::from_str(&self.text(&arguments)).expect("JSON")
+    }
+
+    /// The exit code and error of a tool that must fail.
+    fn failure(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        let code = output.status.code().expect("it ends by itself");
+        assert_ne!(code, 0, "{arguments:?}: {output:?}");
+        (code, String::from_utf8(output.stderr).expect("text"))
+    }
+
+    /// Starts a tool that serves, and waits until it says so.
+    fn serve(&self, arguments: &[&str], input: &[u8]) -> Server {
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(input).expect("it reads");
+        drop(stdin);
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("a line");
+        let ready: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(ready["ready"], true);
+        Server {
+            child,
+            stdout,
+            ready,
+        }
+    }
+}
+
+struct Server {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    ready: Value,
+}
+
+impl Server {
+    /// Asks it to end, and returns the last thing that it says.
+    fn stop(mut self) -> Value {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        self.last_words()
+    }
+
+    fn last_words(&mut self) -> Value {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("text");
+        assert!(self.child.wait().expect("it ends").success());
+        rest.lines().last().map_or(Value::Null, |line| {
+            serde_json::from_str(line).expect("JSON")
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only after a failed assertion is it still there.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Bytes that no compression and no repetition could fake.
+fn noise(n_bytes: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    (0..n_bytes)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        })
+        .collect()
+}
+
+#[test]
+fn status_counts_what_happened() {
+    let bed = Bed::new();
+    let before = bed.json(&["status"]);
+    let after = bed.json(&["status"]);
+    let interests = |status: &Value| status["in"]["interests"].as_u64().expect("a number");
+    assert!(interests(&after) > interests(&before));
+    assert_eq!(after["listening"].as_array().expect("a list").len(), 4);
+    assert!(bed.text(&["status"]).contains("content store"));
+}
+
+#[test]
+fn faces_are_made_changed_listed_and_destroyed() {
+    let bed = Bed::new();
+    let remote = "udp4://127.0.0.1:9";
+    let made = bed.json(&["face", "create", remote, "--persistency", "permanent"]);
+    assert_eq!(made["existed"], false);
+    assert_eq!(made["persistency"], "permanent");
+    let again = bed.json(&["face", "create", remote]);
+    assert_eq!(again["existed"], true);
+    assert_eq!(again["face_id"], made["face_id"]);
+    let changed = bed.json(&[
+        "face",
+        "update",
+        remote,
+        "--reliability",
+        "on",
+        "--mtu-bytes",
+        "1400",
+    ]);
+    assert_eq!(changed["mtu_bytes"], 1400);
+    let flags = changed["flags"].as_array().expect("a list");
+    assert!(flags.contains(&"reliability".into()));
+    let listed = bed.json(&["face", "list", "--remote", remote]);
+    assert_eq!(listed.as_array().expect("a list").len(), 1);
+    bed.text(&["face", "destroy", remote]);
+    let (code, error) = bed.failure(&["face", "show", remote]);
+    assert_eq!(code, 1);
+    assert!(error.contains("no face to"), "{error}");
+}
+
+#[test]
+fn face_events_are_told_as_they_happen() {
+    let bed = Bed::new();
+    let mut events = bed
+        .command(&["face", "events", "--count", "2", "--json"])
+        .spawn()
+        .expect("it runs");
+    // Its own face is the first event that it may see; keep making others until
+    // it has seen two.
+    let mut n_made = 0;
+    while events.try_wait().expect("a child").is_none() {
+        n_made += 1;
+        bed.text(&[
+            "face",
+            "create",
+            &format!("udp4://127.0.0.2:{}", 1000 + n_made),
+        ]);
+    }
+    let output = events.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.lines().count(), 2);
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        assert!(event["face_id"].as_u64().is_some());
+    }
+}
+
+#[test]
+fn routes_are_added_shown_and_removed() {
+    let bed = Bed::new();
+    let remote = "udp4://127.0.0.1:9";
+    let added = bed.json(&["route", "add", "/a", remote, "--cost", "7"]);
+    let face = added["face_id"].as_u64().expect("a number").to_string();
+    bed.text(&[
+        "route",
+        "add",
+        "/a/b",
+        &face,
+        "--origin",
+        "nlsr",
+        "--capture",
+    ]);
+    let routes = bed.json(&["route", "list"]);
+    let find = |prefix: &str| {
+        let routes = routes.as_array().expect("a list");
+        routes
+            .iter()
+            .find(|r| r["prefix"] == prefix)
+            .expect("it is listed")["routes"][0]
+            .clone()
+    };
+    assert_eq!(find("/a")["cost"], 7);
+    assert_eq!(find("/a")["origin"], "static");
+    assert_eq!(find("/a/b")["origin"], "nlsr");
+    let shown = bed.json(&["route", "show", "/a/b/c"]);
+    assert_eq!(shown["prefix"], "/a/b");
+    bed.text(&["route", "remove", "/a/b", &face, "--origin", "nlsr"]);
+    assert_eq!(bed.json(&["route", "show", "/a/b/c"])["prefix"], "/a");
+    let (code, error) = bed.failure(&["route", "remove", "/a/x", &face]);
+    assert_eq!(code, 1);
+    assert!(error.contains("has no route"), "{error}");
+}
+
+#[test]
+fn strategies_are_set_and_inherited_again() {
+    let bed = Bed::new();
+    let set = bed.json(&["strategy", "set", "/m", "multicast"]);
+    let strategy = set["strategy"].as_str().expect("text");
+    assert!(strategy.starts_with("/localhost/nfd/strategy/multicast/"));
+    assert_eq!(bed.json(&["strategy", "show", "/m/n"])["prefix"], "/m");
+    bed.text(&["strategy", "unset", "/m"]);
+    assert_eq!(bed.json(&["strategy", "show", "/m/n"])["prefix"], "/");
+    let (code, error) = bed.failure(&["strategy", "set", "/m", "no-such-thing"]);
+    assert_eq!(code, 5);
+    assert!(error.contains("404"), "{error}");
+}
+
+#[test]
+fn the_content_store_is_configured_and_erased() {
+    let bed = Bed::new();
+    let _server = bed.serve(
+        &["put", "/cs", "-", "--json", "--segment-bytes", "100"],
+        &noise(5_000),
+    );
+    bed.run(&["get", "/cs", "--quiet"]);
+    assert!(
+        bed.json(&["cs", "info"])["entries"]
+            .as_u64()
+            .expect("a number")
+            >= 50
+    );
+    let erased = bed.json(&["cs", "erase", "/cs", "--count", "10"]);
+    assert_eq!(erased["erased"], 10);
+    let rest = bed.json(&["cs", "erase", "/cs"])["erased"].as_u64();
+    assert!(rest.expect("a number") >= 40);
+    let changed = bed.json(&["cs", "config", "--capacity", "123", "--serve", "off"]);
+    assert_eq!(changed["capacity"], 123);
+    assert_eq!(changed["serve"], false);
+    assert_eq!(changed["admit"], true);
+}
+
+#[test]
+fn pings_are_answered_and_counted() {
+    let bed = Bed::new();
+    let server = bed.serve(&["pingserver", "/p", "--json", "--size-bytes", "50"], b"");
+    let text = bed.text(&["ping", "/p", "-c", "5", "-i", "1", "--json"]);
+    let summary: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(summary["sent"], 5);
+    assert_eq!(summary["received"], 5);
+    assert_eq!(server.stop()["answered"], 5);
+    let (code, _) = bed.failure(&["ping", "/p", "-c", "1", "-t", "50"]);
+    assert_eq!(code, 3);
+}
+
+#[test]
+fn a_poked_data_is_peeked_at() {
+    let bed = Bed::new();
+    let mut server = bed.serve(&["poke", "/poked", "-f", "1000", "--json"], b"content");
+    assert_eq!(bed.text(&["peek", "/poked"]), "content");
+    server.last_words();
+    // The producer is gone and the content store has it.
+    assert_eq!(bed.text(&["peek", "/poked"]), "content");
+    let shown = bed.json(&["peek", "/poked"]);
+    assert_eq!(shown["freshness_ms"], 1000);
+    let (code, error) = bed.failure(&["peek", "/nobody"]);
+    assert_eq!(code, 4, "{error}");
+    let (code, _) = bed.failure(&["poke", "/nobody", "--timeout-ms", "50"]);
+    assert_eq!(code, 3);
+}
+
+#[test]
+fn a_file_arrives_whole_over_every_transport() {
+    let bed = Bed::new();
+    let content = noise(1_000_003);
+    std::fs::write(bed.path("original"), &content).expect("a file");
+    let original = bed.path("original");
+    let original = original.to_str().expect("text");
+    for (i, producer) in ["unix", "tcp4", "udp4", "ws"].into_iter().enumerate() {
+        let uri = |scheme: &str| match scheme {
+            "unix" => bed.transport.clone(),
+            other => bed.listening(other),
+        };
+        let name = format!("/file/{i}");
+        let put = [
+            "put",
+            &name,
+            original,
+            "--json",
+            "--transport",
+            &uri(producer),
+        ];
+        let server = bed.serve(&put, b"");
+        assert_eq!(server.ready["segments"], 126);
+        for consumer in ["unix", "tcp4", "udp4", "ws"] {
+            let copy = bed.path("copy");
+            let copy = copy.to_str().expect("text");
+            let get = ["get", &name, "-o", copy, "--transport", &uri(consumer)];
+            let report = bed.json(&get);
+            assert_eq!(report["segments"], 126, "{producer} to {consumer}");
+            assert!(
+                std::fs::read(copy).expect("a file") == content,
+                "{producer} to {consumer}"
+            );
+            bed.text(&["cs", "erase", &name]);
+        }
+        assert!(server.stop()["segments_sent"].as_u64().expect("a number") >= 4 * 126);
+    }
+}
+
+#[test]
+fn the_version_is_found_by_metadata_or_by_prefix_or_taken_as_given() {
+    let bed = Bed::new();
+    let content = noise(20_000);
+    let put = [
+        "put",
+        "/v",
+        "-",
+        "--json",
+        "--version",
+        "5",
+        "--segment-bytes",
+        "1000",
+    ];
+    let _server = bed.serve(&put, &content);
+    for extra in [
+        &["get", "/v", "--discover", "metadata"][..],
+        &["get", "/v", "--discover", "prefix"],
+        &["get", "/v"],
+        &["get", "/v/v=5"],
+        &["get", "/v/v=5", "--discover", "exact"],
+    ] {
+        let output = bed.run(extra);
+        assert!(output.stdout == content, "{extra:?}: {:?}", output.stderr);
+    }
+    let (code, _) = bed.failure(&["get", "/v/v=6", "-r", "0", "--lifetime-ms", "100"]);
+    assert_eq!(code, 3);
+    assert_eq!(bed.failure(&["get", "/nobody", "-o", "/dev/null/x"]).0, 1);
+}
+
+#[test]
+fn an_empty_file_is_an_object_too() {
+    let bed = Bed::new();
+    let _server = bed.serve(&["put", "/empty", "-", "--json"], b"");
+    let output = bed.run(&["get", "/empty", "--quiet"]);
+    assert!(output.status.success() && output.stdout.is_empty());
+}
+
+#[test]
+fn what_goes_wrong_is_told_by_exit_code_and_words() {
+    let bed = Bed::new();
+    let (code, error) = bed.failure(&["status", "--transport", "unix:///nowhere/s"]);
+    assert_eq!(code, 6, "{error}");
+    assert!(error.contains("/nowhere/s"), "{error}");
+    let (code, error) = bed.failure(&["status", "--transport", "tcp4://127.0.0.1:1"]);
+    assert_eq!(code, 6, "{error}");
+    assert_eq!(bed.failure(&["route", "add", "/a"]).0, 2);
+    assert_eq!(bed.failure(&["peek", "/%zz"]).0, 2);
+    let (code, error) = bed.failure(&["put", "/x", "/nowhere/file"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("/nowhere/file"), "{error}");
+}
+
+#[test]
+fn shells_complete_every_subcommand() {
+    let bed = Bed::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = bed.text(&["completions", shell]);
+        assert!(script.contains("pingserver"), "{shell}");
+    }
+}
