@@ -1,64 +1,46 @@
 //! What the manager counts.
 //!
-//! Owns the counters and the reasons by which Interests are dropped or commands
-//! refused; each reason has a counter and a text.
+//! Owns the counters and the reasons for which Interests are dropped; each reason
+//! has a counter and a text. Refused signatures are counted by
+//! `tachonym-security`.
 
 use std::fmt;
 
-macro_rules! reasons {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name {
-            $($(#[$vmeta])* $variant,)+
-        }
-
-        impl $name {
-            /// Every reason.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$variant => $text,)+
-                })
-            }
-        }
-    };
+/// Why an Interest got no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// Its name is not one of management.
+    NotManagement,
+    /// It came for `/localhop/nfd`, which serves nothing, or not this.
+    LocalhopDisabled,
+    /// It asks for a segment that is not (or no longer) there.
+    UnknownSegment,
+    /// It asks for a dataset by its exact name, which no Data has.
+    DatasetWithoutCanBePrefix,
+    /// Its name leaves no room for a reply.
+    ReplyTooLarge,
 }
 
-reasons! {
-    /// Why an Interest got no reply.
-    DropReason {
-        /// Its name is not one of management.
-        NotManagement = "not a management name",
-        /// It came for `/localhop/nfd`, which serves nothing, or not this.
-        LocalhopDisabled = "not served to neighbours",
-        /// It asks for a segment that is not (or no longer) there.
-        UnknownSegment = "unknown version or segment",
-        /// It asks for a dataset by its exact name, which no Data has.
-        DatasetWithoutCanBePrefix = "dataset asked for without CanBePrefix",
-        /// Its name leaves no room for a reply.
-        ReplyTooLarge = "reply would exceed the packet size",
-    }
+impl DropReason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::NotManagement,
+        Self::LocalhopDisabled,
+        Self::UnknownSegment,
+        Self::DatasetWithoutCanBePrefix,
+        Self::ReplyTooLarge,
+    ];
 }
 
-reasons! {
-    /// Why a command or an announcement was refused with 403.
-    RejectReason {
-        /// It has no signature.
-        Unsigned = "command is not signed",
-        /// Its signature elements are malformed.
-        MalformedSignature = "signature is malformed",
-        /// The digest of its parameters is wrong.
-        BadDigest = "parameters digest does not match",
-        /// The key is not one that is trusted for this.
-        UntrustedSigner = "signer is not authorized",
-        /// The signature does not verify.
-        BadSignature = "signature does not verify",
-        /// It has been seen before, or is older than one that has.
-        Replayed = "command is replayed or out of order",
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotManagement => "not a management name",
+            Self::LocalhopDisabled => "not served to neighbours",
+            Self::UnknownSegment => "unknown version or segment",
+            Self::DatasetWithoutCanBePrefix => "dataset asked for without CanBePrefix",
+            Self::ReplyTooLarge => "reply would exceed the packet size",
+        })
     }
 }
 
@@ -75,7 +57,9 @@ pub struct Counters {
     pub n_waiting: u64,
     /// Notifications sent.
     pub n_notifications: u64,
-    /// Responses other than 200, those counted in `n_rejected` included.
+    /// Announcements whose signature does not count.
+    pub n_announcements_rejected: u64,
+    /// Responses other than 200, to refused commands included.
     pub n_errors: u64,
     /// Changes the FIB was told.
     pub n_fib_changes: u64,
@@ -86,7 +70,6 @@ pub struct Counters {
     /// Routes that went with their faces.
     pub n_routes_of_lost_faces: u64,
     dropped: [u64; DropReason::ALL.len()],
-    rejected: [u64; RejectReason::ALL.len()],
 }
 
 impl Counters {
@@ -96,17 +79,7 @@ impl Counters {
         self.dropped[reason as usize]
     }
 
-    /// Commands and announcements that were refused for this reason.
-    #[must_use]
-    pub const fn n_rejected(&self, reason: RejectReason) -> u64 {
-        self.rejected[reason as usize]
-    }
-
     pub(crate) const fn drop(&mut self, reason: DropReason) {
         self.dropped[reason as usize] += 1;
-    }
-
-    pub(crate) const fn reject(&mut self, reason: RejectReason) {
-        self.rejected[reason as usize] += 1;
     }
 }

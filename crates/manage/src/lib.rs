@@ -18,12 +18,12 @@ mod replies;
 mod rib;
 mod verbs;
 
-pub use authorize::ManagementTrust;
+pub use authorize::{AuthorizeRule, ManagementTrust};
 pub use control::{
     ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
     FibRefusal, FibRefusalReason, LinkOptions,
 };
-pub use counters::{Counters, DropReason, RejectReason};
+pub use counters::{Counters, DropReason};
 pub use manager::{Manager, ManagerConfig, ReplySink};
 pub use rib::{Rib, RibError, RibLimits, RibRoute, RouteInserted};
 pub use verbs::Module;

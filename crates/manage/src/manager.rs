@@ -15,6 +15,8 @@ use tachonym_protocol::{
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, RibEntry, Route, Scope,
     StrategyChoice, route_flags, route_origin, status_code,
 };
+use tachonym_security::VerifierCounters;
+use tracing::debug;
 
 use crate::announcement::Announcement;
 use crate::authorize::{Authorizer, ManagementTrust};
@@ -117,6 +119,12 @@ impl<C: ControlPlane> Manager<C> {
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// How many commands were accepted, and refused with 403 for which reason.
+    #[must_use]
+    pub const fn verifier_counters(&self) -> &VerifierCounters {
+        self.authorizer.counters()
     }
 
     /// The RIB.
@@ -252,14 +260,14 @@ impl<C: ControlPlane> Manager<C> {
         let name = request.interest.name();
         let verdict = self.authorizer.check(
             request.interest,
-            request.scope,
-            module,
+            (request.scope, module),
+            request.incoming,
             request.now,
             request.wall_ms,
         );
-        if let Err(reason) = verdict {
-            self.counters.reject(reason);
-            let response = ControlResponse::new(status_code::FORBIDDEN, reason.to_string());
+        if let Err(reject) = verdict {
+            debug!(command = %name, %reject, face = request.incoming.0, "refused");
+            let response = ControlResponse::new(status_code::FORBIDDEN, reject.to_string());
             return self.respond(name, response, out);
         }
         if verb == Verb::RibAnnounce {
@@ -293,7 +301,7 @@ impl<C: ControlPlane> Manager<C> {
             }
         };
         let response = outcome.unwrap_or_else(ControlResponse::from);
-        self.respond(name, response, out);
+        self.respond(name, with_body(response, &parameters), out);
     }
 
     /// Destroys a face, and its routes before the reply rather than when the
@@ -364,7 +372,7 @@ impl<C: ControlPlane> Manager<C> {
                 RibError::Full => status_code::UNAVAILABLE,
             };
             let response = ControlResponse::new(code, error.to_string());
-            return self.respond(name, response, out);
+            return self.respond(name, with_body(response, &effective), out);
         }
         if route.expires <= request.now {
             let n_expired = self.rib.expire(request.now, &mut self.fib_changes);
@@ -420,12 +428,13 @@ impl<C: ControlPlane> Manager<C> {
                 return self.respond(name, response, out);
             }
         };
-        if let Err(reason) = self
+        let verdict = self
             .authorizer
-            .check_announcement(&announcement.data, request.wall_ms)
-        {
-            self.counters.reject(reason);
-            let response = ControlResponse::new(status_code::FORBIDDEN, reason.to_string());
+            .check_announcement(&announcement.data, request.wall_ms);
+        if let Err(reject) = verdict {
+            self.counters.n_announcements_rejected += 1;
+            let text = format!("prefix announcement: {reject}");
+            let response = ControlResponse::new(status_code::FORBIDDEN, text);
             return self.respond(name, response, out);
         }
         let route = RibRoute {
@@ -490,6 +499,7 @@ impl<C: ControlPlane> Manager<C> {
         }
         for (route, failure) in unanswered.drain(..).zip(failures) {
             let response = failure.unwrap_or_else(|| commands::ok(&route.effective));
+            let response = with_body(response, &route.effective);
             self.respond(route.reply_name.view(), response, out);
         }
         self.unanswered = unanswered;
@@ -592,6 +602,7 @@ impl<C: ControlPlane> Manager<C> {
 
     /// Sends the response to the command that was called `name`.
     fn respond(&mut self, name: NameView<'_>, response: ControlResponse, out: ReplySink<'_>) {
+        debug!(command = %name, code = response.code, "answered");
         if response.code != status_code::OK {
             self.counters.n_errors += 1;
         }
@@ -605,6 +616,16 @@ impl<C: ControlPlane> Manager<C> {
             Some(wire) => out(wire),
             None => self.counters.drop(DropReason::ReplyTooLarge),
         }
+    }
+}
+
+/// A response with `parameters` for a body unless it has one: ndnd's tools show
+/// no response without, not even an error.
+fn with_body(response: ControlResponse, parameters: &ControlParameters) -> ControlResponse {
+    if response.body.is_empty() {
+        response.with_parameters(parameters)
+    } else {
+        response
     }
 }
 

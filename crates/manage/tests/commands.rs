@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use tachonym_manage::{ControlError, ManagerConfig, RibLimits};
-use tachonym_packet::{Component, FaceId, Interest, Name};
+use tachonym_packet::{Component, FaceId, Interest, Name, SignatureInfo};
 use tachonym_protocol::*;
 
 fn site() -> Site {
@@ -410,12 +410,11 @@ fn the_ribs_own_limits_are_told_apart() {
 fn malformed_parameters_are_400() {
     let mut site = site();
     let client = site.client;
-    let info = tachonym_packet::SignatureInfo::digest();
     let base = CommandName::local("rib", "register").name();
     let garbage = base.clone().with(&b"garbage"[..]);
     let wrong_type = base.clone().with(&Component::keyword(named("/a").encode()));
     for name in [base, garbage, wrong_type] {
-        let wire = Interest::new(name).encode_with_digest(&info);
+        let wire = Interest::new(name).encode_with_digest(&fresh_info(SignatureInfo::digest()));
         assert_eq!(site.command_from(client, &wire).code, 400);
     }
     let forbidden = ControlParameters {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use support::*;
 use tachonym_manage::ManagerConfig;
-use tachonym_packet::{Interest, InterestView, SignatureInfo};
+use tachonym_packet::{Interest, InterestView};
 use tachonym_protocol::route_flags::{CAPTURE, CHILD_INHERIT};
 use tachonym_protocol::*;
 
@@ -192,12 +192,12 @@ fn other_commands_of_a_burst_see_the_routes_before_them() {
 fn the_cost_of_a_route_does_not_grow_with_their_number() {
     const N: usize = 100_000;
     let mut site = site();
-    let info = SignatureInfo::digest();
     let wires: Vec<_> = (0..N)
         .map(|i| {
-            let command = CommandName::local("rib", "register");
-            let route = named(&format!("/ndn/site{}/router{}/app{i}", i % 100, i % 1000));
-            Interest::new(command.with_parameters(&route)).encode_with_digest(&info)
+            register(
+                &format!("/ndn/site{}/router{}/app{i}", i % 100, i % 1000),
+                None,
+            )
         })
         .collect();
     let started = Instant::now();

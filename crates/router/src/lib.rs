@@ -12,6 +12,7 @@ mod manager;
 mod run;
 mod strategies;
 pub mod tools;
+mod trust;
 mod worker;
 
 pub use run::Router;

@@ -9,13 +9,18 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::unbounded;
 use tachonym_client::transport;
-use tachonym_face::{ChannelOptions, FaceParams, FaceSystem, LinkOptions, SystemOptions, Waker};
+use tachonym_face::{
+    ChannelOptions, FaceParams, FaceSystem, LinkOptions, MulticastOptions, SystemOptions, Waker,
+};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{
-    Component, FaceId, HashKey, Interest, InterestView, MonoNs, Name, SignatureInfo,
+    Component, DataView, FaceId, HashKey, Interest, InterestView, MonoNs, Name, SignatureInfo,
 };
-use tachonym_protocol::{CommandName, ControlParameters, FacePersistency, FaceUri, route_origin};
+use tachonym_protocol::{
+    CommandName, ControlParameters, ControlResponse, FacePersistency, FaceUri, route_origin,
+    status_code,
+};
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
 
 use crate::config::{Config, Persistency, UnsolicitedData};
@@ -24,10 +29,13 @@ use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, QueueGauge, ToManager};
 use crate::manager::ManagerThread;
 use crate::strategies;
+use crate::trust;
 use crate::worker::{Plane, Worker};
 
 /// Prefix of the management protocol for programs on this machine.
 const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
+/// Prefix of the management protocol for neighbours.
+const NEIGHBOUR_MANAGEMENT: &str = "/localhop/nfd";
 
 /// A router that runs in threads of its own.
 pub struct Router {
@@ -50,7 +58,11 @@ impl Router {
         let mut faces = FaceSystem::new(system_options(config)).context("cannot use epoll")?;
         let listening = listen(config, &mut faces)?;
         let mut engine = engine(config)?;
-        add_management_route(&mut engine)?;
+        engine.add_face(FaceId::INTERNAL, FaceTraits::LOCAL);
+        add_management_route(&mut engine, LOCAL_MANAGEMENT)?;
+        if config.management.localhop.enabled {
+            add_management_route(&mut engine, NEIGHBOUR_MANAGEMENT)?;
+        }
         for choice in &config.strategy {
             let prefix: Name = choice.prefix.parse()?;
             let strategy = strategies::find(&choice.strategy)
@@ -74,9 +86,12 @@ impl Router {
             max_routes: config.tables.routes,
             ..RibLimits::default()
         };
+        let trust = trust::management_trust(&config.management)
+            .map_err(|fault| anyhow!("management: {}: {}", fault.key, fault.message))?;
         let manager = Manager::new(
             ManagerConfig {
                 rib,
+                trust,
                 ..ManagerConfig::default()
             },
             RouterControl::new(handle.clone()),
@@ -199,6 +214,16 @@ fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri
             .with_context(|| format!("cannot listen on {:?}", channel.address))?;
         listening.push(uri);
     }
+    for multicast in &f.multicast {
+        let group = multicast.group.parse().context("faces.multicast.group")?;
+        let mut options = MulticastOptions::new(group, &multicast.interface);
+        options.hops = multicast.hops;
+        options.mtu_bytes = multicast.mtu_bytes;
+        options.link = link_options(config);
+        faces
+            .create_multicast(&options)
+            .with_context(|| format!("cannot join {group} on {}", multicast.interface))?;
+    }
     Ok(listening)
 }
 
@@ -249,9 +274,8 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
 }
 
 /// Management is reached like any producer: by a route to the internal face.
-fn add_management_route(engine: &mut Engine) -> anyhow::Result<()> {
-    engine.add_face(FaceId::INTERNAL, FaceTraits::LOCAL);
-    let prefix: Name = LOCAL_MANAGEMENT.parse()?;
+fn add_management_route(engine: &mut Engine, prefix: &str) -> anyhow::Result<()> {
+    let prefix: Name = prefix.parse()?;
     let hop = NextHop {
         face: FaceId::INTERNAL,
         cost: 0,
@@ -297,8 +321,21 @@ fn add_static_routes(
         let wire = Interest::new(name).encode_with_digest(&SignatureInfo::digest());
         let command = InterestView::parse(&wire).map_err(|e| anyhow!("{}: {e}", route.prefix))?;
         let now = MonoNs::ZERO;
-        manager.handle_interest(now, wall_ms(), FaceId::INTERNAL, &command, &mut |_| {});
+        let mut response = None;
+        manager.handle_interest(now, wall_ms(), FaceId::INTERNAL, &command, &mut |wire| {
+            response = Some(wire);
+        });
+        check_response(response.as_deref())
+            .with_context(|| format!("cannot add the route of {}", route.prefix))?;
     }
+    Ok(())
+}
+
+fn check_response(wire: Option<&[u8]>) -> anyhow::Result<()> {
+    let wire = wire.context("the manager does not answer")?;
+    let data = DataView::parse(wire).map_err(|e| anyhow!("{e}"))?;
+    let response = ControlResponse::decode(data.content()).map_err(|e| anyhow!("{e}"))?;
+    anyhow::ensure!(response.code == status_code::OK, "{}", response.text);
     Ok(())
 }
 

@@ -97,7 +97,10 @@ impl Output for ToFaces<'_> {
         if face == FaceId::INTERNAL {
             let mut wire = Vec::with_capacity(interest.wire().len() + 8);
             rewrite.write_into(interest, &mut wire);
-            let incoming = headers.incoming_face_id.unwrap_or(FaceId::INTERNAL);
+            let Some(incoming) = headers.incoming_face_id else {
+                debug_assert!(false, "the engine tells where an Interest came from");
+                return;
+            };
             self.internal.deliver_interest(incoming, wire);
         } else {
             let hint_bytes = interest.wire().len();

@@ -9,11 +9,14 @@
 use std::collections::HashMap;
 
 use tachonym_packet::types::signature_type;
-use tachonym_packet::{DecodeError, FaceId, InterestView, KeyLocatorView, MonoNs, Name};
+use tachonym_packet::{DataView, DecodeError, FaceId, InterestView, KeyLocatorView, MonoNs, Name};
 
 use crate::replay::{Mark, ReplayGuard};
 use crate::trust::TrustedKey;
-use crate::{ReplayConfig, ReplayCounters, SignedInterest, TrustPolicy, VerifyError, VerifyingKey};
+use crate::{
+    ReplayConfig, ReplayCounters, SignedInterest, TrustPolicy, VerifyError, VerifyingKey,
+    verify_data,
+};
 
 /// Faces with bad signatures that are told apart; more share one record.
 const MAX_FACES: usize = 1024;
@@ -319,6 +322,51 @@ impl CommandVerifier {
             Some(KeyLocatorView::Name(name)) => Some(name.to_name()),
             _ => None,
         }))
+    }
+}
+
+impl TrustPolicy {
+    /// Accepts `data` if its signature is one that counts. `wall_ms` is now, in
+    /// milliseconds since the Unix epoch. A Data may be accepted any number of
+    /// times.
+    ///
+    /// # Errors
+    /// Says why it is refused.
+    pub fn verify_data(&self, data: &DataView<'_>, wall_ms: u64) -> Result<Accepted, Reject> {
+        let typ = data.signature_info().typ();
+        let locator = data.signature_info().key_locator();
+        if typ == signature_type::NULL {
+            return Err(Reject::Unsigned);
+        }
+        if typ == signature_type::DIGEST_SHA256 {
+            if !self.accepts_any() {
+                return Err(Reject::NotAuthorized);
+            }
+            verify_data(data, &VerifyingKey::digest())?;
+            return Ok(Accepted::Digest);
+        }
+        let mut failure = None;
+        for key in locator.into_iter().flat_map(|locator| self.find(locator)) {
+            let refusal = if !self.may_sign(key) {
+                Reject::NotAuthorized
+            } else if !key.validity.contains(wall_ms) {
+                Reject::Expired
+            } else {
+                match verify_data(data, &key.key) {
+                    Ok(()) => return Ok(Accepted::Key(key.key_name.clone())),
+                    Err(error) => error.into(),
+                }
+            };
+            failure = Some(worse(failure, refusal));
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None if self.accepts_any() => Ok(Accepted::Unverified(match locator {
+                Some(KeyLocatorView::Name(name)) => Some(name.to_name()),
+                _ => None,
+            })),
+            None => Err(Reject::UnknownKey),
+        }
     }
 }
 

@@ -9,13 +9,15 @@
 
 pub mod router;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tachonym_manage::{Manager, ManagerConfig};
 use tachonym_packet::{
-    Component, Data, DataView, FaceId, Interest, InterestView, MonoNs, Name, SignatureInfo, tlv,
-    types,
+    Component, Data, DataView, FaceId, Interest, InterestView, MonoNs, Name, SignatureInfo, types,
 };
 use tachonym_protocol::segments::Reassembly;
 use tachonym_protocol::{CommandName, ControlParameters, ControlResponse, FaceEventKind, RibEntry};
+use tachonym_security::{Certificate, Signer, SigningKey, Validity};
 
 use self::router::MemoryRouter;
 
@@ -184,28 +186,51 @@ fn checked(wire: &[u8]) -> Data {
     view.to_data()
 }
 
+/// Signature information of a command given at [`START_MS`], with a nonce of its
+/// own.
+pub fn fresh_info(info: SignatureInfo) -> SignatureInfo {
+    static N_SIGNED: AtomicU64 = AtomicU64::new(0);
+    let nonce = N_SIGNED.fetch_add(1, Ordering::Relaxed);
+    SignatureInfo {
+        nonce: Some(nonce.to_be_bytes().to_vec()),
+        time_ms: Some(START_MS),
+        ..info
+    }
+}
+
 /// A command in the form of Packet Format 0.3, signed with a digest.
 pub fn signed_command(command: CommandName<'_>, parameters: &ControlParameters) -> Vec<u8> {
-    let info = SignatureInfo {
-        nonce: Some(vec![1, 2, 3, 4]),
-        time_ms: Some(START_MS),
-        ..SignatureInfo::digest()
-    };
-    Interest::new(command.with_parameters(parameters)).encode_with_digest(&info)
+    Interest::new(command.with_parameters(parameters))
+        .encode_with_digest(&fresh_info(SignatureInfo::digest()))
 }
 
 /// A command in the older form: four components behind the parameters.
 pub fn legacy_command(command: CommandName<'_>, parameters: &ControlParameters) -> Vec<u8> {
-    use sha2::{Digest, Sha256};
-    let mut name = command.with_parameters(parameters);
-    name.push(&START_MS.to_be_bytes()[..]);
-    name.push(&[1, 2, 3, 4, 5, 6, 7, 8][..]);
-    let mut info = Vec::new();
-    SignatureInfo::digest().write(&mut info, types::SIGNATURE_INFO);
-    name.push(&*info);
-    let digest = Sha256::digest(name.value_bytes());
-    let mut value = Vec::new();
-    tlv::write_tlv(&mut value, types::SIGNATURE_VALUE, &digest);
-    name.push(&*value);
-    Interest::new(name).encode()
+    let interest = Interest::new(command.with_parameters(parameters));
+    Signer::digest()
+        .sign_legacy_interest(&interest, START_MS)
+        .unwrap()
+}
+
+/// A certificate for `identity` and the signer whose key it certifies.
+pub fn certified(identity: &str) -> (Certificate, Signer) {
+    let key = SigningKey::generate_ecdsa().unwrap();
+    let identity = name(identity);
+    let key_name = tachonym_security::key_name(&identity, &Component::generic("1"));
+    let validity = Validity::days_from(START_MS - 1000, 10);
+    let certificate = Certificate::self_signed(&key_name, &key, START_MS, validity).unwrap();
+    let signer = Signer::named(key, certificate.name().clone());
+    (certificate, signer)
+}
+
+/// A command in the form of Packet Format 0.3, signed by `signer`.
+pub fn command_by(
+    signer: &Signer,
+    command: CommandName<'_>,
+    parameters: &ControlParameters,
+) -> Vec<u8> {
+    let interest = Interest::new(command.with_parameters(parameters));
+    signer
+        .sign_interest(&interest, &fresh_info(SignatureInfo::digest()))
+        .unwrap()
 }

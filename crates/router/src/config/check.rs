@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
 
-use super::Config;
-use crate::strategies;
+use super::{Config, Multicast};
+use crate::{strategies, trust};
 
 /// A value that cannot be used.
 pub(super) struct Fault {
@@ -123,6 +123,7 @@ fn faces(config: &Config, found: &mut Faults) {
     addresses("faces.udp.listen", &f.udp.listen, found);
     addresses("faces.tcp.listen", &f.tcp.listen, found);
     addresses("faces.websocket.listen", &f.websocket.listen, found);
+    multicast(&f.multicast, found);
     for (i, address) in f.websocket.listen.iter().enumerate() {
         // The kernel gives two that ask for port 0 different ones.
         if f.tcp.listen.contains(address) && !address.ends_with(":0") {
@@ -149,6 +150,38 @@ fn addresses(key: &str, list: &[String], found: &mut Faults) {
                 here,
                 format!("{address} is listed twice"),
                 "remove one of them",
+            );
+        }
+    }
+}
+
+fn multicast(faces: &[Multicast], found: &mut Faults) {
+    for (i, face) in faces.iter().enumerate() {
+        let key = format!("faces.multicast[{i}]");
+        match face.group.parse::<SocketAddr>() {
+            Ok(group) if group.ip().is_multicast() => {}
+            _ => found.push(
+                format!("{key}.group"),
+                format!("`{}` is not a multicast address and port", face.group),
+                "use 224.0.23.170:56363, or [ff02::1234]:56363 for IPv6",
+            ),
+        }
+        if face.interface.is_empty() || face.interface.len() > 15 {
+            found.push(
+                format!("{key}.interface"),
+                format!("`{}` is no network interface", face.interface),
+                "use a name that `ip link` shows",
+            );
+        }
+        found.range(&format!("{key}.hops"), face.hops, 1, 255);
+        found.range(&format!("{key}.mtu_bytes"), face.mtu_bytes, 128, 65_507);
+        let repeated =
+            |other: &Multicast| other.interface == face.interface && other.group == face.group;
+        if faces[..i].iter().any(repeated) {
+            found.push(
+                format!("{key}.group"),
+                format!("{} is joined on {} already", face.group, face.interface),
+                "list each group once for each interface",
             );
         }
     }
@@ -209,4 +242,14 @@ fn routes(config: &Config, found: &mut Faults) {
 fn management(config: &Config, found: &mut Faults) {
     let m = &config.management;
     found.range("management.queue_commands", m.queue_commands, 1, 1 << 20);
+    for (i, rule) in config.management.authorize.iter().enumerate() {
+        if let Err(fault) = trust::authorize_rule(rule) {
+            let key = format!("management.authorize[{i}].{}", fault.key);
+            found.push(key, fault.message, fault.remedy);
+        }
+    }
+    if let Err(fault) = trust::localhop_policy(&config.management.localhop) {
+        let key = format!("management.localhop.{}", fault.key);
+        found.push(key, fault.message, fault.remedy);
+    }
 }

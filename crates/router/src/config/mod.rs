@@ -37,8 +37,7 @@ pub struct Config {
     pub face: Vec<StaticFace>,
     /// Routes made at start, with origin `static`.
     pub route: Vec<StaticRoute>,
-    /// The management protocol. Every signed command of a program on this machine
-    /// is obeyed; restrict who reaches the Unix socket with `faces.unix.mode`.
+    /// The management protocol.
     pub management: Management,
 }
 
@@ -86,6 +85,8 @@ pub struct Faces {
     pub tcp: Tcp,
     /// WebSocket: binary messages, one packet each.
     pub websocket: WebSocket,
+    /// UDP multicast groups, each on one network interface. None unless listed.
+    pub multicast: Vec<Multicast>,
 }
 
 impl Default for Faces {
@@ -101,6 +102,7 @@ impl Default for Faces {
             udp: Udp::default(),
             tcp: Tcp::default(),
             websocket: WebSocket::default(),
+            multicast: Vec::new(),
         }
     }
 }
@@ -187,6 +189,39 @@ impl Default for WebSocket {
             listen: vec!["0.0.0.0:9696".into(), "[::]:9696".into()],
         }
     }
+}
+
+/// A face to everybody in a UDP multicast group on one network interface.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Multicast {
+    /// Name of the network interface, such as `eth0`.
+    pub interface: String,
+    /// Address of the group and port. NDN's are `224.0.23.170:56363` and
+    /// `[ff02::1234]:56363`.
+    #[serde(default = "ndn_group")]
+    pub group: String,
+    /// Most routers that a datagram passes (TTL or hop limit); 1 stays on the
+    /// link.
+    #[serde(default = "one_hop")]
+    pub hops: u8,
+    /// Largest datagram sent, in bytes; larger packets leave in fragments.
+    #[serde(default = "ethernet_payload")]
+    pub mtu_bytes: u64,
+}
+
+/// The group of NDN over IPv4.
+fn ndn_group() -> String {
+    "224.0.23.170:56363".into()
+}
+
+fn one_hop() -> u8 {
+    1
+}
+
+/// What an Ethernet frame holds of a UDP datagram over IPv6.
+fn ethernet_payload() -> u64 {
+    1452
 }
 
 /// Sizes of the tables. Each is a hard limit: reaching it is counted and
@@ -304,19 +339,67 @@ pub struct StaticRoute {
     pub cost: u64,
 }
 
-/// The management protocol. Every signed command of a program on this machine is
-/// obeyed; restrict who reaches the Unix socket with `faces.unix.mode`.
+/// The management protocol.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Management {
     /// Commands that wait for the manager; one more is dropped and counted.
     pub queue_commands: usize,
+    /// Who may command what over faces of this machine. A command is obeyed if
+    /// one of the rules allows it. Without rules every signed command of a
+    /// program on this machine is obeyed; restrict who reaches the Unix socket
+    /// with `faces.unix.mode`.
+    pub authorize: Vec<Authorize>,
+    /// Whether neighbours may register routes to themselves.
+    pub localhop: Localhop,
 }
 
 impl Default for Management {
     fn default() -> Self {
         Self {
             queue_commands: 4096,
+            authorize: Vec::new(),
+            localhop: Localhop::default(),
         }
     }
+}
+
+/// Opens modules to signers.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Authorize {
+    /// Modules that are opened: `faces`, `fib`, `rib`, `cs`,
+    /// `strategy-choice`.
+    pub modules: Vec<String>,
+    /// Accept any signer; digests are verified, keys believed.
+    #[serde(default)]
+    pub any: bool,
+    /// Files of certificates that are trusted, and so are those that they have
+    /// issued: as `tachonym keys` and `ndnsec cert-dump` write them.
+    #[serde(default)]
+    pub anchors: Vec<PathBuf>,
+    /// Files of certificates between an anchor and a signer.
+    #[serde(default)]
+    pub certificates: Vec<PathBuf>,
+    /// Accept only signers whose key name has this prefix.
+    #[serde(default)]
+    pub signers_under: Option<String>,
+}
+
+/// Whether neighbours may register routes to themselves, by commands under
+/// `/localhop/nfd/rib`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Localhop {
+    /// Whether they may.
+    pub enabled: bool,
+    /// Accept any signer; digests are verified, keys believed.
+    pub any: bool,
+    /// Files of certificates that are trusted, and so are those that they have
+    /// issued.
+    pub anchors: Vec<PathBuf>,
+    /// Files of certificates between an anchor and a signer.
+    pub certificates: Vec<PathBuf>,
+    /// Accept only signers whose key name has this prefix.
+    pub signers_under: Option<String>,
 }

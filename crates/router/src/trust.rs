@@ -1,0 +1,137 @@
+//! Trust policies out of the configuration.
+//!
+//! Owns reading certificate files and what can be wrong with them: the check of
+//! a configuration and the start of the router go the same way, so that what
+//! passes the one does not fail the other.
+
+use std::path::{Path, PathBuf};
+
+use tachonym_manage::{AuthorizeRule, ManagementTrust, Module};
+use tachonym_security::{Certificate, TrustPolicy};
+
+use crate::config::{Authorize, Localhop, Management};
+
+/// What is wrong with a rule.
+pub(crate) struct TrustFault {
+    /// Which key of the rule, such as `anchors[0]`.
+    pub(crate) key: String,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// How to mend it.
+    pub(crate) remedy: &'static str,
+}
+
+/// Whose signatures count, as the configuration says it.
+struct Signers<'c> {
+    any: bool,
+    anchors: &'c [PathBuf],
+    certificates: &'c [PathBuf],
+    under: Option<&'c str>,
+}
+
+/// The modules and signers of a rule.
+pub(crate) fn authorize_rule(rule: &Authorize) -> Result<AuthorizeRule, TrustFault> {
+    let modules = rule.modules.iter().enumerate().map(|(i, name)| {
+        Module::from_name(name).ok_or_else(|| TrustFault {
+            key: format!("modules[{i}]"),
+            message: format!("there is no module `{name}`"),
+            remedy: "use faces, fib, rib, cs or strategy-choice",
+        })
+    });
+    let modules = modules.collect::<Result<Vec<_>, _>>()?;
+    if modules.is_empty() {
+        return Err(TrustFault {
+            key: "modules".into(),
+            message: "a rule that opens no module".into(),
+            remedy: "name a module, or remove the rule",
+        });
+    }
+    let signers = policy(&Signers {
+        any: rule.any,
+        anchors: &rule.anchors,
+        certificates: &rule.certificates,
+        under: rule.signers_under.as_deref(),
+    })?;
+    Ok(AuthorizeRule { signers, modules })
+}
+
+/// Which neighbours may register; `None`: none.
+pub(crate) fn localhop_policy(localhop: &Localhop) -> Result<Option<TrustPolicy>, TrustFault> {
+    if !localhop.enabled {
+        return Ok(None);
+    }
+    policy(&Signers {
+        any: localhop.any,
+        anchors: &localhop.anchors,
+        certificates: &localhop.certificates,
+        under: localhop.signers_under.as_deref(),
+    })
+    .map(Some)
+}
+
+/// Everything that the manager has to know. `Err` is the first fault, with its
+/// whole key.
+pub(crate) fn management_trust(management: &Management) -> Result<ManagementTrust, TrustFault> {
+    let mut trust = ManagementTrust::default();
+    if !management.authorize.is_empty() {
+        trust.local.clear();
+    }
+    for rule in &management.authorize {
+        trust.local.push(authorize_rule(rule)?);
+    }
+    trust.localhop = localhop_policy(&management.localhop)?;
+    Ok(trust)
+}
+
+fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
+    if signers.any && !(signers.anchors.is_empty() && signers.certificates.is_empty()) {
+        return Err(TrustFault {
+            key: "any".into(),
+            message: "certificates change nothing where any signer is accepted".into(),
+            remedy: "remove either `any` or the certificates",
+        });
+    }
+    if !signers.any && signers.anchors.is_empty() {
+        return Err(TrustFault {
+            key: "anchors".into(),
+            message: "nobody is trusted".into(),
+            remedy: "name a certificate file, or accept any signer with `any = true`",
+        });
+    }
+    let mut policy = match signers.any {
+        true => TrustPolicy::any(),
+        false => TrustPolicy::new(),
+    };
+    let unusable = |key: &str, i: usize, file: &Path, what: String| TrustFault {
+        key: format!("{key}[{i}]"),
+        message: format!("{}: {what}", file.display()),
+        remedy: "name a file with one certificate in base64, as `ndnsec cert-dump` writes it",
+    };
+    for (i, file) in signers.anchors.iter().enumerate() {
+        read_certificate(file)
+            .and_then(|certificate| policy.add_anchor(&certificate).map_err(|e| e.to_string()))
+            .map_err(|what| unusable("anchors", i, file, what))?;
+    }
+    for (i, file) in signers.certificates.iter().enumerate() {
+        read_certificate(file)
+            .and_then(|certificate| {
+                let added = policy.add_certificate(&certificate);
+                added.map(|_| ()).map_err(|e| e.to_string())
+            })
+            .map_err(|what| unusable("certificates", i, file, what))?;
+    }
+    if let Some(prefix) = signers.under {
+        let prefix = prefix.parse().map_err(|e| TrustFault {
+            key: "signers_under".into(),
+            message: format!("`{prefix}` is not a name: {e}"),
+            remedy: "write it like /example/prefix",
+        })?;
+        policy = policy.with_signers_under(prefix);
+    }
+    Ok(policy)
+}
+
+fn read_certificate(file: &Path) -> Result<Certificate, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    Certificate::from_base64(&text).map_err(|e| e.to_string())
+}

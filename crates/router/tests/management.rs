@@ -1,0 +1,285 @@
+//! Management of a running router: who is obeyed, and what a flood of bad
+//! commands does to the others.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tachonym_client::{CommandError, Controller, Endpoint, wall_ms};
+use tachonym_packet::lp::{Headers, LpView};
+use tachonym_packet::{
+    Component, Data, DataView, Interest, Name, PacketView, SignatureInfo, lp, tlv,
+};
+use tachonym_protocol::{CommandName, ControlParameters, ControlResponse, FaceUri};
+use tachonym_router::Router;
+use tachonym_router::config::Config;
+use tachonym_security::{Certificate, Signer, SigningKey, Validity};
+
+struct Bed {
+    folder: tempfile::TempDir,
+    _router: Router,
+}
+
+impl Bed {
+    fn new(extra: impl FnOnce(&Path) -> String) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = base(folder.path()) + &extra(folder.path());
+        let config = Config::parse(&text).expect("a good configuration");
+        let router = Router::start(&config).expect("it starts");
+        Self {
+            folder,
+            _router: router,
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        let uri = FaceUri::Unix(self.socket().to_string_lossy().into_owned());
+        Endpoint::connect(&uri).expect("it listens")
+    }
+}
+
+fn base(folder: &Path) -> String {
+    format!(
+        "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
+         faces.tcp.listen = []\nfaces.websocket.listen = []\n",
+        folder.join("s").display()
+    )
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().expect("a literal name")
+}
+
+/// Writes a new certificate of `identity` to `file`, and returns its signer.
+fn certified(identity: &str, file: &Path) -> Signer {
+    let key = SigningKey::generate_ecdsa().expect("randomness");
+    let key_name = tachonym_security::key_name(&name(identity), &Component::generic("1"));
+    let validity = Validity::days_from(wall_ms() - 1000, 10);
+    let certificate = Certificate::self_signed(&key_name, &key, 1, validity).expect("a key");
+    std::fs::write(file, certificate.to_base64()).expect("a file");
+    Signer::named(key, certificate.name().clone())
+}
+
+fn code(result: Result<(), CommandError>) -> u64 {
+    match result {
+        Ok(()) => 200,
+        Err(CommandError::Refused { code, .. }) => code,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn configured_certificates_say_who_is_obeyed() {
+    let mut operator = None;
+    let bed = Bed::new(|folder| {
+        let file = folder.join("operator.ndncert");
+        operator = Some(certified("/operator", &file));
+        format!(
+            "[[management.authorize]]\nmodules = [\"rib\"]\nanchors = [\"{}\"]\n\
+             [[route]]\nprefix = \"/static\"\nnext_hop = \"udp4://127.0.0.1:9\"\n",
+            file.display()
+        )
+    });
+    let operator = operator.expect("made above");
+    let stranger = certified("/operator", &bed.folder.path().join("other"));
+    let mut endpoint = bed.endpoint();
+    let mut register = |signer: &Signer, prefix: &str| {
+        code(Controller::new(&mut endpoint, signer.clone()).register(&name(prefix)))
+    };
+    assert_eq!(register(&operator, "/a"), 200);
+    assert_eq!(register(&stranger, "/b"), 403);
+    assert_eq!(register(&Signer::digest(), "/c"), 403);
+    let mut controller = Controller::new(&mut endpoint, operator);
+    let capacity = ControlParameters {
+        capacity: Some(1),
+        ..ControlParameters::default()
+    };
+    let refused = controller.command("cs", "config", &capacity).map(|_| ());
+    assert_eq!(code(refused), 403, "no rule opens the content store");
+    // Datasets are open, and the configured route needed no certificate.
+    let routes = controller.rib().expect("an answer");
+    let prefixes: Vec<_> = routes.iter().map(|entry| entry.name.to_string()).collect();
+    assert_eq!(prefixes, ["/a", "/static"]);
+}
+
+#[test]
+fn rules_that_cannot_work_start_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let garbage = folder.path().join("garbage");
+    std::fs::write(&garbage, "not a certificate").expect("a file");
+    let garbage = format!("modules = [\"rib\"]\nanchors = [\"{}\"]", garbage.display());
+    for (rule, key) in [
+        (
+            "modules = [\"rib\"]\nanchors = [\"/nowhere\"]",
+            "anchors[0]",
+        ),
+        (&*garbage, "anchors[0]"),
+        ("modules = [\"rib\"]", "anchors"),
+        ("modules = [\"ribs\"]\nany = true", "modules[0]"),
+        ("modules = []\nany = true", "modules"),
+        ("modules = [\"rib\"]\nany = true\nanchors = [\"/x\"]", "any"),
+    ] {
+        let text = format!("[[management.authorize]]\n{rule}\n");
+        let complaints = Config::parse(&text).expect_err(rule);
+        assert_eq!(
+            complaints[0].key,
+            format!("management.authorize[0].{key}"),
+            "{rule}"
+        );
+    }
+    let text = "[management.localhop]\nenabled = true\n";
+    assert_eq!(
+        Config::parse(text).expect_err("nobody is trusted")[0].key,
+        "management.localhop.anchors"
+    );
+}
+
+#[test]
+fn configured_multicast_faces_are_there() {
+    let bed = Bed::new(|_| "[[faces.multicast]]\ninterface = \"lo\"\n".into());
+    let mut endpoint = bed.endpoint();
+    let faces = Controller::new(&mut endpoint, Signer::digest())
+        .faces()
+        .expect("an answer");
+    let group = faces
+        .iter()
+        .find(|face| face.uri == "udp4://224.0.23.170:56363")
+        .expect("it is listed");
+    assert_eq!(group.link_type.as_str(), "multi-access");
+    assert_eq!(group.face_persistency.as_str(), "permanent");
+}
+
+/// A stream of frames that are read one by one.
+struct Program {
+    stream: UnixStream,
+    pending: Vec<u8>,
+}
+
+impl Program {
+    fn new(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).expect("it listens");
+        // Reached only by a test that fails.
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).expect("a time-out");
+        Self {
+            stream,
+            pending: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, wire: &[u8]) {
+        self.stream.write_all(wire).expect("the router reads");
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        loop {
+            if let Ok(Some(len)) = tlv::element_len(&self.pending)
+                && len <= self.pending.len()
+            {
+                return self.pending.drain(..len).collect();
+            }
+            let mut room = [0; 65_536];
+            let n_read = self.stream.read(&mut room).expect("an answer in time");
+            assert!(n_read > 0, "the router closed the connection");
+            self.pending.extend_from_slice(&room[..n_read]);
+        }
+    }
+}
+
+fn fragment(wire: &[u8]) -> (Headers, Vec<u8>) {
+    let frame = LpView::parse(wire).expect("a frame");
+    let fragment = frame.fragment().expect("a packet");
+    (*frame.headers(), fragment.to_vec())
+}
+
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = statm.split_whitespace().nth(1).expect("a number");
+    pages.parse::<usize>().expect("a number") * 4096
+}
+
+#[test]
+fn a_hundred_thousand_bad_commands_are_refused_while_others_are_served() {
+    const N_BAD: usize = 100_000;
+    const AT_A_TIME: usize = 500;
+    let bed = Bed::new(|_| String::new());
+    let mut producer = Program::new(&bed.socket());
+    let mut consumer = Program::new(&bed.socket());
+    let mut hostile = Program::new(&bed.socket());
+
+    let mut parameters = ControlParameters {
+        name: Some(name("/served")),
+        ..ControlParameters::default()
+    };
+    let register = |parameters: &ControlParameters, nonce: u64| {
+        let command = CommandName::local("rib", "register").with_parameters(parameters);
+        let info = SignatureInfo {
+            nonce: Some(nonce.to_be_bytes().to_vec()),
+            ..SignatureInfo::digest()
+        };
+        Interest::new(command).encode_with_digest(&info)
+    };
+    producer.send(&register(&parameters, 0));
+    let (_, response) = fragment(&producer.receive());
+    let response = DataView::parse(&response).expect("a Data");
+    let response = ControlResponse::decode(response.content()).expect("a response");
+    assert_eq!(response.code, 200);
+
+    parameters.name = Some(name("/evil"));
+    let mut n_refused = 0;
+    let mut before = 0;
+    for round in 0..N_BAD / AT_A_TIME {
+        let mut burst = Vec::new();
+        for i in 0..AT_A_TIME {
+            let mut wire = register(&parameters, (round * AT_A_TIME + i) as u64);
+            *wire.last_mut().expect("a signature") ^= 1;
+            burst.extend_from_slice(&wire);
+        }
+        hostile.send(&burst);
+
+        let asked = name("/served").with(&Component::segment(round as u64));
+        consumer.send(&Interest::new(asked.clone()).encode());
+        let (headers, interest) = fragment(&producer.receive());
+        let PacketView::Interest(interest) = PacketView::parse(&interest).expect("a packet") else {
+            panic!("producers get Interests");
+        };
+        assert_eq!(interest.name(), asked);
+        let mut answer = Vec::new();
+        let headers = Headers {
+            pit_token: headers.pit_token,
+            ..Headers::default()
+        };
+        let data = Data::new(asked.clone()).encode_with_digest();
+        lp::write_packet(&mut answer, &headers, None, &[], Some(&data));
+        producer.send(&answer);
+        let (_, data) = fragment(&consumer.receive());
+        assert_eq!(DataView::parse(&data).expect("a Data").name(), asked);
+
+        for _ in 0..AT_A_TIME {
+            let (_, refusal) = fragment(&hostile.receive());
+            let refusal = DataView::parse(&refusal).expect("a Data");
+            let response = ControlResponse::decode(refusal.content()).expect("a response");
+            assert_eq!(response.code, 403);
+            n_refused += 1;
+        }
+        if round == 20 {
+            before = resident_bytes();
+        }
+    }
+    assert_eq!(n_refused, N_BAD);
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(
+        grown < 32 << 20,
+        "{grown} bytes more than after the first commands"
+    );
+    let mut endpoint = bed.endpoint();
+    let routes = Controller::new(&mut endpoint, Signer::digest())
+        .rib()
+        .expect("an answer");
+    assert_eq!(routes.len(), 1, "{routes:?}");
+}
