@@ -18,6 +18,11 @@ use crate::rtt::RttEstimator;
 /// Interest that the pending one absorbs.
 const REORDERING_SEGMENTS: u32 = 8;
 
+/// Youngest that a segment may be taken for lost because of a gap. Forwarders
+/// suppress an Interest that repeats one of less than 10 ms before (NFD's
+/// best-route), so asking sooner is asking in vain.
+const MIN_GAP_AGE: Duration = Duration::from_millis(12);
+
 /// How a fetch behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
@@ -96,6 +101,9 @@ pub struct Fetcher {
     next_serial: u64,
     /// The round trip is over when this serial has been answered.
     round_ends_at: u64,
+    /// Most segments in flight in this round trip, and in the one before.
+    peak_in_flight: usize,
+    last_peak_in_flight: usize,
     /// Congestion seen on what left before this serial has been answered.
     reduced_at: u64,
     gave_up: Option<u64>,
@@ -118,6 +126,8 @@ impl Fetcher {
             order: VecDeque::new(),
             next_serial: 0,
             round_ends_at: 0,
+            peak_in_flight: 0,
+            last_peak_in_flight: 0,
             reduced_at: 0,
             gave_up: None,
             counters: FetchCounters::default(),
@@ -143,6 +153,7 @@ impl Fetcher {
         };
         self.order.push_back((segment, serial));
         self.n_in_flight += 1;
+        self.peak_in_flight = self.peak_in_flight.max(self.n_in_flight);
         self.counters.n_interests += 1;
         self.counters.n_retransmissions += u64::from(retries > 0);
         Some(segment)
@@ -180,6 +191,8 @@ impl Fetcher {
                 self.n_in_flight -= 1;
                 if serial >= self.round_ends_at {
                     self.round_ends_at = self.next_serial;
+                    self.last_peak_in_flight = self.peak_in_flight;
+                    self.peak_in_flight = self.n_in_flight;
                     self.cubic.on_round();
                 }
                 if retries == 0 {
@@ -190,11 +203,11 @@ impl Fetcher {
                 if marked {
                     self.reduce(serial);
                 }
-                self.count_overtaken(serial);
+                self.count_overtaken(now, serial);
             }
         }
         self.counters.n_segments += 1;
-        if !marked {
+        if !marked && self.uses_window() {
             self.cubic
                 .on_data(now, self.rtt.smoothed().unwrap_or_default());
         }
@@ -321,8 +334,17 @@ impl Fetcher {
         }
     }
 
-    /// One that left after them has arrived: older ones may be lost.
-    fn count_overtaken(&mut self, arrived: u64) {
+    /// Whether the window is what limits the fetch. One that is paced, or that
+    /// waits for its reader, learns nothing about the path by which a larger
+    /// window could be justified (RFC 9438, section 5.8).
+    fn uses_window(&self) -> bool {
+        let peak = self.peak_in_flight.max(self.last_peak_in_flight);
+        2 * peak >= self.cubic.window()
+    }
+
+    /// One that left after them has arrived: older ones may be lost. What was
+    /// asked for again is left to its time-out.
+    fn count_overtaken(&mut self, now: MonoNs, arrived: u64) {
         let mut i = 0;
         while let Some(&(segment, serial)) = self.order.get(i) {
             if serial >= arrived {
@@ -330,22 +352,25 @@ impl Fetcher {
             }
             let overtaken = match self.state_mut(segment) {
                 Some(State::InFlight {
+                    sent,
                     serial: s,
                     retries,
                     n_overtaken,
-                    ..
                 }) if *s == serial => {
                     *n_overtaken += 1;
-                    Some((*n_overtaken, *retries))
+                    let is_gap = *retries == 0
+                        && *n_overtaken >= REORDERING_SEGMENTS
+                        && now.saturating_since(*sent) >= MIN_GAP_AGE;
+                    Some((is_gap, *retries))
                 }
                 _ => None,
             };
             match overtaken {
-                Some((n, retries)) if n >= REORDERING_SEGMENTS => {
+                Some((true, retries)) => {
                     self.order.remove(i);
                     self.lose(segment, serial, retries);
                 }
-                Some(_) => i += 1,
+                Some((false, _)) => i += 1,
                 None => {
                     self.order.remove(i);
                 }
@@ -452,6 +477,42 @@ mod tests {
         assert!(fetcher.is_done());
         assert_eq!(fetcher.counters().n_segments, 5000);
         assert!(fetcher.counters().n_retransmissions >= 50);
+    }
+
+    #[test]
+    fn a_lost_segment_is_not_asked_for_again_and_again_at_once() {
+        // Segment 0 never comes, and the others come quickly.
+        let mut fetcher = Fetcher::new(FetchLimits::default());
+        let mut now = MonoNs(1);
+        let mut asked_at = Vec::new();
+        while now < MonoNs(1) + Duration::from_millis(150) {
+            while let Some(segment) = fetcher.poll_transmit(now) {
+                if segment == 0 {
+                    asked_at.push(now);
+                } else {
+                    now = now + Duration::from_micros(50);
+                    fetcher.handle_data(now, segment, None, false);
+                }
+            }
+            now = now + Duration::from_micros(50);
+            fetcher.handle_timeout(now);
+        }
+        // Once at first, and once after the gap was seen; then its time-out counts.
+        assert_eq!(asked_at.len(), 2, "{asked_at:?}");
+        assert!(asked_at[1].saturating_since(asked_at[0]) >= MIN_GAP_AGE);
+        assert_eq!(fetcher.gave_up(), None);
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut fetcher = Fetcher::new(FetchLimits::default());
+        let mut now = MonoNs(1);
+        for _ in 0..5_000 {
+            let segment = fetcher.poll_transmit(now).expect("nothing is in flight");
+            now = now + RTT;
+            fetcher.handle_data(now, segment, None, false);
+        }
+        assert_eq!(fetcher.window(), 10);
     }
 
     #[test]
