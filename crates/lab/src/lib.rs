@@ -1,15 +1,23 @@
 //! Experiments with NDN forwarders: load, measurement and impairment.
 //!
-//! [`exchange`] measures any running forwarder through its sockets;
-//! [`impair`] is a UDP relay that loses, delays and reorders packets. Both
-//! speak to real sockets only: nothing here pretends to be a router.
+//! [`exchange`] measures any running forwarder through its sockets; so do
+//! [`routes`], [`footprint`], [`soak`], [`startup`] and [`transfer`], each for
+//! another figure. [`impair`] is a UDP relay that loses, delays and reorders
+//! packets. All speak to real sockets only: nothing here pretends to be a router.
 #![deny(unsafe_code)]
 
 pub mod exchange;
+pub mod footprint;
 pub mod impair;
+pub mod launch;
 pub mod machine;
+pub mod output;
 pub mod process;
 pub mod random;
+pub mod routes;
+pub mod soak;
+pub mod startup;
 pub mod stats;
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.
 mod sys;
+pub mod transfer;

@@ -1,5 +1,6 @@
 //! Facts about the machine that belong beside every figure.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -44,6 +45,18 @@ impl Machine {
                 .map(|kib| kib * 1_024),
             load_1min: load.and_then(|load| load.split(' ').next()?.parse().ok()),
         }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {} CPUs, Linux {}",
+            self.cpu.as_deref().unwrap_or("unknown CPU"),
+            self.n_cpus,
+            self.kernel
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tachonym_lab::{exchange, impair};
+use tachonym_lab::{exchange, footprint, impair, routes, soak, startup, transfer};
 
 /// Experiments with NDN forwarders.
 #[derive(Parser)]
@@ -17,12 +17,22 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Exchange(Box<exchange::ExchangeArgs>),
+    Routes(Box<routes::RoutesArgs>),
+    Footprint(Box<footprint::FootprintArgs>),
+    Soak(Box<soak::SoakArgs>),
+    Startup(Box<startup::StartupArgs>),
+    Transfer(Box<transfer::TransferArgs>),
     Impair(Box<impair::ImpairArgs>),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Exchange(args) => exchange::run(&args),
+        Command::Routes(args) => routes::run(&args),
+        Command::Footprint(args) => footprint::run(&args),
+        Command::Soak(args) => soak::run(&args),
+        Command::Startup(args) => startup::run(&args),
+        Command::Transfer(args) => transfer::run(&args),
         Command::Impair(args) => impair::run(&args),
     };
     match result {

@@ -153,6 +153,45 @@ fn interpolated(sorted: &[f64], fraction: f64) -> f64 {
     below + (above - below) * position.fract()
 }
 
+/// The straight line that lies closest to some points, by least squares.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// How much y grows with each x.
+    pub slope: f64,
+    /// y where x is 0.
+    pub intercept: f64,
+    /// The share of y's variance that the line explains, 0 to 1; 1 if y does
+    /// not vary.
+    pub r_squared: f64,
+}
+
+impl Line {
+    /// The line through `points`, each x and y; `None` unless two differ in x.
+    #[must_use]
+    pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
+        let n = points.len() as f64;
+        let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
+        let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
+        let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {
+            points
+                .iter()
+                .map(|p| term(p.0 - mean_x, p.1 - mean_y))
+                .sum()
+        };
+        let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+        // Written so that NaN, from no point at all, is refused as well.
+        if xx.is_nan() || xx <= 0.0 {
+            return None;
+        }
+        let slope = xy / xx;
+        Some(Self {
+            slope,
+            intercept: mean_y - slope * mean_x,
+            r_squared: if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 },
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,5 +263,28 @@ mod tests {
         assert!((spread.p10 - 1.4).abs() < 1e-9 && (spread.p90 - 4.6).abs() < 1e-9);
         assert_eq!(Spread::of(&[2.0, 4.0]).map(|s| s.median), Some(3.0));
         assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn a_line_goes_through_points_that_lie_on_one() {
+        let points: Vec<_> = (0..5)
+            .map(|x| (f64::from(x), 7.0 + 3.0 * f64::from(x)))
+            .collect();
+        let line = Line::fit(&points).expect("five points");
+        assert!((line.slope - 3.0).abs() < 1e-9 && (line.intercept - 7.0).abs() < 1e-9);
+        assert!((line.r_squared - 1.0).abs() < 1e-9);
+        // The textbook example: slope 0.6, intercept 2.2, r² 0.6.
+        let points = [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)];
+        let line = Line::fit(&points).expect("five points");
+        assert!((line.slope - 0.6).abs() < 1e-9 && (line.intercept - 2.2).abs() < 1e-9);
+        assert!((line.r_squared - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn points_above_each_other_have_no_line() {
+        assert_eq!(Line::fit(&[]), None);
+        assert_eq!(Line::fit(&[(1.0, 1.0), (1.0, 2.0)]), None);
+        let flat = Line::fit(&[(1.0, 4.0), (2.0, 4.0)]).expect("two points");
+        assert_eq!((flat.slope, flat.r_squared), (0.0, 1.0));
     }
 }

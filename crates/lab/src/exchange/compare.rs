@@ -280,16 +280,8 @@ fn row(
 impl Comparison {
     fn table(&self) -> String {
         let mut out = String::new();
-        let machine = &self.machine;
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            out,
-            "{}, {} CPUs, Linux {}\n{}",
-            machine.cpu.as_deref().unwrap_or("unknown CPU"),
-            machine.n_cpus,
-            machine.kernel,
-            self.command_line
-        );
+        let _ = writeln!(out, "{}\n{}", self.machine, self.command_line);
         for target in &self.targets {
             let version = target.version.as_deref().unwrap_or("version not asked");
             let _ = writeln!(out, "{}: {version}", target.label);

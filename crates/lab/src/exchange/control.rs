@@ -34,17 +34,9 @@ pub fn command(
 ) -> anyhow::Result<ControlResponse> {
     let mut random = Random::new(fresh_seed());
     for _ in 0..N_ATTEMPTS {
-        let wall_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
-        let (name, wire) = signed_interest(
-            command.with_parameters(parameters),
-            wall_ms,
-            random.next_u64(),
-        );
-        link.outbox().push(|out| out.extend_from_slice(&wire));
-        if let Some(content) = await_content(link, &name)? {
-            return ControlResponse::decode(&content).with_context(|| {
-                format!("{} was answered with no ControlResponse", command.name())
-            });
+        let response = try_command(link, command, parameters, ATTEMPT, random.next_u64())?;
+        if let Some(response) = response {
+            return Ok(response);
         }
     }
     bail!(
@@ -54,23 +46,59 @@ pub fn command(
     )
 }
 
+/// Sends `command` once and waits at most `patience` for the answer; `None`: it
+/// did not come. No two attempts may have the same `nonce`.
+///
+/// # Errors
+/// An answer that is none, or a failure of the link.
+pub fn try_command(
+    link: &mut Link,
+    command: CommandName<'_>,
+    parameters: &ControlParameters,
+    patience: Duration,
+    nonce: u64,
+) -> anyhow::Result<Option<ControlResponse>> {
+    let (name, wire) = signed_interest(
+        command.with_parameters(parameters),
+        wall_ms(),
+        nonce,
+        ATTEMPT,
+    );
+    link.outbox().push(|out| out.extend_from_slice(&wire));
+    await_content(link, &name, patience)?
+        .map(|content| ControlResponse::decode(&content))
+        .transpose()
+        .with_context(|| format!("{} was answered with no ControlResponse", command.name()))
+}
+
+/// Milliseconds since 1970, as signatures state them.
+pub(crate) fn wall_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_epoch.map_or(0, |d| d.as_millis() as u64)
+}
+
+/// What a command says that makes Interests under `prefix` go to `face_id`, or
+/// without one to the face that the command comes from.
+pub(crate) fn route_parameters(prefix: &Name, face_id: Option<u64>) -> ControlParameters {
+    ControlParameters {
+        name: Some(prefix.clone()),
+        face_id,
+        cost: Some(0),
+        flags: Some(route_flags::CHILD_INHERIT),
+        ..ControlParameters::default()
+    }
+}
+
 /// Makes Interests under `prefix` go to `face`, or without one to the face
 /// that `link` has at the forwarder.
 ///
 /// # Errors
 /// If the forwarder refuses or does not answer.
 pub fn register(link: &mut Link, prefix: &Name, face_id: Option<u64>) -> anyhow::Result<()> {
-    let parameters = ControlParameters {
-        name: Some(prefix.clone()),
-        face_id,
-        cost: Some(0),
-        flags: Some(route_flags::CHILD_INHERIT),
-        ..ControlParameters::default()
-    };
     expect_success(command(
         link,
         CommandName::local("rib", "register"),
-        &parameters,
+        &route_parameters(prefix, face_id),
     )?)
     .with_context(|| format!("the forwarder refused the route {prefix}"))?;
     Ok(())
@@ -151,7 +179,12 @@ fn expect_success(response: ControlResponse) -> anyhow::Result<ControlResponse> 
 
 /// An Interest with a DigestSha256 signature (packet format 0.3, section
 /// "Signed Interest") and its full name.
-fn signed_interest(name: Name, wall_ms: u64, nonce: u64) -> (Name, Vec<u8>) {
+pub(crate) fn signed_interest(
+    name: Name,
+    wall_ms: u64,
+    nonce: u64,
+    lifetime: Duration,
+) -> (Name, Vec<u8>) {
     let mut parameters = Vec::new();
     tlv::write_tlv(&mut parameters, types::APPLICATION_PARAMETERS, &[]);
     tlv::write_nested(&mut parameters, types::INTEREST_SIGNATURE_INFO, |out| {
@@ -174,15 +207,19 @@ fn signed_interest(name: Name, wall_ms: u64, nonce: u64) -> (Name, Vec<u8>) {
         name.encode_into(out);
         tlv::write_tlv(out, types::MUST_BE_FRESH, &[]);
         tlv::write_tlv(out, types::NONCE, &(nonce as u32).to_be_bytes());
-        tlv::write_nni(out, types::INTEREST_LIFETIME, ATTEMPT.as_millis() as u64);
+        tlv::write_nni(out, types::INTEREST_LIFETIME, lifetime.as_millis() as u64);
         out.extend_from_slice(&parameters);
     });
     (name, wire)
 }
 
 /// Waits for the Data `name` and returns its Content; `None`: none came.
-fn await_content(link: &mut Link, name: &Name) -> anyhow::Result<Option<Vec<u8>>> {
-    let deadline = Instant::now() + ATTEMPT;
+fn await_content(
+    link: &mut Link,
+    name: &Name,
+    patience: Duration,
+) -> anyhow::Result<Option<Vec<u8>>> {
+    let deadline = Instant::now() + patience;
     let mut reassembler = Reassembler::default();
     let mut ready = Vec::new();
     loop {
@@ -248,7 +285,12 @@ mod tests {
 
     #[test]
     fn the_signature_and_the_parameters_digest_cover_what_they_should() {
-        let (name, wire) = signed_interest(Name::new().with("a").with("b"), 1_700_000_000_000, 7);
+        let (name, wire) = signed_interest(
+            Name::new().with("a").with("b"),
+            1_700_000_000_000,
+            7,
+            ATTEMPT,
+        );
         let value = tlv::read_single(&wire, types::INTEREST).expect("an Interest");
         let parameters_at = value
             .windows(2)

@@ -199,6 +199,12 @@ impl Flow {
         &mut self.producer
     }
 
+    /// Length of every Data packet in bytes.
+    #[must_use]
+    pub fn packet_bytes(&self) -> usize {
+        self.data.packet_bytes()
+    }
+
     /// Names in hit mode's catalogue; every name there is in miss mode.
     #[must_use]
     pub fn n_names(&self) -> u64 {

@@ -11,7 +11,7 @@ pub mod compare;
 pub mod control;
 pub mod drive;
 pub mod flow;
-mod frame;
+pub(crate) mod frame;
 pub mod link;
 pub mod measure;
 pub mod report;
