@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod fuzz;
+mod interop;
 mod lint;
 mod process;
 mod report;
@@ -34,8 +35,10 @@ struct Arguments {
 enum Command {
     /// Format, lints, documentation and the rules of the source tree.
     Check,
-    /// Everything: check, tests, release build, a short fuzz.
+    /// Everything: check, tests, release build, real peers, a short fuzz.
     Test,
+    /// Only the tests with programs of other libraries.
+    Interop,
     /// Only the fuzz targets, for as long as asked.
     Fuzz {
         /// Minutes for each target.
@@ -63,8 +66,15 @@ fn main() -> ExitCode {
         Command::Test => {
             lint::run(&workspace, &mut report);
             rust_tests::run_all(&workspace, &mut report);
-            rust_tests::build_release(&workspace, &mut report);
+            if rust_tests::build_release(&workspace, &mut report) {
+                interop::run(&workspace, &mut report);
+            }
             fuzz::run(&workspace, fuzz::Effort::Short, None, &mut report);
+        }
+        Command::Interop => {
+            if rust_tests::build_release(&workspace, &mut report) {
+                interop::run(&workspace, &mut report);
+            }
         }
         Command::Fuzz { minutes, target } => {
             let effort = fuzz::Effort::Minutes(minutes);

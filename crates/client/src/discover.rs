@@ -12,6 +12,9 @@ use tachonym_protocol::rdr::{Metadata, metadata_prefix};
 
 use crate::endpoint::{Answer, Endpoint, ExpressError};
 
+/// How long [`Discovery::Auto`] waits for metadata before it asks otherwise.
+const METADATA_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How to learn an object's version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discovery {
@@ -56,8 +59,8 @@ pub fn discover(
         Discovery::Auto if is_versioned => Ok(Object::Segmented(name.clone())),
         Discovery::Metadata => by_metadata(endpoint, name, lifetime, n_retries),
         Discovery::Prefix => by_prefix(endpoint, name, lifetime, n_retries),
-        // Who has no metadata may say nothing at all: do not wait too often.
-        Discovery::Auto => match by_metadata(endpoint, name, lifetime, n_retries.min(1)) {
+        // Who has no metadata may say nothing at all: do not wait long.
+        Discovery::Auto => match by_metadata(endpoint, name, lifetime.min(METADATA_PATIENCE), 0) {
             Err(ExpressError::TimedOut | ExpressError::Nack(_)) => {
                 by_prefix(endpoint, name, lifetime, n_retries)
             }

@@ -91,10 +91,10 @@ pub(crate) fn create_face(
         options: LinkOptions::from_parameters(parameters),
     };
     Ok(match control.create_face(&request)? {
-        FaceCreated::New(face) => ok(&created(&face)),
+        FaceCreated::New(face) => ok(&created(&face, parameters)),
         FaceCreated::Existing(face) => {
             ControlResponse::new(status_code::CONFLICT, "face exists already")
-                .with_parameters(&created(&face))
+                .with_parameters(&created(&face, parameters))
         }
     })
 }
@@ -126,12 +126,22 @@ fn properties(face: &FaceStatus) -> ControlParameters {
     }
 }
 
-/// The same with the addresses, as the response to a creation tells it.
-fn created(face: &FaceStatus) -> ControlParameters {
+/// The same with the addresses, as the response to a creation tells it. What the
+/// command did not mention of congestion and MTU is left out: python-ndn expects
+/// these fields at another place than all others do, and gives up.
+fn created(face: &FaceStatus, asked: &ControlParameters) -> ControlParameters {
+    let all = properties(face);
     ControlParameters {
         uri: Some(face.uri.clone()),
         local_uri: Some(face.local_uri.clone()),
-        ..properties(face)
+        base_congestion_marking_interval_ns: asked
+            .base_congestion_marking_interval_ns
+            .and(all.base_congestion_marking_interval_ns),
+        default_congestion_threshold_bytes: asked
+            .default_congestion_threshold_bytes
+            .and(all.default_congestion_threshold_bytes),
+        mtu_bytes: asked.mtu_bytes.and(all.mtu_bytes),
+        ..all
     }
 }
 
