@@ -2,11 +2,12 @@
 //!
 //! [`exchange`] measures any running forwarder through its sockets; so do
 //! [`routes`], [`footprint`], [`soak`], [`startup`] and [`transfer`], each for
-//! another figure. [`impair`] is a UDP relay that loses, delays and reorders
+//! another figure, and [`figures`] takes them all at once. [`impair`] is a UDP relay that loses, delays and reorders
 //! packets. All speak to real sockets only: nothing here pretends to be a router.
 #![deny(unsafe_code)]
 
 pub mod exchange;
+pub mod figures;
 pub mod footprint;
 pub mod impair;
 pub mod launch;

@@ -1,6 +1,7 @@
 //! Every figure against a router in this process or, where it must be started,
 //! in a child process: counts are checked, times and sizes are only there.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,17 +16,15 @@ use tachonym_protocol::FaceUri;
 use tachonym_router::Router;
 use tachonym_router::config::Config;
 
-/// Tells the child process where its router is to listen.
-const SOCKET_VARIABLE: &str = "TACHONYM_LAB_TEST_SOCKET";
+/// Tells the child process what its router's configuration is.
+const CONFIG_VARIABLE: &str = "TACHONYM_LAB_TEST_CONFIG";
 
-fn start_router(socket: &Path, extra: &str) -> Router {
-    let text = format!(
+fn config_text(socket: &Path) -> String {
+    format!(
         "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-         faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n{extra}",
+         faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n",
         socket.display()
-    );
-    let config = Config::parse(&text).expect("a good configuration");
-    Router::start(&config).expect("it starts")
+    )
 }
 
 /// A router in this process, whose figures are this process's.
@@ -37,7 +36,9 @@ struct Bed {
 impl Bed {
     fn new(extra: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let router = start_router(&folder.path().join("s"), extra);
+        let text = config_text(&folder.path().join("s")) + extra;
+        let config = Config::parse(&text).expect("a good configuration");
+        let router = Router::start(&config).expect("it starts");
         Self { folder, router }
     }
 
@@ -82,6 +83,8 @@ fn every_route_is_taken_forwards_and_goes() {
     assert_eq!(report.register.commands.n_done, 500);
     assert_eq!(report.unregister.commands.n_done, 500);
     assert_eq!((report.n_sampled, report.n_came_back), (50, 50));
+    // A route works as soon as its command is answered.
+    assert_eq!(report.n_too_early, 0);
 
     // Over TCP the socket does not tell whose it is.
     args.forwarder.address = bed.network_addresses().swap_remove(0);
@@ -222,22 +225,40 @@ fn a_transfer_brings_every_segment_over_each_transport() {
 #[test]
 #[ignore = "runs a router until it is killed, where another test asks for one"]
 fn be_a_router() {
-    let Some(socket) = std::env::var_os(SOCKET_VARIABLE) else {
+    let Some(path) = std::env::var_os(CONFIG_VARIABLE) else {
         return;
     };
-    let _router = start_router(Path::new(&socket), "");
+    let config = Config::load(Path::new(&path)).expect("a good configuration");
+    let _router = Router::start(&config).expect("it starts");
     loop {
         std::thread::park();
     }
 }
 
-/// A command line that starts a router at `socket`.
-fn router_command(socket: &Path) -> String {
-    let program = std::env::current_exe().expect("this test has a program");
+/// A program in `folder` that does what `tachonym run --config FILE` does.
+fn router_program(folder: &Path) -> PathBuf {
+    let this = std::env::current_exe().expect("this test has a program");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo test && exit\n\
+         {CONFIG_VARIABLE}=\"$3\" exec '{}' --ignored --exact --nocapture be_a_router\n",
+        this.display()
+    );
+    let path = folder.join("router");
+    std::fs::write(&path, script).expect("the folder is ours");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, executable).expect("the file is ours");
+    path
+}
+
+/// A command line that starts a router at `s` in `folder`.
+fn router_command(folder: &Path) -> String {
+    let config = folder.join("config");
+    std::fs::write(&config, config_text(&folder.join("s"))).expect("the folder is ours");
+    let program = router_program(folder);
     format!(
-        "env {SOCKET_VARIABLE}='{}' '{}' --ignored --exact --nocapture be_a_router",
-        socket.display(),
-        program.display()
+        "'{}' run --config '{}'",
+        program.display(),
+        config.display()
     )
 }
 
@@ -246,7 +267,7 @@ fn a_forwarder_is_started_measured_and_stopped_each_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("s");
     let args = StartupArgs {
-        start: router_command(&socket),
+        start: router_command(folder.path()),
         address: unix(&socket),
         consumer: None,
         count: 3,
@@ -266,7 +287,7 @@ fn a_forwarder_is_started_measured_and_stopped_each_time() {
         ..footprint_args(ForwarderArgs {
             address: unix(&socket),
             pid: None,
-            start: Some(router_command(&socket)),
+            start: Some(router_command(folder.path())),
         })
     };
     let report = footprint::measure(&args).expect("the router starts");
@@ -309,4 +330,34 @@ fn the_commands_print_their_figures_as_json() {
         assert!(report["machine"]["kernel"].is_string());
         assert!(report["figures"].is_object(), "{args:?}");
     }
+}
+
+#[test]
+fn all_figures_are_taken_in_one_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = router_program(folder.path());
+    let output = Command::new(env!("CARGO_BIN_EXE_tachonym-lab"))
+        .args(["figures", "--rounds", "2", "--exchanges", "300"])
+        .args(["--routes", "50", "--faces", "10", "--pit-entries", "50"])
+        .args(["--cached", "50", "--names", "100", "--starts", "1"])
+        .args(["--transfer-bytes", "80000", "--tachonym"])
+        .arg(&program)
+        .output()
+        .expect("the binary was built for this test");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{message}");
+    for title in [
+        "exchange over unix",
+        "exchange over tcp",
+        "exchange over udp",
+        "routes, tachonym",
+        "footprint",
+        "soak",
+        "transfer",
+        "startup, tachonym",
+    ] {
+        assert!(text.contains(&format!("## {title}\n")), "{text}");
+    }
+    assert!(!message.contains("failed"), "{message}");
 }

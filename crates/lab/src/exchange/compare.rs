@@ -18,7 +18,9 @@ use super::address::Address;
 use super::flow::Mode;
 use super::measure::{Forwarder, Load, Target, measure};
 use super::report::Measurement;
+use crate::launch::Running;
 use crate::machine::{Machine, version_of};
+use crate::output;
 use crate::stats::Spread;
 
 /// Label of the rows without a forwarder.
@@ -30,7 +32,8 @@ const DIRECT_LABEL: &str = "(direct)";
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// A forwarder: label=NAME,consumer=URI,producer=URI[,pid=N]
-    /// [,control=URI][,binary=PATH]; `binary` is asked for its --version.
+    /// [,control=URI][,binary=PATH][,start=COMMAND]; `binary` is asked for its
+    /// --version; `start` comes last, and what it starts is stopped at the end.
     /// Repeat for more
     #[arg(long = "target", required = true, value_name = "KEY=VALUE,…")]
     targets: Vec<LabelledTarget>,
@@ -50,16 +53,26 @@ pub struct CompareArgs {
 
 /// A forwarder with a name for the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct LabelledTarget {
-    label: String,
-    forwarder: Forwarder,
-    binary: Option<PathBuf>,
+pub struct LabelledTarget {
+    /// Its name in the table.
+    pub label: String,
+    /// Where it is.
+    pub forwarder: Forwarder,
+    /// Asked for its `--version`.
+    pub binary: Option<PathBuf>,
+    /// Command line that starts it.
+    pub start: Option<String>,
 }
 
 impl FromStr for LabelledTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // A command line may hold commas.
+        let (text, start) = match text.split_once(",start=") {
+            Some((text, start)) => (text, Some(start.to_owned())),
+            None => (text, None),
+        };
         let mut fields = BTreeMap::new();
         for field in text.split(',') {
             let (key, value) = field
@@ -92,6 +105,7 @@ impl FromStr for LabelledTarget {
                     .transpose()?,
             },
             binary: take("binary").map(PathBuf::from),
+            start,
         };
         match fields.keys().next() {
             None => Ok(target),
@@ -102,7 +116,7 @@ impl FromStr for LabelledTarget {
 
 /// A comparison's outcome.
 #[derive(Debug, Serialize)]
-struct Comparison {
+pub struct Comparison {
     machine: Machine,
     command_line: String,
     load: Load,
@@ -144,46 +158,22 @@ struct Row {
 /// Runs the comparison and prints it.
 ///
 /// # Errors
-/// If a binary has no version or every round of every target failed. A
-/// failure of single rounds is part of the result.
+/// If a forwarder cannot be started, a binary has no version or every round of
+/// every target failed. A failure of single rounds is part of the result.
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let mut targets = Vec::new();
-    for target in &args.targets {
-        let version = match &target.binary {
-            None => None,
-            Some(binary) => Some(version_of(binary).with_context(|| target.label.clone())?),
-        };
-        targets.push(TargetFacts {
-            label: target.label.clone(),
-            consumer: target.forwarder.consumer.to_string(),
-            producer: target.forwarder.producer.to_string(),
-            version,
-        });
-    }
-    let machine = Machine::read();
-    let mut entrants: Vec<(String, Target)> = args
-        .targets
-        .iter()
-        .map(|t| (t.label.clone(), Target::Forwarder(t.forwarder.clone())))
-        .collect();
-    if let Some(first) = args.targets.first() {
-        // The ceiling of the consumers' transport; a mixed pair has none.
-        let transport = first.forwarder.consumer.transport();
-        if transport == first.forwarder.producer.transport() {
-            entrants.push((DIRECT_LABEL.to_owned(), Target::Direct(transport)));
+    let mut targets = args.targets.clone();
+    let mut started = Vec::new();
+    for target in &mut targets {
+        if let Some(command) = &target.start {
+            let mut running = Running::start(command)?;
+            let forwarder = &mut target.forwarder;
+            let control = forwarder.control.as_ref().unwrap_or(&forwarder.producer);
+            running.first_exchange(control, control)?;
+            forwarder.pid = Some(running.process()?.pid());
+            started.push(running);
         }
     }
-    let mut rows = Vec::new();
-    for &mode in &args.modes {
-        rows.extend(measure_mode(&entrants, mode, args));
-    }
-    let comparison = Comparison {
-        machine,
-        command_line: std::env::args().collect::<Vec<_>>().join(" "),
-        load: args.load.clone(),
-        targets,
-        rows,
-    };
+    let comparison = compare(&targets, &args.modes, args.rounds, &args.load)?;
     if args.json {
         println!("{}", serde_json::to_string(&comparison)?);
     } else {
@@ -198,14 +188,62 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure_mode(entrants: &[(String, Target)], mode: Mode, args: &CompareArgs) -> Vec<Row> {
+/// Measures running forwarders in turn, `rounds` times in each mode.
+///
+/// # Errors
+/// If a binary has no version. Rounds that fail are part of the result.
+pub fn compare(
+    targets: &[LabelledTarget],
+    modes: &[Mode],
+    rounds: u64,
+    load: &Load,
+) -> anyhow::Result<Comparison> {
+    let mut facts = Vec::new();
+    for target in targets {
+        let version = match &target.binary {
+            None => None,
+            Some(binary) => Some(version_of(binary).with_context(|| target.label.clone())?),
+        };
+        facts.push(TargetFacts {
+            label: target.label.clone(),
+            consumer: target.forwarder.consumer.to_string(),
+            producer: target.forwarder.producer.to_string(),
+            version,
+        });
+    }
+    let machine = Machine::read();
+    let mut entrants: Vec<(String, Target)> = targets
+        .iter()
+        .map(|t| (t.label.clone(), Target::Forwarder(t.forwarder.clone())))
+        .collect();
+    if let Some(first) = targets.first() {
+        // The ceiling of the consumers' transport; a mixed pair has none.
+        let transport = first.forwarder.consumer.transport();
+        if transport == first.forwarder.producer.transport() {
+            entrants.push((DIRECT_LABEL.to_owned(), Target::Direct(transport)));
+        }
+    }
+    let mut rows = Vec::new();
+    for &mode in modes {
+        rows.extend(measure_mode(&entrants, mode, rounds, load));
+    }
+    Ok(Comparison {
+        machine,
+        command_line: output::command_line(),
+        load: load.clone(),
+        targets: facts,
+        rows,
+    })
+}
+
+fn measure_mode(entrants: &[(String, Target)], mode: Mode, rounds: u64, load: &Load) -> Vec<Row> {
     let mut outcomes: Vec<Vec<anyhow::Result<Measurement>>> =
         entrants.iter().map(|_| Vec::new()).collect();
-    for round in 0..args.rounds as usize {
+    for round in 0..rounds as usize {
         for step in 0..entrants.len() {
             let idx = (round + step) % entrants.len();
             let (label, target) = &entrants[idx];
-            let outcome = measure(target, mode, &args.load);
+            let outcome = measure(target, mode, load);
             match &outcome {
                 Ok(m) => eprintln!(
                     "round {}: {label}, {:.0} exchanges/s",
@@ -278,7 +316,9 @@ fn row(
 }
 
 impl Comparison {
-    fn table(&self) -> String {
+    /// All rows for a reader.
+    #[must_use]
+    pub fn table(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}\n{}", self.machine, self.command_line);
@@ -286,9 +326,19 @@ impl Comparison {
             let version = target.version.as_deref().unwrap_or("version not asked");
             let _ = writeln!(out, "{}: {version}", target.label);
         }
+        out.push('\n');
+        out.push_str(&self.rows_table());
+        out
+    }
+
+    /// The rows alone, without where and how they were measured.
+    #[must_use]
+    pub fn rows_table(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "\n{:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
+            "{:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
             "mode",
             "forwarder",
             "CPU µs/exch (p10–p90)",
@@ -381,6 +431,13 @@ mod tests {
         assert_eq!(target.forwarder.producer.transport(), Transport::Udp);
         assert_eq!(target.forwarder.control, "unix:///c".parse().ok());
         assert_eq!(target.binary, Some("/bin/x".into()));
+    }
+
+    #[test]
+    fn the_command_that_starts_a_target_may_hold_anything() {
+        let text = "label=x,consumer=unix:///a,producer=unix:///a,start=run --a=1,2 'b,start=c'";
+        let target: LabelledTarget = text.parse().expect("complete");
+        assert_eq!(target.start.as_deref(), Some("run --a=1,2 'b,start=c'"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -60,7 +61,7 @@ pub fn try_command(
 ) -> anyhow::Result<Option<ControlResponse>> {
     let (name, wire) = signed_interest(
         command.with_parameters(parameters),
-        wall_ms(),
+        signature_time_ms(),
         nonce,
         ATTEMPT,
     );
@@ -71,10 +72,32 @@ pub fn try_command(
         .with_context(|| format!("{} was answered with no ControlResponse", command.name()))
 }
 
-/// Milliseconds since 1970, as signatures state them.
-pub(crate) fn wall_ms() -> u64 {
+/// Furthest that [`signature_time_ms`] runs ahead of the clock; forwarders
+/// accept two minutes.
+const MAX_AHEAD_MS: u64 = 60_000;
+
+/// The latest time in a signature of this process.
+static LAST_SIGNATURE_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Milliseconds since 1970 for the next signature: the present time, or later,
+/// because a forwarder may take only ascending times from one signer. So many
+/// in so short a time that they would run a minute ahead share the last.
+pub(crate) fn signature_time_ms() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    since_epoch.map_or(0, |d| d.as_millis() as u64)
+    let wall_ms = since_epoch.map_or(0, |d| d.as_millis() as u64);
+    let next = |last_ms: u64| wall_ms.max((last_ms + 1).min(wall_ms + MAX_AHEAD_MS));
+    let last_ms = LAST_SIGNATURE_MS
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+            Some(next(last))
+        })
+        .unwrap_or_default();
+    next(last_ms)
+}
+
+/// Lets signatures have the present time again: for a forwarder that has just
+/// started, and so has seen none.
+pub(crate) fn forget_signature_times() {
+    LAST_SIGNATURE_MS.store(0, Ordering::Relaxed);
 }
 
 /// What a command says that makes Interests under `prefix` go to `face_id`, or

@@ -8,7 +8,7 @@
 
 pub mod stream;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ use crate::process::Process;
 const SAMPLE_WINDOW: usize = 32;
 /// After so long without any progress the rest of the sample is lost.
 const SAMPLE_PATIENCE: Duration = Duration::from_secs(4);
+/// Pause before an Interest that came back as a Nack is sent again.
+const NACK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Registers many routes, checks that they forward, and unregisters them.
 #[derive(Args, Clone, Debug)]
@@ -69,6 +71,12 @@ pub struct RoutesReport {
     /// Of these, how many came to the face that registered the prefix, and
     /// whose Data came back.
     pub n_came_back: u64,
+    /// Interests of the sample that first came back as a Nack: the command had
+    /// been answered before the route worked.
+    pub n_too_early: u64,
+    /// From the first command until the last route of the sample worked, in
+    /// seconds.
+    pub working_seconds: f64,
     /// Unregistering.
     pub unregister: Phase,
     /// Resident memory before the first command, in bytes.
@@ -113,7 +121,9 @@ pub fn measure(args: &RoutesArgs) -> anyhow::Result<RoutesReport> {
     let window = args.window as usize;
 
     let rss_before_bytes = process.memory()?.rss_bytes;
+    let started = Instant::now();
     let commands = Commands::register(&prefixes, patience);
+    let signed = started.elapsed();
     let register = phase(process, &commands, &mut producer, window)?;
     drop(commands);
     if register.commands.n_done == 0 {
@@ -121,7 +131,8 @@ pub fn measure(args: &RoutesArgs) -> anyhow::Result<RoutesReport> {
     }
     let rss_with_routes_bytes = process.memory()?.rss_bytes;
     let sample = spread_sample(&prefixes, args.sample);
-    let n_came_back = fetch_each(&mut producer, &mut consumer, &sample)?;
+    let fetched = fetch_each(&mut producer, &mut consumer, &sample)?;
+    let working = started.elapsed().saturating_sub(signed);
     let commands = Commands::unregister(&prefixes, patience);
     let unregister = phase(process, &commands, &mut producer, window)?;
     let grown = rss_with_routes_bytes as f64 - rss_before_bytes as f64;
@@ -129,7 +140,9 @@ pub fn measure(args: &RoutesArgs) -> anyhow::Result<RoutesReport> {
         pid: process.pid(),
         program: process.name(),
         n_sampled: sample.len() as u64,
-        n_came_back,
+        n_came_back: fetched.n_came_back,
+        n_too_early: fetched.n_too_early,
+        working_seconds: working.as_secs_f64(),
         rss_before_bytes,
         rss_with_routes_bytes,
         rss_after_bytes: process.memory()?.rss_bytes,
@@ -172,31 +185,55 @@ fn spread_sample(all: &[Name], n_sample: u64) -> Vec<Name> {
     (0..n_sample).map(pick).collect()
 }
 
+#[derive(Default)]
+struct Fetched {
+    n_came_back: u64,
+    n_too_early: u64,
+}
+
 /// Sends an Interest under each prefix from `consumer`, answers those that come
-/// to `producer`, and says how many Data came back.
-fn fetch_each(producer: &mut Link, consumer: &mut Link, prefixes: &[Name]) -> anyhow::Result<u64> {
+/// to `producer`, and says how many Data came back. What is nacked is sent
+/// again a little later.
+fn fetch_each(
+    producer: &mut Link,
+    consumer: &mut Link,
+    prefixes: &[Name],
+) -> anyhow::Result<Fetched> {
     let question = Component::generic("question");
+    let names = prefixes.iter().map(|prefix| prefix.clone().with(&question));
+    let mut rest = names.collect::<VecDeque<Name>>();
     let mut waiting: HashSet<Vec<u8>> = HashSet::new();
-    let mut rest = prefixes.iter().zip(1_u32..);
+    let mut nacked: VecDeque<(Instant, Name)> = VecDeque::new();
+    let mut seen_nacked: HashSet<Vec<u8>> = HashSet::new();
+    let mut nonce = 0_u32;
     let mut n_came_back = 0;
     let mut ready = Vec::new();
     let mut progress_at = Instant::now();
     loop {
-        let free = SAMPLE_WINDOW - waiting.len();
-        for (prefix, nonce) in rest.by_ref().take(free) {
-            let name = prefix.clone().with(&question);
-            waiting.insert(name.value_bytes().to_vec());
+        while let Some((_, name)) = nacked.pop_front_if(|(at, _)| at.elapsed() >= NACK_PAUSE) {
+            rest.push_front(name);
+        }
+        while waiting.len() < SAMPLE_WINDOW
+            && let Some(name) = rest.pop_front()
+        {
+            nonce += 1;
             consumer
                 .outbox()
                 .push(|out| write_interest(out, &name, nonce));
+            waiting.insert(name.value_bytes().to_vec());
         }
         let left = SAMPLE_PATIENCE.saturating_sub(progress_at.elapsed());
-        if waiting.is_empty() || left.is_zero() {
-            return Ok(n_came_back);
+        if waiting.is_empty() && nacked.is_empty() || left.is_zero() {
+            return Ok(Fetched {
+                n_came_back,
+                n_too_early: seen_nacked.len() as u64,
+            });
         }
         consumer.flush()?;
         producer.flush()?;
-        link::wait([&*consumer, &*producer].into_iter(), left, &mut ready)?;
+        let links = [&*consumer, &*producer].into_iter();
+        let wait = if nacked.is_empty() { left } else { NACK_PAUSE };
+        link::wait(links, wait, &mut ready)?;
         if ready.contains(&1) {
             producer.receive(|wire, outbox| {
                 let frame = Frame::parse(wire).unwrap_or_default();
@@ -210,9 +247,14 @@ fn fetch_each(producer: &mut Link, consumer: &mut Link, prefixes: &[Name]) -> an
         if ready.contains(&0) {
             consumer.receive(|wire, _| {
                 let frame = Frame::parse(wire).unwrap_or_default();
-                let name = name_of(frame.payload, types::DATA);
-                if frame.nack_code.is_none()
-                    && name.is_some_and(|name| waiting.remove(name.value_bytes()))
+                if frame.nack_code.is_some() {
+                    let name = name_of(frame.payload, types::INTEREST);
+                    if let Some(name) = name.filter(|name| waiting.remove(name.value_bytes())) {
+                        seen_nacked.insert(name.value_bytes().to_vec());
+                        nacked.push_back((Instant::now(), name));
+                    }
+                } else if let Some(name) = name_of(frame.payload, types::DATA)
+                    && waiting.remove(name.value_bytes())
                 {
                     n_came_back += 1;
                     progress_at = Instant::now();
@@ -291,8 +333,9 @@ impl fmt::Display for RoutesReport {
         }
         writeln!(
             f,
-            "forwarded   {} of {} Interests came to the face that registered",
-            self.n_came_back, self.n_sampled
+            "forwarded   {} of {} Interests came to the face that registered, {} of them not at \
+             once;\n            all after {:.3} s",
+            self.n_came_back, self.n_sampled, self.n_too_early, self.working_seconds
         )?;
         write!(
             f,

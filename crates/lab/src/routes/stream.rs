@@ -58,7 +58,6 @@ impl Commands {
         patience: Duration,
     ) -> Self {
         let mut random = Random::new(fresh_seed());
-        let wall_ms = control::wall_ms();
         let mut commands = Self {
             bytes: Vec::new(),
             items: Vec::new(),
@@ -67,7 +66,8 @@ impl Commands {
         for parameters in parameters {
             let name = CommandName::local("rib", verb).with_parameters(&parameters);
             let nonce = random.next_u64();
-            let (name, wire) = control::signed_interest(name, wall_ms, nonce, patience);
+            let time_ms = control::signature_time_ms();
+            let (name, wire) = control::signed_interest(name, time_ms, nonce, patience);
             let start = commands.bytes.len();
             commands.bytes.extend_from_slice(&wire);
             let digest = digest_of(name.value_bytes()).expect("a command's name ends in a digest");
