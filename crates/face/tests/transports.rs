@@ -3,7 +3,7 @@
 mod support;
 
 use support::{Node, connect, data, every_channel, interest, until_both};
-use tachonym_face::{ChannelOptions, CloseReason, FaceParams};
+use tachonym_face::{ChannelOptions, CloseReason, FaceParams, SystemOptions};
 use tachonym_packet::NackReason;
 use tachonym_packet::lp::{Headers, PitToken};
 use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, LinkType};
@@ -265,4 +265,30 @@ fn a_wildcard_channel_answers_from_the_address_that_was_asked() {
     let mut buffer = [0; 200];
     let n = raw.recv(&mut buffer).unwrap();
     assert_eq!(buffer[..n], data(1, 100));
+}
+
+#[test]
+fn a_receive_queue_that_fills_up_marks_data_and_shows_what_it_lost() {
+    let mut options = SystemOptions::default();
+    options.udp_receive_buffer_bytes = 64 << 10;
+    let mut node = Node::new(options);
+    let uri = node.listen(&ChannelOptions::udp(support::loopback()));
+    let raw = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    raw.connect(uri.socket_addr().unwrap()).unwrap();
+    // One packet is no congestion.
+    raw.send(&data(0, 4000)).unwrap();
+    node.until("one packet", |node| node.packets.len() == 1);
+    assert_eq!(node.packets[0].headers.congestion_mark, 0);
+    // Nobody reads while 400 kB arrive: most of it is lost.
+    node.packets.clear();
+    for n in 0..100 {
+        raw.send(&data(n, 4000)).unwrap();
+    }
+    // A datagram on loopback is in the queue, or lost, when `send` returns.
+    node.until("what was kept", |node| !node.packets.is_empty());
+    node.step(std::time::Duration::ZERO);
+    let n_kept = node.packets.len() as u64;
+    assert!(n_kept < 100);
+    assert!(node.packets.iter().all(|p| p.headers.congestion_mark > 0));
+    assert_eq!(node.faces.counters().n_kernel_drops, 100 - n_kept);
 }

@@ -32,7 +32,6 @@ pub(crate) struct Link {
     mtu_bytes: Option<usize>,
     next_sequence: u64,
     out_congestion: Congestion,
-    in_congestion: Congestion,
     /// Made with the first fragment: most faces never see one.
     reassembler: Option<Box<Reassembler>>,
     reliability: Option<Box<Reliability>>,
@@ -47,7 +46,6 @@ impl Link {
             mtu_bytes,
             next_sequence: first_sequence,
             out_congestion: Congestion::default(),
-            in_congestion: Congestion::default(),
             reassembler: None,
             reliability: None,
         };
@@ -127,7 +125,6 @@ impl Link {
         self.reassembler = None;
         self.reliability = None;
         self.out_congestion = Congestion::default();
-        self.in_congestion = Congestion::default();
         self.set_options(self.options);
     }
 }

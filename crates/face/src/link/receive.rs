@@ -6,7 +6,6 @@ use tachonym_packet::lp::{FaceId, Headers, LpView, PacketKind};
 use tachonym_packet::{MonoNs, types};
 
 use super::Link;
-use super::congestion::FirstMark;
 use super::reassembly::{Reassembled, Reassembler, ReassemblyBudget};
 use crate::batch::{FrameRecord, Frames, Source, Span};
 use crate::counters::{DropReason, FaceCounters};
@@ -186,15 +185,10 @@ impl Link {
             (PacketKind::Interest, Some(_)) => cx.counters.n_in_nacks += 1,
             (PacketKind::Data, _) => {
                 cx.counters.n_in_data += 1;
-                // Data, because it is their consumers who slow down.
-                if self.options.congestion_marking
-                    && self.in_congestion.check(
-                        cx.now,
-                        cx.is_congested,
-                        FirstMark::AtOnce,
-                        self.options.base_congestion_marking_interval,
-                    )
-                {
+                // Data, because it is their consumers who slow down; and each of
+                // them, because a round trip may be far shorter than an
+                // interval and the next one may overflow the queue.
+                if self.options.congestion_marking && cx.is_congested {
                     headers.congestion_mark = headers.congestion_mark.max(1);
                     cx.counters.n_congestion_marked += 1;
                 }

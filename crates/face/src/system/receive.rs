@@ -276,10 +276,12 @@ impl FaceSystem {
                 return;
             }
         };
-        if n_messages >= n_slots {
+        let lens = (0..n_messages).map(|idx| self.udp_receiver.message(idx).len_bytes);
+        let taken_bytes: usize = lens.sum();
+        if n_messages >= n_slots || socket.was_filling(taken_bytes) {
             // There may be more than we keep up with.
             self.counters.n_control_syscalls += 1;
-            self.counters.n_kernel_drops += socket.look_at_queue();
+            self.counters.n_kernel_drops += socket.look_at_queue(taken_bytes);
         } else {
             socket.is_congested = false;
         }

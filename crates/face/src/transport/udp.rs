@@ -62,8 +62,10 @@ pub(crate) struct UdpSocket {
     /// The kernel takes no more; readiness for writing is waited for.
     pub(crate) is_blocked: bool,
     pub(crate) has_gso: bool,
-    /// The receive queue is more than a quarter full.
+    /// The receive queue was more than a quarter full at the last look.
     pub(crate) is_congested: bool,
+    /// Size of the receive queue; 0 if the kernel does not tell.
+    capacity_bytes: usize,
     /// Drops that the kernel had counted at the last look.
     pub(crate) n_kernel_drops: u32,
 }
@@ -83,6 +85,8 @@ impl UdpSocket {
             .local_addr()?
             .as_socket()
             .ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let capacity_bytes =
+            option::receive_queue(socket.as_fd()).map_or(0, |queue| queue.capacity_bytes as usize);
         Ok(Self {
             socket,
             generation: 0,
@@ -93,6 +97,7 @@ impl UdpSocket {
             is_blocked: false,
             has_gso,
             is_congested: false,
+            capacity_bytes,
             n_kernel_drops: 0,
         })
     }
@@ -172,14 +177,22 @@ impl UdpSocket {
         self.local.ip().is_unspecified()
     }
 
-    /// Looks how full the receive queue is. Returns how many datagrams the
-    /// kernel has dropped since the last look.
-    pub(crate) fn look_at_queue(&mut self) -> u64 {
+    /// Whether so much at once shows that the receive queue fills up.
+    #[inline]
+    pub(crate) fn was_filling(&self, taken_bytes: usize) -> bool {
+        taken_bytes > self.capacity_bytes / 8
+    }
+
+    /// Looks how full the receive queue was, before `taken_bytes` were taken
+    /// from it: what is left of a small one tells nothing. Returns how many
+    /// datagrams the kernel has dropped since the last look.
+    pub(crate) fn look_at_queue(&mut self, taken_bytes: usize) -> u64 {
         let Ok(queue) = option::receive_queue(self.fd()) else {
             self.is_congested = false;
             return 0;
         };
-        self.is_congested = queue.used_bytes > queue.capacity_bytes / 4;
+        self.capacity_bytes = queue.capacity_bytes as usize;
+        self.is_congested = queue.used_bytes as usize + taken_bytes > self.capacity_bytes / 4;
         let n_drops = queue.n_drops.wrapping_sub(self.n_kernel_drops);
         self.n_kernel_drops = queue.n_drops;
         u64::from(n_drops)
