@@ -34,8 +34,7 @@ pub(crate) enum Effort {
     Minutes(u64),
 }
 
-/// Fuzzes every target, or only `chosen`. Nothing is reported where the
-/// project has no fuzz targets.
+/// Fuzzes every target, or only `chosen`.
 pub(crate) fn run(
     workspace: &Workspace,
     effort: Effort,
@@ -43,9 +42,6 @@ pub(crate) fn run(
     report: &mut Report,
 ) {
     let folder = workspace.root.join("fuzz");
-    if !folder.is_dir() {
-        return;
-    }
     let fuzzer = match Fuzzer::prepare(workspace, folder) {
         Ok(fuzzer) => fuzzer,
         Err(error) => {

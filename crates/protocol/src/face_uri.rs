@@ -341,7 +341,7 @@ fn parse_interface(text: &str) -> Result<String, FaceUriError> {
     let name = text.strip_suffix('/').unwrap_or(text);
     // Linux interface names have at most 15 bytes and no slash or blank.
     let fits = (1..=15).contains(&name.len());
-    if fits && !name.contains(['/', ':', ' ']) {
+    if fits && !name.contains(['/', ':', ' ', '%']) {
         Ok(name.to_owned())
     } else {
         Err(FaceUriError::BadHost)
@@ -410,8 +410,7 @@ fn parse_ip(
     let mut pending = HostUri {
         transport,
         family,
-        // RFC 6874 writes the percent sign of a zone as %25.
-        host: host.replacen("%25", "%", 1),
+        host: host.to_owned(),
         port,
     };
     if bracketed {
@@ -501,7 +500,7 @@ mod tests {
             ("udp://[2001:DB8:0:0::1]/", "udp6://[2001:db8::1]:6363"),
             ("tcp://[::1]:80", "tcp6://[::1]:80"),
             ("ws://127.0.0.1/", "ws://127.0.0.1:9696"),
-            ("udp6://[fe80::1%252]", "udp6://[fe80::1%2]:6363"),
+            ("udp6://[fe80::1%25]", "udp6://[fe80::1%25]:6363"),
             ("ether://[8:0:27:1:1:1]", "ether://[08:00:27:01:01:01]"),
             ("dev://eth0/", "dev://eth0"),
         ] {

@@ -236,8 +236,12 @@ pub fn write_packet(
     acks: &[u64],
     fragment: Option<&[u8]>,
 ) {
-    if headers.is_empty() && prefix_announcement.is_none() && acks.is_empty() {
-        out.extend_from_slice(fragment.unwrap_or_default());
+    if let Some(fragment) = fragment
+        && headers.is_empty()
+        && prefix_announcement.is_none()
+        && acks.is_empty()
+    {
+        out.extend_from_slice(fragment);
         return;
     }
     tlv::write_nested(out, types::LP_PACKET, |out| {
@@ -315,6 +319,14 @@ mod tests {
             frag_count: 3,
             tx_sequence: Some(5),
         }
+    }
+
+    #[test]
+    fn an_idle_packet_without_anything_is_still_a_packet() {
+        let mut out = Vec::new();
+        write_packet(&mut out, &Headers::default(), None, &[], None);
+        let view = LpView::parse(&out).expect("own encoding");
+        assert_eq!(view.fragment(), None);
     }
 
     #[test]
