@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
-    self, cs, face, get, peek, ping, pingserver, poke, put, route, status, strategy,
+    self, cs, dissect, face, get, keys, peek, ping, pingserver, poke, put, route, status, strategy,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -50,6 +50,8 @@ enum Command {
     Poke(poke::Arguments),
     Put(put::Arguments),
     Get(get::Arguments),
+    Dissect(dissect::Arguments),
+    Keys(keys::Arguments),
     /// Print what a shell needs to complete this command's arguments.
     Completions {
         /// The shell.
@@ -72,6 +74,11 @@ fn main() -> ExitCode {
         Command::Poke(arguments) => poke::run(&arguments),
         Command::Put(arguments) => put::run(&arguments),
         Command::Get(arguments) => get::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
+        Command::Dissect(arguments) => match dissect::run(&arguments) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Completions { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "tachonym", &mut std::io::stdout());

@@ -112,6 +112,13 @@ impl Certificate {
         Self::parse(&wire)
     }
 
+    /// Whether `name` is that of a certificate,
+    /// `/<identity>/KEY/<key-id>/<issuer-id>/<version>`.
+    #[must_use]
+    pub fn is_name(name: NameView<'_>) -> bool {
+        is_certificate_name(name)
+    }
+
     /// The base64 form, in lines of 64 characters.
     #[must_use]
     pub fn to_base64(&self) -> String {

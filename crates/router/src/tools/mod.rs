@@ -6,8 +6,10 @@
 //! and what an error means to a shell.
 
 pub mod cs;
+pub mod dissect;
 pub mod face;
 pub mod get;
+pub mod keys;
 pub mod peek;
 pub mod ping;
 pub mod pingserver;

@@ -1,0 +1,328 @@
+//! `tachonym dissect`: packets and captures as readable trees.
+//!
+//! Owns the command line and what is shown. What the bytes of a packet mean is
+//! in `tree`; how packets lie in captures, in `capture`. Nothing here trusts a
+//! byte of its input: what is malformed is shown as such.
+
+mod capture;
+mod tree;
+
+use std::io::{Read as _, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tachonym_packet::lp::LpView;
+use tachonym_packet::{Name, PacketView};
+
+use capture::Captured;
+use tree::Node;
+
+/// Largest input that is read, in bytes.
+const MAX_INPUT_BYTES: u64 = 4 << 30;
+/// Largest input that is looked at as text.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Show a packet, or the packets of a capture, as a readable tree.
+#[derive(Args)]
+pub struct Arguments {
+    /// A packet as bytes, hexadecimal or base64, or a capture (pcap, pcapng);
+    /// `-` is standard input.
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// What the input is; guessed if not given.
+    #[arg(long, value_enum)]
+    input: Option<Form>,
+    /// One line for each packet.
+    #[arg(long)]
+    brief: bool,
+    /// Only packets whose name has this prefix.
+    #[arg(long, value_name = "NAME")]
+    name: Option<Name>,
+    /// Only packets of this kind.
+    #[arg(long = "type", value_enum, value_name = "KIND")]
+    kind: Option<Kind>,
+    /// Look at these UDP and TCP ports of a capture; may be repeated. All UDP
+    /// ports, and TCP 6363 and 9696, if not given.
+    #[arg(long, value_name = "N")]
+    port: Vec<u16>,
+    /// Print JSON for scripts: one line for each packet.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The bytes themselves.
+    Raw,
+    /// Hexadecimal digits; blanks are ignored.
+    Hex,
+    /// Base64; blanks are ignored.
+    Base64,
+    /// A capture.
+    Capture,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Interest,
+    Data,
+    Nack,
+}
+
+/// Runs it. The exit code is 1 if some packet is malformed.
+///
+/// # Errors
+/// If the input cannot be read, or is nothing that can be shown.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let input = read_input(&arguments.file)?;
+    let form = arguments.input.unwrap_or_else(|| guess(&input));
+    let mut shower = Shower {
+        arguments,
+        out: std::io::stdout().lock(),
+        is_malformed: false,
+    };
+    match form {
+        Form::Capture => {
+            capture::read(&input, &arguments.port, &mut |packet| shower.show(&packet))?;
+        }
+        Form::Raw => shower.show_all(&input)?,
+        Form::Hex => shower.show_all(&from_hex(&input)?)?,
+        Form::Base64 => shower.show_all(&from_base64(&input)?)?,
+    }
+    shower.out.flush()?;
+    Ok(match shower.is_malformed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn read_input(file: &PathBuf) -> anyhow::Result<Vec<u8>> {
+    let mut input = Vec::new();
+    let limit = MAX_INPUT_BYTES + 1;
+    if file.as_os_str() == "-" {
+        let stdin = std::io::stdin().lock();
+        stdin.take(limit).read_to_end(&mut input)
+    } else {
+        let opened = std::fs::File::open(file);
+        let opened = opened.with_context(|| format!("cannot open {}", file.display()))?;
+        opened.take(limit).read_to_end(&mut input)
+    }
+    .with_context(|| format!("cannot read {}", file.display()))?;
+    if input.len() as u64 > MAX_INPUT_BYTES {
+        bail!("the input is larger than {MAX_INPUT_BYTES} bytes; cut it with editcap");
+    }
+    if input.is_empty() {
+        bail!("the input is empty");
+    }
+    Ok(input)
+}
+
+/// Captures have magic numbers; text is hexadecimal if it can be.
+fn guess(input: &[u8]) -> Form {
+    if capture::is_capture(input) {
+        return Form::Capture;
+    }
+    if input.len() <= MAX_TEXT_BYTES {
+        if from_hex(input).is_ok() {
+            return Form::Hex;
+        }
+        // What decodes to no TLV was no base64.
+        if from_base64(input).is_ok_and(|bytes| tree::begins_packet(&bytes)) {
+            return Form::Base64;
+        }
+    }
+    Form::Raw
+}
+
+fn without_blanks(text: &[u8]) -> Vec<u8> {
+    let mut text = text.to_vec();
+    text.retain(|byte| !byte.is_ascii_whitespace());
+    text
+}
+
+fn from_hex(text: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let digits = without_blanks(text);
+    let digits = digits.strip_prefix(b"0x").unwrap_or(&digits);
+    if !digits.len().is_multiple_of(2) {
+        bail!("an odd number of hexadecimal digits");
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).context("not hexadecimal");
+    digits
+        .chunks_exact(2)
+        .map(|pair| {
+            let byte = digit(pair[0])? * 16 + digit(pair[1])?;
+            u8::try_from(byte).context("two digits make a byte")
+        })
+        .collect()
+}
+
+fn from_base64(text: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let engine = GeneralPurpose::new(&alphabet::STANDARD, config);
+    engine.decode(without_blanks(text)).context("not base64")
+}
+
+struct Shower<'a, W: Write> {
+    arguments: &'a Arguments,
+    out: W,
+    is_malformed: bool,
+}
+
+impl<W: Write> Shower<'_, W> {
+    /// Shows the packets that lie one behind the other in `bytes`.
+    fn show_all(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let len = match tachonym_packet::tlv::element_len(rest) {
+                Ok(Some(len)) if len <= rest.len() => len,
+                _ => rest.len(),
+            };
+            let (wire, tail) = rest.split_at(len);
+            rest = tail;
+            self.show(&Captured {
+                place: None,
+                wire: wire.to_vec(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, packet: &Captured) -> anyhow::Result<()> {
+        let wire = &packet.wire;
+        let summary = Summary::of(wire);
+        if !self.is_wanted(&summary) {
+            return Ok(());
+        }
+        let tree = tree::read(wire);
+        self.is_malformed |= tree.iter().any(Node::is_malformed) || summary.error.is_some();
+        if self.arguments.json {
+            let value = json!({
+                "place": packet.place,
+                "bytes": wire.len(),
+                "kind": summary.kind,
+                "name": summary.name.as_ref().map(ToString::to_string),
+                "error": summary.error,
+                "tree": tree.iter().map(Node::to_json).collect::<Vec<Value>>(),
+            });
+            writeln!(self.out, "{value}")?;
+            return Ok(());
+        }
+        if let Some(place) = &packet.place {
+            write!(self.out, "{place}  ")?;
+        }
+        writeln!(self.out, "{}", summary.line(wire.len()))?;
+        if !self.arguments.brief {
+            for node in &tree {
+                node.write(&mut self.out, 1)?;
+            }
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, summary: &Summary) -> bool {
+        let has_kind = match self.arguments.kind {
+            None => true,
+            Some(Kind::Interest) => summary.kind == "Interest",
+            Some(Kind::Data) => summary.kind == "Data",
+            Some(Kind::Nack) => summary.kind == "Nack",
+        };
+        let has_name = self.arguments.name.as_ref().is_none_or(|prefix| {
+            let name = summary.name.as_ref();
+            name.is_some_and(|name| name.starts_with(prefix.view()))
+        });
+        has_kind && has_name
+    }
+}
+
+/// The one line about a packet.
+struct Summary {
+    kind: &'static str,
+    name: Option<Name>,
+    details: Vec<String>,
+    /// Why a router would refuse it.
+    error: Option<String>,
+}
+
+impl Summary {
+    fn of(wire: &[u8]) -> Self {
+        let mut summary = Self {
+            kind: "malformed",
+            name: None,
+            details: Vec::new(),
+            error: None,
+        };
+        if let Err(error) = summary.fill(wire) {
+            summary.error = Some(error.to_string());
+        }
+        summary
+    }
+
+    fn fill(&mut self, wire: &[u8]) -> Result<(), tachonym_packet::DecodeError> {
+        let frame = LpView::parse(wire)?;
+        let headers = frame.headers();
+        let Some(fragment) = frame.fragment() else {
+            self.kind = "IDLE";
+            return Ok(());
+        };
+        if headers.is_fragmented() {
+            self.kind = "fragment";
+            let (index, count) = (headers.frag_index, headers.frag_count);
+            self.details.push(format!("{} of {count}", index + 1));
+            return Ok(());
+        }
+        match PacketView::parse(fragment)? {
+            PacketView::Interest(interest) => {
+                self.kind = "Interest";
+                if let Some(reason) = headers.nack {
+                    self.kind = "Nack";
+                    self.details.push(reason.to_string());
+                }
+                self.name = Some(interest.name().to_name());
+                if interest.can_be_prefix() {
+                    self.details.push("CanBePrefix".into());
+                }
+                if interest.must_be_fresh() {
+                    self.details.push("MustBeFresh".into());
+                }
+                if let Some(hops) = interest.hop_limit() {
+                    self.details.push(format!("HopLimit={hops}"));
+                }
+                if interest.has_forwarding_hint() {
+                    self.details.push("ForwardingHint".into());
+                }
+            }
+            PacketView::Data(data) => {
+                self.kind = "Data";
+                self.name = Some(data.name().to_name());
+                let n_bytes = data.content().len();
+                self.details.push(format!("{n_bytes} bytes of content"));
+            }
+        }
+        if headers.congestion_mark > 0 {
+            self.details.push("congestion mark".into());
+        }
+        Ok(())
+    }
+
+    fn line(&self, n_bytes: usize) -> String {
+        let mut line = self.kind.to_owned();
+        if let Some(name) = &self.name {
+            line.push_str(&format!(" {name}"));
+        }
+        if let Some(error) = &self.error {
+            line.push_str(&format!(": {error}"));
+        }
+        for detail in &self.details {
+            line.push_str(&format!(", {detail}"));
+        }
+        format!("{line} ({n_bytes} bytes)")
+    }
+}
