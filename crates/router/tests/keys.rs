@@ -134,12 +134,7 @@ fn keys_of_ndnsec_are_taken() {
     let store = Store::new();
     let shown = store.json(&["show", &testdata("operator.ndncert")]);
     let identity = shown["identity"].as_str().expect("text");
-    let password = std::fs::read_to_string(testdata("README.md")).expect("text");
-    let password = password
-        .split('`')
-        .find(|word| word.starts_with("pass") || word.ends_with("password"))
-        .unwrap_or("password");
-    let password = store.file("password", password);
+    let password = store.file("password", "secret");
     let key = store.text(&[
         "import",
         &testdata("operator.safebag"),
