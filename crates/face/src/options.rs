@@ -29,7 +29,7 @@ pub struct SystemOptions {
     /// Default 49,152.
     pub max_on_demand_faces: usize,
     /// Bytes that may wait for one face to take them; beyond, packets to it
-    /// are dropped. Default 4 MiB.
+    /// are dropped. Default 16 MiB.
     pub max_face_backlog_bytes: usize,
     /// Bytes that may wait for all faces together. No face may have more than
     /// the others leave free. Default 256 MiB.
@@ -60,7 +60,7 @@ impl Default for SystemOptions {
         Self {
             max_faces: 65_536,
             max_on_demand_faces: 49_152,
-            max_face_backlog_bytes: 4 << 20,
+            max_face_backlog_bytes: 16 << 20,
             max_total_backlog_bytes: 256 << 20,
             max_total_reassembly_bytes: 64 << 20,
             udp_receive_buffer_bytes: 8 << 20,

@@ -30,9 +30,10 @@ pub(super) struct Planned {
     run: Run,
 }
 
-/// A backlog above this part of what it may be is nearly full: within one more
-/// round trip a consumer in slow start may fill the rest.
-const NEARLY_FULL_PART: usize = 4;
+/// A backlog above this part of what it may be is nearly full: a consumer in
+/// slow start doubles its window before the first mark reaches it, which waits
+/// behind the backlog and what the kernel holds of a TCP connection besides.
+const NEARLY_FULL_PART: usize = 16;
 
 impl FaceSystem {
     /// Queues a packet for a face. `l3` is an Interest or a Data; `headers`

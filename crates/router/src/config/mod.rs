@@ -93,7 +93,7 @@ impl Default for Faces {
     fn default() -> Self {
         Self {
             max_faces: 4096,
-            max_backlog_bytes: 4 << 20,
+            max_backlog_bytes: 16 << 20,
             congestion_marking: true,
             congestion_threshold_bytes: 65_536,
             congestion_interval_ms: 100,
