@@ -2,7 +2,7 @@
 //! rates, and what gets lost on the way.
 //!
 //! For each address and rate one object goes from a producer to a consumer that
-//! honours congestion marks. [`pump`] carries it, [`kernel`] tells what the
+//! honours congestion marks. `pump` carries it, [`kernel`] tells what the
 //! kernel dropped meanwhile. Refuses disks: content is made and compared in
 //! memory, so that the forwarder is what limits.
 
