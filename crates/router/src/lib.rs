@@ -15,4 +15,4 @@ pub mod tools;
 mod trust;
 mod worker;
 
-pub use run::Router;
+pub use run::{Router, Snapshot};

@@ -120,6 +120,16 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
     }
     println!("ready");
     signals.forever().next();
-    tracing::info!("stopping");
+    let snapshot = router.snapshot()?;
+    for (reason, n) in &snapshot.drops {
+        tracing::info!("dropped: {n} packets, {reason}");
+    }
+    tracing::info!(
+        n_commands_dropped = router.n_dropped_commands(),
+        n_refused_connections = snapshot.n_refused_connections,
+        n_kernel_drops = snapshot.n_kernel_drops,
+        syscalls_per_packet = snapshot.syscalls_per_packet,
+        "stopping"
+    );
     router.stop()
 }

@@ -44,8 +44,45 @@ pub struct Router {
     waker: Waker,
     to_manager: crossbeam_channel::Sender<ToManager>,
     queue: Arc<QueueGauge>,
+    handle: WorkerHandle,
     worker: JoinHandle<std::io::Result<()>>,
     manager: JoinHandle<()>,
+}
+
+/// How a router is at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Faces, the internal one not included.
+    pub n_faces: usize,
+    /// Pending Interests.
+    pub n_pit_entries: usize,
+    /// Data in the content store.
+    pub n_cs_entries: usize,
+    /// Packets that were dropped, by reason, since the start; reasons that
+    /// never occurred are left out.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Connections that were turned away.
+    pub n_refused_connections: u64,
+    /// Datagrams that the kernel dropped because a receive buffer was full.
+    pub n_kernel_drops: u64,
+    /// System calls per packet received or sent.
+    pub syscalls_per_packet: f64,
+}
+
+impl Snapshot {
+    /// Packets that were dropped for `reason`.
+    #[must_use]
+    pub fn n_dropped(&self, reason: &str) -> u64 {
+        let of_reason = self.drops.iter().filter(|(name, _)| *name == reason);
+        of_reason.map(|(_, n)| n).sum()
+    }
+
+    /// Packets that were dropped for any reason.
+    #[must_use]
+    pub fn n_drops(&self) -> u64 {
+        self.drops.iter().map(|(_, n)| n).sum()
+    }
 }
 
 impl Router {
@@ -113,6 +150,7 @@ impl Router {
             waker,
             to_manager,
             queue,
+            handle,
             worker,
             manager,
         })
@@ -134,6 +172,30 @@ impl Router {
     #[must_use]
     pub fn n_dropped_commands(&self) -> u64 {
         self.queue.n_dropped()
+    }
+
+    /// How it is, as of now.
+    ///
+    /// # Errors
+    /// If its worker has ended.
+    pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let snapshot = self.handle.call(|plane| {
+            let faces = plane.faces.counters();
+            let sizes = plane.engine.sizes();
+            let of_faces = faces.drops.iter().map(|(r, n)| (r.as_str(), n));
+            let of_engine = plane.engine.counters().drops();
+            let of_engine = of_engine.map(|(r, n)| (r.label(), n));
+            Snapshot {
+                n_faces: plane.faces.n_faces(),
+                n_pit_entries: sizes.n_pit_entries,
+                n_cs_entries: sizes.n_cs_entries,
+                drops: of_faces.chain(of_engine).filter(|&(_, n)| n > 0).collect(),
+                n_refused_connections: faces.n_refused,
+                n_kernel_drops: faces.n_kernel_drops,
+                syscalls_per_packet: faces.syscalls_per_packet(),
+            }
+        })?;
+        Ok(snapshot)
     }
 
     /// Stops it and waits until its threads have ended.
