@@ -5,10 +5,14 @@
 //! ```
 //!
 //! The link between `middle` and `east` goes through a relay that loses and
-//! delays datagrams. Namespaces are named by process id and removed on drop.
+//! delays datagrams. Namespaces are named by process id and removed on drop; what
+//! a killed test left behind, the next one removes.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
 
 use crate::{Router, Running, binary, in_namespace, output_of};
 
@@ -23,7 +27,7 @@ pub struct Chain {
     pub middle: Router,
     /// The router of the producer.
     pub east: Router,
-    _relay: Running,
+    relay: Running,
     // Dropped last: what runs in a namespace ends before it goes.
     namespaces: Vec<Namespace>,
 }
@@ -36,6 +40,7 @@ impl Chain {
     /// If the caller may not make namespaces.
     #[must_use]
     pub fn new(prefix: &str, loss_pct: &str, delay_ms: &str) -> Self {
+        remove_abandoned();
         let names = ["west", "middle", "east"].map(Namespace::new);
         let [west, middle, east] = &names;
         connect(west, "10.77.1.1", middle, "10.77.1.2");
@@ -70,9 +75,21 @@ impl Chain {
             west: west_router,
             middle: middle_router,
             east: east_router,
-            _relay: relay,
+            relay,
             namespaces: names.into(),
         }
+    }
+
+    /// Ends the link and returns what `tachonym-lab impair` counted on it: `up`
+    /// is towards the producer, `down` towards the consumer.
+    ///
+    /// # Panics
+    /// If the relay had ended before.
+    #[must_use]
+    pub fn cut(&mut self) -> Value {
+        self.relay.terminate();
+        let line = self.relay.line();
+        serde_json::from_str(&line).expect(&line)
     }
 
     /// The namespace of the consumer's router.
@@ -100,6 +117,20 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         // Nothing more can be done about one that cannot be removed.
         let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+    }
+}
+
+/// Removes the namespaces of test processes that are no more. Nothing runs in
+/// them: see [`Running`].
+fn remove_abandoned() {
+    let listed = output_of(Command::new("ip").args(["netns", "list"]));
+    for name in listed.lines().filter_map(|line| line.split(' ').next()) {
+        let owner = name.strip_prefix("tachonym-");
+        let owner = owner.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            // Another test may have been faster.
+            let _ = Command::new("ip").args(["netns", "del", name]).status();
+        }
     }
 }
 

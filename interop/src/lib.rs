@@ -15,9 +15,12 @@ pub use peer::{Fetched, Peer, Serving, home};
 pub use router::{Router, in_namespace};
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -47,23 +50,77 @@ pub fn installed(path: &str) -> PathBuf {
     folder(INSTALLED).join(path)
 }
 
+/// Longest that a program may take to its end, the largest transfers included.
+const TIME_TO_END: Duration = Duration::from_secs(8 * 60);
+/// Longest that a program may take to its next line.
+const TIME_TO_SPEAK: Duration = Duration::from_secs(60);
+/// How often the end of a program is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// `command`, but the program is killed when the thread that starts it ends, so
+/// that nothing survives a test however that ends.
+fn bound_to_this_thread(command: &Command) -> Command {
+    let mut bound = Command::new("setpriv");
+    bound.args(["--pdeathsig", "KILL"]);
+    bound.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => bound.env(key, value),
+            None => bound.env_remove(key),
+        };
+    }
+    bound
+}
+
 /// Runs a program to its end and returns what it printed.
 ///
 /// # Panics
-/// If it fails: the message holds both its output streams.
+/// If it fails, or still runs after eight minutes: the message holds both its
+/// output streams.
 pub fn output_of(command: &mut Command) -> String {
-    let output = command
+    let mut child = bound_to_this_thread(command)
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{stdout}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    stdout
+    let stdout = text_of(child.stdout.take().expect("it is piped"));
+    let stderr = text_of(child.stderr.take().expect("it is piped"));
+    let status = wait(&mut child, TIME_TO_END);
+    let stdout = stdout.join().expect("a reader does not fail");
+    let stderr = stderr.join().expect("a reader does not fail");
+    match status {
+        Some(status) if status.success() => stdout,
+        Some(status) => panic!("{command:?}: {status}\n{stdout}{stderr}"),
+        None => panic!("{command:?}: still ran after {TIME_TO_END:?}\n{stdout}{stderr}"),
+    }
+}
+
+/// Reads `stream` to its end, on a thread of its own.
+fn text_of(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What could be read is what there is to show.
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// How `child` ended; `None` if it did not within `limit` and was killed.
+fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            return Some(status);
+        }
+        if begun.elapsed() > limit {
+            // Whether it is gone already does not matter here.
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
 }
 
 /// The last line that a program prints, as JSON.
@@ -76,10 +133,10 @@ pub fn json_of(command: &mut Command) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{command:?}: {error}: {text}"))
 }
 
-/// A program that runs until it is dropped.
+/// A program that runs until it is dropped, or the thread that started it ends.
 pub struct Running {
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     shown: String,
 }
 
@@ -91,15 +148,24 @@ impl Running {
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
         let shown = format!("{command:?}");
-        let mut child = command
+        let mut child = bound_to_this_thread(command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{shown}: {error}"));
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (heard, lines) = mpsc::channel();
+        // Ends with the program. What nobody asks for is still read, or the
+        // program would wait for it.
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // Whoever asked may be gone.
+                let _ = heard.send(line);
+            }
+        });
         Self {
             child,
-            stdout,
+            lines,
             shown,
         }
     }
@@ -107,23 +173,15 @@ impl Running {
     /// The next line that it prints.
     ///
     /// # Panics
-    /// If it has ended.
+    /// If it has ended, or says nothing for a minute.
     pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        let n_read = self.stdout.read_line(&mut line).expect("text");
-        assert!(n_read > 0, "{} has ended", self.shown);
-        line.trim_end().to_owned()
+        let line = self.lines.recv_timeout(TIME_TO_SPEAK);
+        line.unwrap_or_else(|error| panic!("{}: no line: {error}", self.shown))
     }
 
-    /// Its process id.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Whether it still runs.
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// Asks it to end, by SIGTERM.
+    pub fn terminate(&self) {
+        output_of(Command::new("kill").arg(self.child.id().to_string()));
     }
 }
 

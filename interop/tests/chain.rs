@@ -8,7 +8,7 @@ const N_BYTES: usize = 100_000_000;
 
 #[test]
 fn a_large_file_crosses_three_routers_and_a_lossy_slow_link() {
-    let chain = Chain::new("/large", "1", "10");
+    let mut chain = Chain::new("/large", "1", "10");
     let file = chain.east.folder().join("file");
     let sha256 = write_noise(&file, N_BYTES, 300);
     let segments = ["--segment-bytes", "8000"];
@@ -27,4 +27,16 @@ fn a_large_file_crosses_three_routers_and_a_lossy_slow_link() {
         router.tool(&["cs", "erase", "/large"]);
     }
     assert_eq!(Peer::Ndnts.get(chain.west.uri("unix"), "/large"), expected);
+
+    // The link was as bad as it was said to be.
+    let counted = chain.cut();
+    assert_eq!(counted["impairment"]["delay_ms"], 10.0, "{counted}");
+    for way in ["up", "down"] {
+        let figure = |key: &str| counted[way][key].as_f64().expect("a number");
+        let lost = figure("lost_pkts") / figure("received_pkts");
+        assert!((0.005..0.02).contains(&lost), "{way}: {counted}");
+    }
+    // Every byte came over it, twice.
+    let n_bytes = counted["down"]["received_bytes"].as_u64();
+    assert!(n_bytes >= Some(2 * N_BYTES as u64), "{counted}");
 }

@@ -95,7 +95,8 @@ fn install(workspace: &Workspace) -> anyhow::Result<PathBuf> {
             let mut python = Command::new("python3");
             quietly(workspace, python.args(["-m", "venv", "--clear"]).arg(&venv))?;
             let mut pip = Command::new(venv.join("bin/pip"));
-            pip.args(["install", "--quiet", "--no-deps", "--requirement"]);
+            pip.args(["install", "--quiet", "--no-deps", "--require-hashes"]);
+            pip.arg("--requirement");
             quietly(workspace, pip.arg(source.join("python/requirements.txt")))
         },
     )?;
