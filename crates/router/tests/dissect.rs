@@ -119,6 +119,101 @@ fn commands_are_shown_with_their_parameters() {
     assert!(shown.contains("Name=/p Cost=7"), "{shown}");
 }
 
+fn with_content(uri: &str, content: Vec<u8>) -> Vec<u8> {
+    Data {
+        content,
+        ..Data::new(name(uri))
+    }
+    .encode_with_digest()
+}
+
+#[test]
+fn answers_of_management_are_read_by_their_name() {
+    use tachonym_protocol::{ControlParameters, ControlResponse, FibEntry, NextHopRecord};
+    let parameters = ControlParameters {
+        face_id: Some(300),
+        origin: Some(255),
+        ..ControlParameters::default()
+    };
+    let response = ControlResponse::new(200, "OK").with_parameters(&parameters);
+    let shown = text(
+        &[],
+        &with_content("/localhost/nfd/rib/register/x", response.encode()),
+    );
+    for part in [
+        "StatusCode (102), 1 bytes: 200",
+        "FaceId (105), 2 bytes: 300",
+        "Origin (111), 1 bytes: static (255)",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    let entry = FibEntry {
+        name: name("/p/q"),
+        next_hops: vec![NextHopRecord {
+            face_id: 301,
+            cost: 9,
+        }],
+    };
+    let list = FibEntry::encode_list([&entry, &entry]);
+    let dataset = "/localhost/nfd/fib/list/v=1/seg=0";
+    let shown = text(&[], &with_content(dataset, list.clone()));
+    assert_eq!(shown.matches("FibEntry (128)").count(), 2, "{shown}");
+    assert_eq!(shown.matches("Cost (106), 1 bytes: 9").count(), 2);
+    // A segment may end within an entry: nothing is wrong with it.
+    text(&[], &with_content(dataset, list[..list.len() - 3].to_vec()));
+}
+
+#[test]
+fn data_are_shown_with_their_implicit_digest() {
+    let wire = data();
+    let digest = tachonym_packet::DataView::parse(&wire)
+        .expect("own encoding")
+        .implicit_digest();
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(text(&[], &wire).contains(&format!("sha256digest={digest}")));
+    assert_eq!(
+        packets(&wire)[0]["implicit_digest"],
+        format!("sha256digest={digest}")
+    );
+}
+
+#[test]
+fn certificates_and_safe_bags_are_no_malformed_packets() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../security/testdata");
+    let certificate = text(&[&format!("{folder}/operator.ndncert")], b"");
+    for part in ["KEY (2)", "Ecdsa public key", "NotAfter (255), 15 bytes"] {
+        assert!(
+            certificate.contains(part),
+            "{part} is not in\n{certificate}"
+        );
+    }
+    let bag = text(&[&format!("{folder}/operator.safebag")], b"");
+    assert!(bag.starts_with("SafeBag (576 bytes)"), "{bag}");
+    assert!(bag.contains("EncryptedKey (129)"), "{bag}");
+}
+
+#[test]
+fn a_packet_nested_beyond_measure_is_shown_to_a_depth() {
+    let mut wire = Vec::new();
+    for _ in 0..20_000 {
+        let len = wire.len() as u32;
+        let mut outer = vec![0x64, 254];
+        // Not the shortest form for small ones; thousands are well-formed.
+        outer.extend(len.to_be_bytes());
+        outer.extend(&wire);
+        wire = outer;
+    }
+    let output = dissect(&["--input", "raw"], &wire);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.len() < 100_000);
+    // One element of three megabytes, full of empty ones.
+    let mut wide = vec![0x64, 254, 0, 0x30, 0, 0];
+    wide.extend([6, 0].repeat(0x30_0000 / 2));
+    let output = dissect(&["--input", "raw"], &wide);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.len() < 100_000);
+}
+
 #[test]
 fn what_is_malformed_is_shown_where_it_is() {
     let wire = data();
@@ -140,16 +235,21 @@ fn what_is_malformed_is_shown_where_it_is() {
 
 /// A pcap of Ethernet frames, a second apart.
 fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
+    pcap_of(0xa1b2_c3d4, 1, 0, frames)
+}
+
+/// A pcap of frames of a link, a second apart, each at `fraction` of a second.
+fn pcap_of(magic: u32, link: u32, fraction: u32, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
-    out.extend(0xa1b2_c3d4_u32.to_le_bytes());
+    out.extend(magic.to_le_bytes());
     out.extend([2, 0, 4, 0]);
     out.extend([0; 8]);
     out.extend(65_535_u32.to_le_bytes());
-    out.extend(1_u32.to_le_bytes());
+    out.extend(link.to_le_bytes());
     for (i, frame) in frames.iter().enumerate() {
         let len = (frame.len() as u32).to_le_bytes();
         out.extend((1_700_000_000 + i as u32).to_le_bytes());
-        out.extend([0; 4]);
+        out.extend(fraction.to_le_bytes());
         out.extend(len);
         out.extend(len);
         out.extend(frame);
@@ -202,6 +302,8 @@ fn packets_are_found_in_a_capture() {
         ethernet,
         udp(b"not NDN"),
     ]);
+    // Pieces of packets are nothing malformed.
+    text(&[], &capture);
     let found = packets(&capture);
     let kinds: Vec<_> = found
         .iter()
@@ -235,5 +337,82 @@ fn a_damaged_capture_shows_what_comes_before_the_damage() {
     assert!(error.contains("cut off"), "{error}");
     for len in 4..40 {
         dissect(&[], &capture[..len]);
+    }
+}
+
+#[test]
+fn captures_of_nanoseconds_and_cooked_links_are_read() {
+    let ip = udp(&interest()).split_off(14);
+    let cooked = [&[0; 14][..], &[8, 0], &ip].concat();
+    let cooked2 = [&[8, 0][..], &[0; 18], &ip].concat();
+    let loopback = [&[2, 0, 0, 0][..], &ip].concat();
+    for (link, frame) in [(113, cooked), (276, cooked2), (0, loopback), (101, ip)] {
+        let capture = pcap_of(0xa1b2_3c4d, link, 123_456_789, &[frame]);
+        let shown = text(&["--brief"], &capture);
+        let place = "1700000000.123456 udp 192.0.2.1:6363 > 192.0.2.2:6363  Interest /a/b";
+        assert!(shown.starts_with(place), "{link}: {shown}");
+    }
+}
+
+#[test]
+fn a_pcapng_is_read() {
+    fn block(typ: u32, body: &[u8]) -> Vec<u8> {
+        let len = (12 + body.len().next_multiple_of(4)) as u32;
+        let mut out = [typ.to_le_bytes(), len.to_le_bytes()].concat();
+        out.extend(body);
+        out.resize(len as usize - 4, 0);
+        out.extend(len.to_le_bytes());
+        out
+    }
+    let frame = udp(&interest());
+    let len = (frame.len() as u32).to_le_bytes();
+    let us = 1_700_000_000_000_005_u64;
+    let (high, low) = ((us >> 32) as u32, us as u32);
+    let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+    section.extend([1, 0, 0, 0]);
+    section.extend([0xff; 8]);
+    let interface = [1, 0, 0, 0, 0, 0, 0, 0];
+    let mut packet = [[0; 4], high.to_le_bytes(), low.to_le_bytes(), len, len].concat();
+    packet.extend(&frame);
+    let capture = [
+        block(0x0a0d_0d0a, &section),
+        block(1, &interface),
+        block(6, &packet),
+    ]
+    .concat();
+    let shown = text(&["--brief"], &capture);
+    assert!(shown.starts_with("1700000000.000005 udp"), "{shown}");
+    for len in 4..capture.len() {
+        let output = dissect(&["--brief"], &capture[..len]);
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{len}: {output:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_passed_over_is_told() {
+    let mut fragment = udp(&interest());
+    // More fragments follow.
+    fragment[20] |= 0x20;
+    let short = udp(&interest())[..30].to_vec();
+    let lost = tcp(1, b"\x01not NDN");
+    let builder = PacketBuilder::ethernet2([1; 6], [2; 6])
+        .ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
+        .udp(5353, 5353);
+    let mut other = Vec::new();
+    // Begins as an Interest might, and is none.
+    builder.write(&mut other, &[5, 9, 1, 2]).expect("memory");
+    let output = dissect(&["--brief"], &pcap(&[fragment, short, lost, other]));
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let told = String::from_utf8(output.stderr).expect("text");
+    for part in [
+        "passed over 1 fragments of IP packets",
+        "passed over 1 frames that are cut short",
+        "passed over 8 bytes of connections",
+    ] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
     }
 }

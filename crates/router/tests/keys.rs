@@ -84,7 +84,7 @@ fn a_certificate_is_issued_installed_and_verified() {
     store.text(&["generate", "/authority"]);
     store.text(&["generate", "/authority/site"]);
     let authority = store.file("authority", &store.text(&["certificate", "/authority"]));
-    let request = store.file("request", &store.text(&["certificate", "/authority/site"]));
+    let request = store.file("request", &store.text(&["request", "/authority/site"]));
     let issue = [
         "issue",
         &request,

@@ -26,7 +26,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 #[derive(Args)]
 pub struct Arguments {
     /// Folder of the key store.
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, visible_alias = "store", value_name = "DIR", global = true)]
     key_store: Option<PathBuf>,
     /// Print JSON for scripts.
     #[arg(long, global = true)]
@@ -49,6 +49,7 @@ enum Command {
     },
     /// Print a certificate in base64: that of an identity, key or certificate
     /// name. To have it signed by somebody else, give them this.
+    #[command(visible_alias = "request")]
     Certificate {
         /// Name of the identity, key or certificate.
         name: Name,
@@ -59,6 +60,7 @@ enum Command {
         certificate: String,
     },
     /// Issue a certificate for the key in another one.
+    #[command(visible_alias = "sign")]
     Issue {
         /// File of the certificate whose key is to be certified, or `-`.
         request: PathBuf,
@@ -375,6 +377,10 @@ fn list(store: &KeyStore) -> anyhow::Result<(Value, String)> {
     let others = listing.other_certificates.iter();
     let value = json!({
         "identities": identities,
+        "skipped": listing.skipped.iter().map(|skipped| json!({
+            "file": skipped.path.display().to_string(),
+            "reason": skipped.reason,
+        })).collect::<Vec<_>>(),
         "other_certificates": others.map(|entry| to_json(&entry.certificate)).collect::<Vec<_>>(),
     });
     Ok((value, text))
@@ -408,7 +414,10 @@ fn describe(certificate: &Certificate) -> String {
         row("signature type", certificate.signature_type().to_string()),
         row(
             "public key",
-            format!("{} bytes", certificate.public_key_der().len()),
+            match certificate.verifying_key() {
+                Ok(key) => format!("{:?}", key.kind()).to_lowercase(),
+                Err(error) => error.to_string(),
+            },
         ),
     ])
 }

@@ -18,7 +18,10 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tachonym_packet::lp::LpView;
-use tachonym_packet::{Name, PacketView};
+use tachonym_packet::tlv::Reader;
+use tachonym_packet::types::NAME;
+use tachonym_packet::{Component, Name, NameView, PacketView};
+use tachonym_protocol::{ControlParameters, ControlResponse};
 
 use capture::Captured;
 use tree::Node;
@@ -27,6 +30,9 @@ use tree::Node;
 const MAX_INPUT_BYTES: u64 = 4 << 30;
 /// Largest input that is looked at as text.
 const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// `SafeBag`, which holds a certificate and its key.
+const SAFE_BAG: u32 = 128;
 
 /// Show a packet, or the packets of a capture, as a readable tree.
 #[derive(Args)]
@@ -89,7 +95,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     match form {
         Form::Capture => {
-            capture::read(&input, &arguments.port, &mut |packet| shower.show(&packet))?;
+            let (passed_over, result) =
+                capture::read(&input, &arguments.port, &mut |packet| shower.show(&packet));
+            for line in passed_over.lines() {
+                eprintln!("tachonym: passed over {line}");
+            }
+            result?;
         }
         Form::Raw => shower.show_all(&input)?,
         Form::Hex => shower.show_all(&from_hex(&input)?)?,
@@ -208,6 +219,7 @@ impl<W: Write> Shower<'_, W> {
                 "bytes": wire.len(),
                 "kind": summary.kind,
                 "name": summary.name.as_ref().map(ToString::to_string),
+                "implicit_digest": summary.digest,
                 "error": summary.error,
                 "tree": tree.iter().map(Node::to_json).collect::<Vec<Value>>(),
             });
@@ -221,6 +233,9 @@ impl<W: Write> Shower<'_, W> {
         if !self.arguments.brief {
             for node in &tree {
                 node.write(&mut self.out, 1)?;
+            }
+            if let Some(digest) = &summary.digest {
+                writeln!(self.out, "         implicit digest: {digest}")?;
             }
             writeln!(self.out)?;
         }
@@ -247,6 +262,8 @@ struct Summary {
     kind: &'static str,
     name: Option<Name>,
     details: Vec<String>,
+    /// Implicit digest of a Data, as a name component.
+    digest: Option<String>,
     /// Why a router would refuse it.
     error: Option<String>,
 }
@@ -257,6 +274,7 @@ impl Summary {
             kind: "malformed",
             name: None,
             details: Vec::new(),
+            digest: None,
             error: None,
         };
         if let Err(error) = summary.fill(wire) {
@@ -266,6 +284,24 @@ impl Summary {
     }
 
     fn fill(&mut self, wire: &[u8]) -> Result<(), tachonym_packet::DecodeError> {
+        // What is no packet, and yet an element by itself.
+        let alone = match Reader::new(wire).read_type()? {
+            NAME => Some("Name"),
+            ControlResponse::TLV_TYPE => Some("ControlResponse"),
+            ControlParameters::TLV_TYPE => Some("ControlParameters"),
+            SAFE_BAG => Some("SafeBag"),
+            _ => None,
+        };
+        if let Some(kind) = alone {
+            let mut reader = Reader::new(wire);
+            reader.read_element()?;
+            reader.finish()?;
+            self.kind = kind;
+            if kind == "Name" {
+                self.name = Some(NameView::parse_element(wire)?.to_name());
+            }
+            return Ok(());
+        }
         let frame = LpView::parse(wire)?;
         let headers = frame.headers();
         let Some(fragment) = frame.fragment() else {
@@ -302,6 +338,8 @@ impl Summary {
             PacketView::Data(data) => {
                 self.kind = "Data";
                 self.name = Some(data.name().to_name());
+                let digest = Component::implicit_digest(&data.implicit_digest());
+                self.digest = Some(digest.to_string());
                 let n_bytes = data.content().len();
                 self.details.push(format!("{n_bytes} bytes of content"));
             }

@@ -7,13 +7,17 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use tachonym_packet::tlv::{Reader, parse_nni};
+use tachonym_packet::tlv::{Element, Reader, parse_nni};
 use tachonym_packet::{ComponentView, NackReason, NameView, types as t};
+use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, LinkType, route_origin};
+use tachonym_security::VerifyingKey;
 
 /// Deepest nesting that is shown.
 const MAX_DEPTH: usize = 32;
 /// Bytes of a value that are shown.
 const MAX_SHOWN_BYTES: usize = 64;
+/// Largest input of which a tree is made, in bytes.
+const MAX_TREE_BYTES: usize = 1 << 20;
 
 /// An element, or bytes that are none.
 pub(super) struct Node {
@@ -31,6 +35,8 @@ pub(super) struct Node {
 enum Context {
     Packet,
     Lp,
+    /// An LpPacket whose fragment is a piece of a packet, and so no element.
+    LpPiece,
     Nack,
     CachePolicy,
     Interest,
@@ -46,6 +52,16 @@ enum Context {
     Management,
     Parameters,
     Strategy,
+    FaceEntries,
+    Face,
+    FibEntries,
+    Fib,
+    RibEntries,
+    Rib,
+    StrategyEntries,
+    CsEntries,
+    Cs,
+    General,
 }
 
 /// How the value of an element is read.
@@ -63,6 +79,12 @@ enum Form {
     Text,
     Hex,
     Content,
+    PublicKey,
+    Persistency,
+    FaceScope,
+    LinkType,
+    FaceEvent,
+    Origin,
     Flag,
 }
 
@@ -75,27 +97,110 @@ pub(super) fn begins_packet(bytes: &[u8]) -> bool {
     )
 }
 
+/// Whether `bytes` begin as what travels over links does.
+pub(super) fn begins_frame(bytes: &[u8]) -> bool {
+    let typ = Reader::new(bytes).read_type();
+    matches!(typ, Ok(t::INTEREST | t::DATA | t::LP_PACKET))
+}
+
+/// Whether `bytes` are elements, from the first to the last.
+fn are_elements(bytes: &[u8]) -> bool {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        if reader.read_element().is_err() {
+            return false;
+        }
+    }
+    true
+}
+
 /// The elements of `bytes`.
 pub(super) fn read(bytes: &[u8]) -> Vec<Node> {
+    if bytes.len() > MAX_TREE_BYTES {
+        return vec![Node {
+            typ: None,
+            name: "bytes",
+            offset_bytes: 0,
+            value_bytes: bytes.len(),
+            value: hex(bytes),
+            error: Some("too large to be shown".into()),
+            children: Vec::new(),
+        }];
+    }
     elements(bytes, 0, Context::Packet, 0)
+}
+
+/// Whether the value of an LpPacket says that its fragment is one of several.
+fn is_piece(value: &[u8]) -> bool {
+    let mut reader = Reader::new(value);
+    while let Ok(element) = reader.read_element() {
+        if element.typ == t::LP_FRAG_COUNT {
+            return parse_nni(element.value).is_some_and(|count| count > 1);
+        }
+    }
+    false
+}
+
+/// How the content of Data of this name is read.
+fn content_form(name: NameView<'_>) -> Form {
+    use Context as C;
+    if tachonym_protocol::rdr::object_of_metadata(name).is_some() {
+        return Form::Nested(C::Packet);
+    }
+    let Some((command, _)) = tachonym_protocol::CommandName::parse(name) else {
+        return Form::Content;
+    };
+    Form::Nested(match (command.module, command.verb) {
+        ("faces", "list" | "query" | "channels" | "events") => C::FaceEntries,
+        ("fib", "list") => C::FibEntries,
+        ("rib", "list") => C::RibEntries,
+        ("strategy-choice", "list") => C::StrategyEntries,
+        ("cs", "info") => C::CsEntries,
+        ("status", "general") => C::General,
+        _ => C::Packet,
+    })
+}
+
+/// How the content of Data with this MetaInfo is read, if that decides it.
+fn content_form_by_type(meta_info: &[u8]) -> Option<Form> {
+    let mut reader = Reader::new(meta_info);
+    let typ = reader.read_optional(t::CONTENT_TYPE).ok()??;
+    (parse_nni(typ)? == t::content_type::KEY).then_some(Form::PublicKey)
 }
 
 fn elements(bytes: &[u8], base: usize, context: Context, depth: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut reader = Reader::new(bytes);
+    let mut content = Form::Content;
     while !reader.is_empty() {
         let start = reader.position();
         match reader.read_element() {
             Ok(element) => {
                 let value_at = base + reader.position() - element.value.len();
-                nodes.push(node(
-                    element.typ,
-                    element.value,
-                    value_at,
-                    base + start,
-                    context,
-                    depth,
-                ));
+                let mut meant = meaning(context, element.typ);
+                match (context, element.typ) {
+                    (Context::Data, t::NAME) => {
+                        if let Ok(name) = NameView::parse_value(element.value) {
+                            content = content_form(name);
+                        }
+                    }
+                    (Context::Data, t::META_INFO) => {
+                        content = content_form_by_type(element.value).unwrap_or(content);
+                    }
+                    // A segment may begin or end within an element.
+                    (Context::Data, t::CONTENT)
+                        if !matches!(content, Form::Nested(_)) || are_elements(element.value) =>
+                    {
+                        meant.1 = content;
+                    }
+                    (_, t::LP_PACKET) if is_piece(element.value) => {
+                        if matches!(meant.1, Form::Nested(_)) {
+                            meant.1 = Form::Nested(Context::LpPiece);
+                        }
+                    }
+                    _ => {}
+                }
+                nodes.push(node(element, meant, [base + start, value_at], depth));
             }
             Err(error) => {
                 let rest = &bytes[start..];
@@ -115,15 +220,14 @@ fn elements(bytes: &[u8], base: usize, context: Context, depth: usize) -> Vec<No
     nodes
 }
 
+/// The node of `element`, which begins, and whose value begins, at `places`.
 fn node(
-    typ: u32,
-    value: &[u8],
-    value_at: usize,
-    offset_bytes: usize,
-    context: Context,
+    element: Element<'_>,
+    (name, form): (&'static str, Form),
+    [offset_bytes, value_at]: [usize; 2],
     depth: usize,
 ) -> Node {
-    let (name, form) = meaning(context, typ);
+    let Element { typ, value } = element;
     let mut node = Node {
         typ: Some(typ),
         name,
@@ -160,9 +264,11 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Packet, t::LP_PACKET) => ("LpPacket", F::Nested(C::Lp)),
         (C::Packet, 101) => ("ControlResponse", F::Nested(C::Management)),
         (C::Packet, 104) => ("ControlParameters", F::Nested(C::Parameters)),
-        (C::Packet, 128) => ("SafeBag or dataset entry", F::Nested(C::SafeBag)),
+        (C::Packet, 128) => ("SafeBag", F::Nested(C::SafeBag)),
         (C::SafeBag, 129) => ("EncryptedKey", F::Hex),
 
+        (C::LpPiece, t::LP_FRAGMENT) => ("Fragment", F::Hex),
+        (C::LpPiece, _) => meaning(C::Lp, typ),
         (C::Lp, t::LP_FRAGMENT) => ("Fragment", F::Nested(C::Packet)),
         (C::Lp, t::LP_SEQUENCE) => ("Sequence", F::Number),
         (C::Lp, t::LP_FRAG_INDEX) => ("FragIndex", F::Number),
@@ -226,16 +332,52 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Parameters, 107) => ("Strategy", F::Nested(C::Strategy)),
         (C::Parameters, 108) => ("Flags", F::Number),
         (C::Parameters, 109) => ("ExpirationPeriod", F::Milliseconds),
-        (C::Parameters, 111) => ("Origin", F::Number),
+        (C::Parameters, 111) => ("Origin", F::Origin),
         (C::Parameters, 112) => ("Mask", F::Number),
         (C::Parameters, 114) => ("Uri", F::Text),
         (C::Parameters, 129) => ("LocalUri", F::Text),
         (C::Parameters, 131) => ("Capacity", F::Number),
         (C::Parameters, 132) => ("Count", F::Number),
-        (C::Parameters, 133) => ("FacePersistency", F::Number),
+        (C::Parameters, 133) => ("FacePersistency", F::Persistency),
         (C::Parameters, 135) => ("BaseCongestionMarkingInterval", F::Number),
         (C::Parameters, 136) => ("DefaultCongestionThreshold", F::Number),
         (C::Parameters, 137) => ("Mtu", F::Number),
+
+        (C::FaceEntries, 128) => ("FaceStatus", F::Nested(C::Face)),
+        (C::FaceEntries, 130) => ("ChannelStatus", F::Nested(C::Face)),
+        (C::FaceEntries, 192) => ("FaceEventNotification", F::Nested(C::Face)),
+        (C::Face, 105 | 108 | 109 | 114 | 129 | 133 | 135..=137) => meaning(C::Parameters, typ),
+        (C::Face, 132) => ("FaceScope", F::FaceScope),
+        (C::Face, 134) => ("LinkType", F::LinkType),
+        (C::Face, 193) => ("FaceEventKind", F::FaceEvent),
+        (C::FibEntries, 128) => ("FibEntry", F::Nested(C::Fib)),
+        (C::Fib, 129) => ("NextHopRecord", F::Nested(C::Parameters)),
+        (C::RibEntries, 128) => ("RibEntry", F::Nested(C::Rib)),
+        (C::Rib, 129) => ("Route", F::Nested(C::Parameters)),
+        (C::StrategyEntries, 128) => ("StrategyChoice", F::Nested(C::Parameters)),
+        (C::CsEntries, 128) => ("CsInfo", F::Nested(C::Cs)),
+        (C::Cs, 131 | 108) => meaning(C::Parameters, typ),
+        (C::Cs, 129) => ("NHits", F::Number),
+        (C::Cs, 130) => ("NMisses", F::Number),
+        (C::Cs, 135) => ("NCsEntries", F::Number),
+        (C::General, 128) => ("NfdVersion", F::Text),
+        (C::General, 129) => ("StartTimestamp", F::Time),
+        (C::General, 130) => ("CurrentTimestamp", F::Time),
+        (C::General, 131) => ("NNameTreeEntries", F::Number),
+        (C::General, 132) => ("NFibEntries", F::Number),
+        (C::General, 133) => ("NPitEntries", F::Number),
+        (C::General, 134) => ("NMeasurementsEntries", F::Number),
+        (C::General, 135) => ("NCsEntries", F::Number),
+        (C::Face | C::General, 144) => ("NInInterests", F::Number),
+        (C::Face | C::General, 145) => ("NInData", F::Number),
+        (C::Face | C::General, 146) => ("NOutInterests", F::Number),
+        (C::Face | C::General, 147) => ("NOutData", F::Number),
+        (C::Face, 148) => ("NInBytes", F::Number),
+        (C::Face, 149) => ("NOutBytes", F::Number),
+        (C::Face | C::General, 151) => ("NInNacks", F::Number),
+        (C::Face | C::General, 152) => ("NOutNacks", F::Number),
+        (C::General, 153) => ("NSatisfiedInterests", F::Number),
+        (C::General, 154) => ("NUnsatisfiedInterests", F::Number),
         (_, t::NAME) => ("Name", F::Name),
         _ => ("unknown", F::Content),
     }
@@ -290,6 +432,20 @@ fn shown(form: Form, value: &[u8]) -> Result<String, String> {
                 (t::content_type::PREFIX_ANNOUNCEMENT, "PrefixAnnouncement"),
             ],
         ),
+        // Any bytes may be a key of some algorithm.
+        Form::PublicKey => match VerifyingKey::from_spki(value) {
+            Ok(key) => format!("{:?} public key {}", key.kind(), hex(value)),
+            Err(_) => hex(value),
+        },
+        Form::Persistency => known(
+            number()?,
+            FacePersistency::from_code,
+            FacePersistency::as_str,
+        ),
+        Form::FaceScope => known(number()?, FaceScope::from_code, FaceScope::as_str),
+        Form::LinkType => known(number()?, LinkType::from_code, LinkType::as_str),
+        Form::FaceEvent => known(number()?, FaceEventKind::from_code, FaceEventKind::as_str),
+        Form::Origin => known(number()?, route_origin::name, |name| name),
         Form::Text => text(value).ok_or("not text")?,
         Form::Hex => hex(value),
         Form::Content => text(value).unwrap_or_else(|| hex(value)),
@@ -311,6 +467,18 @@ fn management_parameters(name: NameView<'_>) -> Option<String> {
         .map(|field| format!("{}={}", field.name, field.value))
         .collect();
     (parameters.typ == Some(104) && !fields.is_empty()).then(|| fields.join(" "))
+}
+
+/// A number with what it stands for, if that is known.
+fn known<K>(
+    number: u64,
+    from_code: impl Fn(u64) -> Option<K>,
+    name: impl Fn(K) -> &'static str,
+) -> String {
+    match from_code(number) {
+        Some(kind) => format!("{} ({number})", name(kind)),
+        None => number.to_string(),
+    }
 }
 
 fn named(number: u64, names: &[(u64, &str)]) -> String {
