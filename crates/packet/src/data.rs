@@ -60,7 +60,7 @@ impl<'a> DataView<'a> {
         let mut meta = MetaInfo::default();
         while let Some(element) = fields.read_field()? {
             match element.typ {
-                types::NAME => name = Some(NameView::parse_value(element.value)?),
+                types::NAME => name = Some(NameView::parse_packet_name(element.value)?),
                 types::META_INFO => meta = MetaInfo::parse(element.value)?,
                 types::CONTENT => content = element.value,
                 types::SIGNATURE_INFO => {

@@ -68,7 +68,7 @@ impl<'a> InterestView<'a> {
     ///
     /// # Errors
     /// If it is too large, malformed, breaks an evolvability rule, has an empty
-    /// name, or parameters without their digest in the name.
+    /// name, parameters without their digest in the name, or two such digests.
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         if wire.len() > types::MAX_PACKET_BYTES {
             return Err(DecodeError::PacketTooLarge);
@@ -76,7 +76,7 @@ impl<'a> InterestView<'a> {
         let value = tlv::read_single(wire, types::INTEREST)?;
         let mut fields = FieldReader::new(value, &FIELDS);
         let name = match fields.read_field()? {
-            Some(first) if first.typ == types::NAME => NameView::parse_value(first.value)?,
+            Some(first) if first.typ == types::NAME => NameView::parse_packet_name(first.value)?,
             _ => return Err(DecodeError::Missing { typ: types::NAME }),
         };
         if name.is_empty() {

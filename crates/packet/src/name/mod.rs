@@ -36,8 +36,6 @@ pub struct NameView<'a> {
 pub(crate) struct NameScan {
     pub(crate) n_components: u32,
     pub(crate) n_parameters_digests: u32,
-    /// Offset of the last ParametersSha256DigestComponent in the value.
-    pub(crate) parameters_digest_at: u32,
 }
 
 impl NameScan {
@@ -47,7 +45,6 @@ impl NameScan {
         let mut scan = Self::default();
         let mut pos = 0;
         while let Some(&typ) = value.get(pos) {
-            let start = pos;
             // Nearly all components have a one-byte type and length.
             let (typ, len) = match value.get(pos + 1) {
                 Some(&len @ 0..=252) if matches!(typ, 1..=252) => {
@@ -67,7 +64,6 @@ impl NameScan {
             pos += len;
             if check_component(typ, len)? == kind::PARAMETERS_SHA256_DIGEST {
                 scan.n_parameters_digests += 1;
-                scan.parameters_digest_at = start as u32;
             }
             scan.n_components += 1;
         }
@@ -111,6 +107,20 @@ impl<'a> NameView<'a> {
             return Err(DecodeError::PacketTooLarge);
         }
         let scan = NameScan::of(value)?;
+        Ok(Self::from_checked(value, scan.n_components))
+    }
+
+    /// Checks the TLV-VALUE of a packet's own name, which has at most one
+    /// ParametersSha256DigestComponent (packet format, section "Name").
+    #[inline]
+    pub(crate) fn parse_packet_name(value: &'a [u8]) -> Result<Self, DecodeError> {
+        if value.len() > u32::MAX as usize {
+            return Err(DecodeError::PacketTooLarge);
+        }
+        let scan = NameScan::of(value)?;
+        if scan.n_parameters_digests > 1 {
+            return Err(DecodeError::RepeatedParametersDigest);
+        }
         Ok(Self::from_checked(value, scan.n_components))
     }
 
