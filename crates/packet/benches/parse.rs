@@ -39,11 +39,20 @@ fn benches(c: &mut Criterion) {
 
     let interest = interest();
     group.bench_function("interest_parse/components=5", |b| {
-        b.iter(|| InterestView::parse(black_box(&interest)).expect("valid").hop_limit());
+        b.iter(|| {
+            InterestView::parse(black_box(&interest))
+                .expect("valid")
+                .hop_limit()
+        });
     });
     let digest = data(&SignatureInfo::digest(), 32);
     group.bench_function("data_parse/components=5,signature=digest", |b| {
-        b.iter(|| DataView::parse(black_box(&digest)).expect("valid").content().len());
+        b.iter(|| {
+            DataView::parse(black_box(&digest))
+                .expect("valid")
+                .content()
+                .len()
+        });
     });
     let info = SignatureInfo {
         key_locator: Some(KeyLocator::Name(name("/example/site/KEY/%01%02/self/v=1"))),
@@ -51,7 +60,12 @@ fn benches(c: &mut Criterion) {
     };
     let ecdsa = data(&info, 71);
     group.bench_function("data_parse/components=5,signature=ecdsa", |b| {
-        b.iter(|| DataView::parse(black_box(&ecdsa)).expect("valid").content().len());
+        b.iter(|| {
+            DataView::parse(black_box(&ecdsa))
+                .expect("valid")
+                .content()
+                .len()
+        });
     });
 
     let view = InterestView::parse(&interest).expect("valid");
@@ -79,7 +93,10 @@ fn benches(c: &mut Criterion) {
         group.bench_function(format!("lp_parse/header={state}"), |b| {
             b.iter(|| {
                 let view = LpView::parse(black_box(wire)).expect("valid");
-                (view.fragment().map(<[u8]>::len), view.headers().congestion_mark)
+                (
+                    view.fragment().map(<[u8]>::len),
+                    view.headers().congestion_mark,
+                )
             });
         });
     }

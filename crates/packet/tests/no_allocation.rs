@@ -7,7 +7,7 @@ use std::cell::Cell;
 use tachonym_packet::lp::{self, Headers, LpView, PacketKind};
 use tachonym_packet::{
     Component, Data, DataView, FaceId, HashKey, Interest, InterestView, NackReason, Name,
-    NameHashes, Nonce, PitToken, SignatureInfo,
+    NameHashes, Nonce, PacketView, PitToken, SignatureInfo,
 };
 
 /// Counts allocations of the thread that asks for it.
@@ -148,6 +148,20 @@ fn frames_are_viewed_without_allocating() {
         assert_eq!(view.acks().count(), 3);
         assert!(view.check_for(PacketKind::Interest).is_ok());
         assert_eq!(view.fragment(), Some(&*packet));
+    });
+    assert_eq!(n_allocations, 0);
+}
+
+#[test]
+fn packets_are_refused_without_allocating() {
+    let packets = [interest(), data()];
+    let n_allocations = allocations_of(|| {
+        for wire in &packets {
+            for len in 0..wire.len() {
+                assert!(PacketView::parse(&wire[..len]).is_err());
+                assert!(LpView::parse(&wire[..len]).is_err());
+            }
+        }
     });
     assert_eq!(n_allocations, 0);
 }
