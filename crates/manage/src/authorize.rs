@@ -7,7 +7,8 @@
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
 use tachonym_protocol::Scope;
 use tachonym_security::{
-    Accepted, CommandVerifier, Reject, TrustPolicy, VerifierConfig, VerifierCounters,
+    Accepted, CommandVerifier, Reject, ReplayCounters, TrustPolicy, VerifierConfig,
+    VerifierCounters,
 };
 
 use crate::verbs::Module;
@@ -53,8 +54,9 @@ impl Default for ManagementTrust {
     }
 }
 
-/// Some clients sign commands by digest without time and nonce: whoever accepts
-/// any signer accepts those, and their protection ends with what is remembered.
+/// Some clients sign commands by digest without time and nonce, and give the same
+/// one again: whoever accepts any signer accepts those. The holder of a trusted
+/// key has to tell the time.
 fn verifier_config() -> VerifierConfig {
     let mut config = VerifierConfig::default();
     config.replay.require_time = false;
@@ -80,6 +82,10 @@ impl Authorizer {
 
     pub(crate) const fn counters(&self) -> &VerifierCounters {
         self.verifier.counters()
+    }
+
+    pub(crate) const fn replay_counters(&self) -> &ReplayCounters {
+        self.verifier.replay_counters()
     }
 
     /// Whether commands on `/localhop/nfd` are looked at.

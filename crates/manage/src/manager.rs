@@ -15,7 +15,7 @@ use tachonym_protocol::{
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, RibEntry, Route, Scope,
     StrategyChoice, route_flags, route_origin, status_code,
 };
-use tachonym_security::VerifierCounters;
+use tachonym_security::{ReplayCounters, VerifierCounters};
 use tracing::debug;
 
 use crate::announcement::Announcement;
@@ -125,6 +125,12 @@ impl<C: ControlPlane> Manager<C> {
     #[must_use]
     pub const fn verifier_counters(&self) -> &VerifierCounters {
         self.authorizer.counters()
+    }
+
+    /// What replay protection had to forget early.
+    #[must_use]
+    pub const fn replay_counters(&self) -> &ReplayCounters {
+        self.authorizer.replay_counters()
     }
 
     /// The RIB.

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use tachonym_manage::{AuthorizeRule, DropReason, ManagementTrust, ManagerConfig, Module};
-use tachonym_packet::{Interest, KeyLocator, SignatureInfo, types};
+use tachonym_packet::{Data, Interest, KeyLocator, SignatureInfo, tlv, types};
 use tachonym_protocol::*;
 use tachonym_security::{Certificate, Signer, TrustPolicy, VerifierCounters};
 
@@ -100,7 +100,12 @@ fn commands_that_tell_no_time_are_believed_by_default() {
     let client = site.client;
     let wire = Interest::new(REGISTER.with_parameters(&named("/a")))
         .encode_with_digest(&SignatureInfo::digest());
-    assert_eq!(site.command_from(client, &wire).code, 200);
+    // Nothing tells it from the one before: the client registers again after it
+    // has unregistered.
+    for _ in 0..3 {
+        assert_eq!(site.command_from(client, &wire).code, 200);
+    }
+    assert_eq!(counters(&site).n_accepted, 3);
 }
 
 #[test]
@@ -199,6 +204,197 @@ fn a_command_is_obeyed_once() {
     assert_eq!(counters(&site).n_outside_grace, 1);
 }
 
+#[test]
+fn the_older_form_is_obeyed_once_too() {
+    let (certificate, operator) = certified("/operator");
+    let rule = |signers| AuthorizeRule {
+        signers,
+        modules: Module::ALL.to_vec(),
+    };
+    for signers in [anchored(&certificate), TrustPolicy::any()] {
+        let mut site = site_with(vec![rule(signers)]);
+        let client = site.client;
+        let interest = Interest::new(REGISTER.with_parameters(&named("/a")));
+        let wire = operator.sign_legacy_interest(&interest, START_MS).unwrap();
+        assert_eq!(site.command_from(client, &wire).code, 200);
+        assert_eq!(site.command_from(client, &wire).code, 403);
+        assert_eq!(counters(&site).n_replayed, 1);
+        let old = operator
+            .sign_legacy_interest(&interest, START_MS - 3_600_000)
+            .unwrap();
+        assert_eq!(site.command_from(client, &old).code, 403);
+        assert_eq!(counters(&site).n_outside_grace, 1);
+    }
+}
+
+#[test]
+fn a_trusted_key_has_to_tell_the_time() {
+    let (certificate, operator) = certified("/operator");
+    let mut site = site_with(vec![AuthorizeRule {
+        signers: anchored(&certificate),
+        modules: Module::ALL.to_vec(),
+    }]);
+    let client = site.client;
+    let interest = Interest::new(REGISTER.with_parameters(&named("/a")));
+    let timeless = SignatureInfo {
+        time_ms: None,
+        ..fresh_info(SignatureInfo::digest())
+    };
+    let wire = operator.sign_interest(&interest, &timeless).unwrap();
+    let response = site.command_from(client, &wire);
+    assert_eq!(response.code, 403);
+    assert!(response.text.contains("when"), "{}", response.text);
+    assert_eq!(counters(&site).n_missing_time, 1);
+}
+
+#[test]
+fn programs_with_one_key_may_have_clocks_that_differ() {
+    let (certificate, operator) = certified("/operator");
+    let mut site = site_with(vec![AuthorizeRule {
+        signers: anchored(&certificate),
+        modules: Module::ALL.to_vec(),
+    }]);
+    let client = site.client;
+    for i in 0..20 {
+        // One program is a second behind the other.
+        let mut info = fresh_info(SignatureInfo::digest());
+        info.time_ms = Some(START_MS + i - 1000 * (i % 2));
+        let interest = Interest::new(REGISTER.with_parameters(&named("/a")));
+        let wire = operator.sign_interest(&interest, &info).unwrap();
+        assert_eq!(site.command_from(client, &wire).code, 200, "{i}");
+    }
+}
+
+#[test]
+fn sequence_numbers_of_a_key_only_grow() {
+    let (certificate, operator) = certified("/operator");
+    let mut site = site_with(vec![AuthorizeRule {
+        signers: anchored(&certificate),
+        modules: Module::ALL.to_vec(),
+    }]);
+    let client = site.client;
+    for (seq_num, code) in [(5, 200), (6, 200), (6, 403), (4, 403), (9, 200)] {
+        let mut info = fresh_info(SignatureInfo::digest());
+        info.seq_num = Some(seq_num);
+        let interest = Interest::new(REGISTER.with_parameters(&named("/a")));
+        let wire = operator.sign_interest(&interest, &info).unwrap();
+        assert_eq!(site.command_from(client, &wire).code, code, "{seq_num}");
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_not_obeyed_again() {
+    let (certificate, operator) = certified("/operator");
+    let mut trust = ManagementTrust {
+        local: vec![AuthorizeRule {
+            signers: anchored(&certificate),
+            modules: Module::ALL.to_vec(),
+        }],
+        ..ManagementTrust::default()
+    };
+    trust.verifier.replay.max_interests_per_key = 4;
+    let mut site = Site::new(ManagerConfig {
+        trust,
+        ..ManagerConfig::default()
+    });
+    let client = site.client;
+    let wires: Vec<_> = (0..20)
+        .map(|i| {
+            let mut info = fresh_info(SignatureInfo::digest());
+            info.time_ms = Some(START_MS + i);
+            let interest = Interest::new(REGISTER.with_parameters(&named("/a")));
+            operator.sign_interest(&interest, &info).unwrap()
+        })
+        .collect();
+    for wire in &wires {
+        assert_eq!(site.command_from(client, wire).code, 200);
+    }
+    assert_eq!(site.manager.replay_counters().n_interests_evicted, 16);
+    for wire in &wires {
+        assert_eq!(site.command_from(client, wire).code, 403);
+    }
+    assert_eq!(counters(&site).n_replayed, 20);
+}
+
+/// A command that bears an announcement of `prefix` made by `owner`.
+fn announcing(carrier: &Signer, owner: &Signer, prefix: &str, scope: Scope) -> Vec<u8> {
+    let mut content = Vec::new();
+    tlv::write_nni(&mut content, 109, 60_000);
+    let announcement = Data {
+        content_type: types::content_type::PREFIX_ANNOUNCEMENT,
+        content,
+        ..Data::new(name(&format!("{prefix}/32=PA/v=1/seg=0")))
+    };
+    let command = CommandName {
+        scope,
+        module: "rib",
+        verb: "announce",
+    };
+    let interest = Interest {
+        application_parameters: Some(owner.sign_data(&announcement).unwrap()),
+        ..Interest::new(command.name())
+    };
+    let info = fresh_info(SignatureInfo::digest());
+    carrier.sign_interest(&interest, &info).unwrap()
+}
+
+#[test]
+fn announcements_lead_to_their_bearer_for_their_time() {
+    let (certificate, owner) = certified("/net/site");
+    let (_, stranger) = certified("/net/site");
+    let (router_certificate, carrier) = certified("/neighbour");
+    let mut site = Site::new(ManagerConfig {
+        trust: ManagementTrust {
+            localhop: Some(anchored(&router_certificate)),
+            announcements: anchored(&certificate),
+            ..ManagementTrust::default()
+        },
+        ..ManagerConfig::default()
+    });
+    let neighbour = site.router().accept("udp4://192.0.2.1:6363");
+    let good = announcing(&carrier, &owner, "/net/site", Scope::Localhop);
+    assert_eq!(site.command_from(neighbour, &good).code, 200);
+    let routes = site.routes();
+    assert_eq!(routes[0].name, name("/net/site"));
+    assert_eq!(routes[0].routes[0].face_id, neighbour.0);
+    assert_eq!(
+        routes[0].routes[0].origin,
+        route_origin::PREFIX_ANNOUNCEMENT
+    );
+    // Who owns the prefix counts, and so does who bears the announcement.
+    for (carrier, owner) in [(&carrier, &stranger), (&stranger, &owner)] {
+        let wire = announcing(carrier, owner, "/net/other", Scope::Localhop);
+        assert_eq!(site.command_from(neighbour, &wire).code, 403);
+    }
+    assert_eq!(site.manager.counters().n_announcements_rejected, 1);
+    let digest = announcing(&carrier, &Signer::digest(), "/net/other", Scope::Localhop);
+    assert_eq!(site.command_from(neighbour, &digest).code, 403);
+    assert_eq!(site.routes().len(), 1);
+    site.pass_ms(60_001);
+    let now = site.now;
+    site.manager.handle_timeout(now, &mut |_| {});
+    assert!(site.routes().is_empty(), "it has expired");
+}
+
+#[test]
+fn announcements_of_anybody_are_believed_by_default() {
+    let mut site = site();
+    let client = site.client;
+    let digest = Signer::digest();
+    let wire = announcing(&digest, &digest, "/mine", Scope::Localhost);
+    assert_eq!(site.command_from(client, &wire).code, 200);
+    let (_, owner) = certified("/mine");
+    let wire = announcing(&digest, &owner, "/mine/too", Scope::Localhost);
+    assert_eq!(site.command_from(client, &wire).code, 200);
+    let mut forged = announcing(&digest, &digest, "/forged", Scope::Localhost);
+    let at = forged
+        .windows(6)
+        .position(|bytes| bytes == b"forged")
+        .unwrap();
+    forged[at] ^= 1;
+    assert_eq!(site.command_from(client, &forged).code, 403);
+}
+
 fn from_neighbour(signer: &Signer, prefix: &str) -> Vec<u8> {
     let command = CommandName {
         scope: Scope::Localhop,
@@ -238,6 +434,23 @@ fn certified_neighbours_register_routes_to_themselves() {
     assert_eq!(entries[0].routes[0].face_id, neighbour.0);
     let bad = from_neighbour(&stranger, "/b");
     assert_eq!(site.command_from(neighbour, &bad).code, 403);
+    // To others they may not, and nothing but routes is served to them.
+    let client = site.client;
+    let towards_other = ControlParameters {
+        face_id: Some(client.0),
+        ..named("/c")
+    };
+    let command = |module, verb| CommandName {
+        scope: Scope::Localhop,
+        module,
+        verb,
+    };
+    let wire = command_by(&signer, command("rib", "register"), &towards_other);
+    assert_eq!(site.command_from(neighbour, &wire).code, 403);
+    let wire = command_by(&signer, command("cs", "erase"), &named("/a"));
+    assert!(site.send_from(neighbour, &wire).is_empty());
+    let entries = site.routes();
+    assert_eq!(entries.len(), 1);
 }
 
 #[test]

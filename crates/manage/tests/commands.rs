@@ -19,7 +19,7 @@ fn uri(uri: &str) -> ControlParameters {
 }
 
 #[test]
-fn creating_a_face_tells_all_its_properties() {
+fn creating_a_face_tells_its_properties_and_of_congestion_only_what_was_asked() {
     let mut site = site();
     let mut wanted = ControlParameters {
         local_uri: Some("udp4://192.0.2.2:6363".into()),
@@ -40,12 +40,20 @@ fn creating_a_face_tells_all_its_properties() {
             local_uri: Some("udp4://192.0.2.2:6363".into()),
             flags: Some(face_flags::LP_RELIABILITY),
             face_persistency: Some(FacePersistency::Permanent),
-            base_congestion_marking_interval_ns: Some(100_000_000),
-            default_congestion_threshold_bytes: Some(65536),
             mtu_bytes: Some(1400),
             ..p()
         }
     );
+    let wanted = ControlParameters {
+        base_congestion_marking_interval_ns: Some(5_000_000),
+        default_congestion_threshold_bytes: Some(1000),
+        ..uri("udp://192.0.2.9")
+    };
+    let (code, face) = site.outcome("faces", "create", &wanted);
+    assert_eq!(code, 200);
+    assert_eq!(face.base_congestion_marking_interval_ns, Some(5_000_000));
+    assert_eq!(face.default_congestion_threshold_bytes, Some(1000));
+    assert_eq!(face.mtu_bytes, None);
 }
 
 #[test]

@@ -7,8 +7,10 @@
 //! rule of strictly increasing timestamps forbids. Sequence numbers
 //! must increase. Memory is bounded per key and in keys; what is forgotten
 //! early is counted, and for a verified key everything as old as what was
-//! forgotten is refused from then on, so that forgetting never admits a replay
-//! within the grace period.
+//! forgotten is refused from then on, so that forgetting never admits a replay.
+//! That is why a verified key has to tell the time. Where nobody in particular
+//! signs, anybody can sign anew: an Interest that tells nothing to know it by
+//! may come again there, as the commands of some clients do.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -24,8 +26,9 @@ pub struct ReplayConfig {
     /// How far the time of a signed Interest may lie before or after now, in
     /// milliseconds.
     pub grace_ms: u64,
-    /// Whether a signed Interest must tell its time. Where it need not,
-    /// protection ends with the memory for nonces.
+    /// Whether one must tell its time that nobody in particular has signed: by
+    /// digest, or with a key that no policy knows. One signed with a trusted key
+    /// always must.
     pub require_time: bool,
     /// Interests remembered for one key.
     pub max_interests_per_key: usize,
@@ -75,6 +78,8 @@ pub(crate) struct Mark {
     /// The Interest's own time, or that of its arrival.
     time_ms: u64,
     has_time: bool,
+    /// Whether two of them cannot be alike by intent.
+    is_distinct: bool,
     /// Hash of the nonce, or of what is signed.
     token: u64,
     seq_num: Option<u64>,
@@ -109,7 +114,6 @@ impl ReplayGuard {
             Some(time_ms) if time_ms.abs_diff(wall_ms) > self.config.grace_ms => {
                 return Err(Reject::OutsideGrace);
             }
-            None if self.config.require_time => return Err(Reject::MissingTime),
             time_ms => time_ms,
         };
         let token = match signed.nonce() {
@@ -119,6 +123,9 @@ impl ReplayGuard {
         Ok(Mark {
             time_ms: time_ms.unwrap_or(wall_ms),
             has_time: time_ms.is_some(),
+            is_distinct: time_ms.is_some()
+                || signed.nonce().is_some()
+                || signed.seq_num().is_some(),
             token,
             seq_num: signed.seq_num(),
         })
@@ -126,11 +133,14 @@ impl ReplayGuard {
 
     /// Whether `mark` is new from this key; `None`: from nobody in particular.
     pub(crate) fn check(&self, key_name: Option<&Name>, mark: &Mark) -> Result<(), Reject> {
+        if !mark.has_time && (key_name.is_some() || self.config.require_time) {
+            return Err(Reject::MissingTime);
+        }
         let is_new = match key_name {
-            None => !self.anonymous.tokens.contains(&mark.token),
+            None => !mark.is_distinct || !self.anonymous.tokens.contains(&mark.token),
             Some(name) => match self.by_key.get(name) {
                 Some(record) => record.is_new(mark),
-                None => !mark.has_time || mark.time_ms > self.forgotten_until_ms,
+                None => mark.time_ms > self.forgotten_until_ms,
             },
         };
         if is_new {
@@ -144,6 +154,7 @@ impl ReplayGuard {
     pub(crate) fn remember(&mut self, key_name: Option<&Name>, mark: &Mark) {
         let max_interests = self.config.max_interests_per_key.max(1);
         let record = match key_name {
+            None if !mark.is_distinct => return,
             None => &mut self.anonymous,
             Some(name) => {
                 if !self.by_key.contains_key(name) {
@@ -190,7 +201,6 @@ impl Record {
             (Some(seq_num), Some(last)) => seq_num > last,
             _ => true,
         };
-        let is_recent = !mark.has_time || mark.time_ms > self.floor_ms;
-        is_ordered && is_recent && !self.tokens.contains(&mark.token)
+        is_ordered && mark.time_ms > self.floor_ms && !self.tokens.contains(&mark.token)
     }
 }

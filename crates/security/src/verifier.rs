@@ -55,7 +55,7 @@ pub enum Reject {
     /// Its signature elements are malformed.
     #[error("malformed signature: {0}")]
     Malformed(DecodeError),
-    /// It does not tell when it was signed.
+    /// It does not tell when it was signed, and its signer has to.
     #[error("does not tell when it was signed")]
     MissingTime,
     /// It was signed too long ago, or in the future.
@@ -121,6 +121,31 @@ pub struct VerifierCounters {
 }
 
 impl VerifierCounters {
+    /// How many were refused for each reason, by the reason's name.
+    #[must_use]
+    pub const fn refusals(&self) -> [(&'static str, u64); 12] {
+        [
+            ("unsigned", self.n_unsigned),
+            ("malformed", self.n_malformed),
+            ("missing-time", self.n_missing_time),
+            ("outside-grace", self.n_outside_grace),
+            ("replayed", self.n_replayed),
+            ("throttled", self.n_throttled),
+            ("unknown-key", self.n_unknown_key),
+            ("expired", self.n_expired),
+            ("not-authorized", self.n_not_authorized),
+            ("wrong-type", self.n_wrong_type),
+            ("bad-parameters-digest", self.n_bad_parameters_digest),
+            ("bad-signature", self.n_bad_signature),
+        ]
+    }
+
+    /// How many were refused for any reason.
+    #[must_use]
+    pub fn n_refused(&self) -> u64 {
+        self.refusals().iter().map(|(_, n)| n).sum()
+    }
+
     fn count(&mut self, reject: Reject) {
         *match reject {
             Reject::Unsigned => &mut self.n_unsigned,
