@@ -22,6 +22,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -180,8 +181,12 @@ impl Running {
     }
 
     /// Asks it to end, by SIGTERM.
+    ///
+    /// # Panics
+    /// If it may not be asked.
     pub fn terminate(&self) {
-        output_of(Command::new("kill").arg(self.child.id().to_string()));
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).expect("a child that nobody waited for takes signals");
     }
 }
 
