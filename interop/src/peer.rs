@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::{Running, binary, installed, json_of, output_of, sha256_hex};
+use crate::{Running, binary, installed, json_of, sha256_hex};
 
 /// An NDN program that fetches and serves files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,19 +179,8 @@ fn node() -> PathBuf {
         .unwrap_or_else(|| "node".into())
 }
 
-/// A home folder with a python-ndn key store in it.
+/// A home folder with a python-ndn key store in it, which nothing changes.
 #[must_use]
-pub fn home() -> &'static Path {
-    static HOME: OnceLock<TempDir> = OnceLock::new();
-    let home = HOME.get_or_init(|| {
-        let home = tempfile::tempdir().expect("a folder");
-        let keys = |arguments: &[&str]| {
-            let mut command = Command::new(installed("python/bin/pyndnsec"));
-            output_of(command.args(arguments).env("HOME", home.path()))
-        };
-        keys(&["init-pib"]);
-        keys(&["new-item", "/interop"]);
-        home
-    });
-    home.path()
+pub fn home() -> PathBuf {
+    installed("home")
 }

@@ -100,6 +100,24 @@ fn install(workspace: &Workspace) -> anyhow::Result<PathBuf> {
             quietly(workspace, pip.arg(source.join("python/requirements.txt")))
         },
     )?;
+    // The tools of python-ndn sign with the key in their user's home.
+    let home = folder.join("home");
+    once(
+        &folder,
+        "home",
+        &[source.join("python/requirements.txt")],
+        || {
+            if home.exists() {
+                fs::remove_dir_all(&home).with_context(|| format!("remove {}", home.display()))?;
+            }
+            fs::create_dir_all(&home).with_context(|| format!("create {}", home.display()))?;
+            for arguments in [&["init-pib"][..], &["new-item", "/interop"]] {
+                let mut pyndnsec = Command::new(folder.join("python/bin/pyndnsec"));
+                quietly(workspace, pyndnsec.args(arguments).env("HOME", &home))?;
+            }
+            Ok(())
+        },
+    )?;
 
     let node = folder.join("node");
     let manifests = ["package.json", "package-lock.json", ".npmrc"];
@@ -149,7 +167,7 @@ fn once(
     if fs::read(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    install().with_context(|| format!("cannot install the {name} peer"))?;
+    install().with_context(|| format!("cannot install {name} for the peers"))?;
     fs::write(&stamp, wanted).with_context(|| format!("write {}", stamp.display()))
 }
 
