@@ -9,6 +9,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use tachonym_face::monotonic_now;
 use tachonym_packet::types::{component, content_type, signature_type};
 use tachonym_packet::{Component, DataView, Interest, InterestView, MonoNs, NackReason, Name};
 use tachonym_security::{VerifyError, VerifyingKey, verify_data};
@@ -168,6 +169,8 @@ pub fn fetch(
             .min();
         let mut outcome = Ok(());
         endpoint.poll(deadline, |_, received| {
+            // The wait is over only now.
+            let now = monotonic_now();
             match received {
                 Received::Data(data, headers) => {
                     let Some(segment) = segment_under(data.name(), prefix) else {
