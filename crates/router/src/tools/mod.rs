@@ -119,10 +119,10 @@ impl Connection {
 #[derive(Args)]
 pub struct Identity {
     /// Sign with the default key of this identity; without it, by plain digest.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     identity: Option<Name>,
     /// Folder of the key store.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     key_store: Option<PathBuf>,
 }
 

@@ -7,7 +7,7 @@
 )]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -23,13 +23,20 @@ pub struct Bed {
 
 impl Bed {
     pub fn new() -> Self {
+        Self::with(|_| String::new())
+    }
+
+    /// A router whose configuration ends with what `extra` says; it may write
+    /// files into the folder.
+    pub fn with(extra: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
-        let text = format!(
+        let mut text = format!(
             "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
              faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n",
             socket.display()
         );
+        text.push_str(&extra(folder.path()));
         let router = Router::start(&Config::parse(&text).expect("good")).expect("it starts");
         Self {
             transport: format!("unix://{}", socket.display()),
@@ -50,9 +57,8 @@ impl Bed {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tachonym"));
+        let mut command = tachonym(arguments);
         command
-            .args(arguments)
             .env("NDN_CLIENT_TRANSPORT", &self.transport)
             .env("HOME", self.folder.path())
             .env_remove("XDG_DATA_HOME")
@@ -105,6 +111,13 @@ impl Bed {
             ready,
         }
     }
+}
+
+/// The program with these arguments.
+pub fn tachonym(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tachonym"));
+    command.args(arguments);
+    command
 }
 
 /// A tool that serves.
