@@ -164,6 +164,14 @@ fn answers_of_management_are_read_by_their_name() {
 }
 
 #[test]
+fn metadata_are_read_by_their_name() {
+    let uri = "/file/32=metadata/v=1700000000000000/seg=0";
+    let content = name("/file/v=7").encode();
+    let shown = text(&[], &with_content(uri, content));
+    assert!(shown.contains("Name (7), 9 bytes: /file/v=7"), "{shown}");
+}
+
+#[test]
 fn data_are_shown_with_their_implicit_digest() {
     let wire = data();
     let digest = tachonym_packet::DataView::parse(&wire)

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde::Serialize;
 use tachonym_packet::lp::LpView;
 use tachonym_packet::tlv::Reader;
 use tachonym_packet::types::NAME;
@@ -41,29 +41,37 @@ pub struct Arguments {
     /// `-` is standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// What is shown of an input, and how.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
     /// What the input is; guessed if not given.
     #[arg(long, value_enum)]
-    input: Option<Form>,
+    pub input: Option<Form>,
     /// One line for each packet.
     #[arg(long)]
-    brief: bool,
+    pub brief: bool,
     /// Only packets whose name has this prefix.
     #[arg(long, value_name = "NAME")]
-    name: Option<Name>,
+    pub name: Option<Name>,
     /// Only packets of this kind.
     #[arg(long = "type", value_enum, value_name = "KIND")]
-    kind: Option<Kind>,
+    pub kind: Option<Kind>,
     /// Look at these UDP and TCP ports of a capture; may be repeated. All UDP
     /// ports, and TCP 6363 and 9696, if not given.
     #[arg(long, value_name = "N")]
-    port: Vec<u16>,
+    pub port: Vec<u16>,
     /// Print JSON for scripts: one line for each packet.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
     /// The bytes themselves.
     Raw,
     /// Hexadecimal digits; blanks are ignored.
@@ -74,11 +82,25 @@ enum Form {
     Capture,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+/// What a packet is, to a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Asks for Data.
     Interest,
+    /// Answers an Interest.
     Data,
+    /// An Interest that came back.
     Nack,
+}
+
+/// What was found to be wrong with the packets of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// Nothing.
+    WellFormed,
+    /// At least one of those shown is not what a packet should be.
+    Malformed,
 }
 
 /// Runs it. The exit code is 1 if some packet is malformed.
@@ -87,30 +109,47 @@ enum Kind {
 /// If the input cannot be read, or is nothing that can be shown.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let input = read_input(&arguments.file)?;
-    let form = arguments.input.unwrap_or_else(|| guess(&input));
+    let mut out = std::io::stdout().lock();
+    let verdict = dissect(&input, &arguments.options, &mut out, &mut |line| {
+        eprintln!("tachonym: passed over {line}");
+    })?;
+    out.flush()?;
+    Ok(match verdict {
+        Verdict::WellFormed => ExitCode::SUCCESS,
+        Verdict::Malformed => ExitCode::FAILURE,
+    })
+}
+
+/// Shows `input` on `out`. What is passed over is told to `tell`, a line for each
+/// reason, even if the input turns out to be damaged.
+///
+/// # Errors
+/// If `input` is not what `options` say, is a damaged capture, or `out` fails.
+pub fn dissect(
+    input: &[u8],
+    options: &Options,
+    out: &mut impl Write,
+    tell: &mut dyn FnMut(&str),
+) -> anyhow::Result<Verdict> {
     let mut shower = Shower {
-        arguments,
-        out: std::io::stdout().lock(),
-        is_malformed: false,
+        options,
+        out,
+        verdict: Verdict::WellFormed,
     };
-    match form {
+    match options.input.unwrap_or_else(|| guess(input)) {
         Form::Capture => {
             let (passed_over, result) =
-                capture::read(&input, &arguments.port, &mut |packet| shower.show(&packet));
+                capture::read(input, &options.port, &mut |packet| shower.show(&packet));
             for line in passed_over.lines() {
-                eprintln!("tachonym: passed over {line}");
+                tell(&line);
             }
             result?;
         }
-        Form::Raw => shower.show_all(&input)?,
-        Form::Hex => shower.show_all(&from_hex(&input)?)?,
-        Form::Base64 => shower.show_all(&from_base64(&input)?)?,
+        Form::Raw => shower.show_all(input)?,
+        Form::Hex => shower.show_all(&from_hex(input)?)?,
+        Form::Base64 => shower.show_all(&from_base64(input)?)?,
     }
-    shower.out.flush()?;
-    Ok(match shower.is_malformed {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
-    })
+    Ok(shower.verdict)
 }
 
 fn read_input(file: &PathBuf) -> anyhow::Result<Vec<u8>> {
@@ -181,9 +220,21 @@ fn from_base64(text: &[u8]) -> anyhow::Result<Vec<u8>> {
 }
 
 struct Shower<'a, W: Write> {
-    arguments: &'a Arguments,
-    out: W,
-    is_malformed: bool,
+    options: &'a Options,
+    out: &'a mut W,
+    verdict: Verdict,
+}
+
+/// A packet as a line of JSON.
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    place: Option<&'a str>,
+    bytes: usize,
+    kind: &'static str,
+    name: Option<String>,
+    implicit_digest: Option<&'a str>,
+    error: Option<&'a str>,
+    tree: &'a [Node],
 }
 
 impl<W: Write> Shower<'_, W> {
@@ -212,25 +263,28 @@ impl<W: Write> Shower<'_, W> {
             return Ok(());
         }
         let tree = tree::read(wire);
-        self.is_malformed |= tree.iter().any(Node::is_malformed) || summary.error.is_some();
-        if self.arguments.json {
-            let value = json!({
-                "place": packet.place,
-                "bytes": wire.len(),
-                "kind": summary.kind,
-                "name": summary.name.as_ref().map(ToString::to_string),
-                "implicit_digest": summary.digest,
-                "error": summary.error,
-                "tree": tree.iter().map(Node::to_json).collect::<Vec<Value>>(),
-            });
-            writeln!(self.out, "{value}")?;
+        if tree.iter().any(Node::is_malformed) || summary.error.is_some() {
+            self.verdict = Verdict::Malformed;
+        }
+        if self.options.json {
+            let line = JsonLine {
+                place: packet.place.as_deref(),
+                bytes: wire.len(),
+                kind: summary.kind,
+                name: summary.name.as_ref().map(ToString::to_string),
+                implicit_digest: summary.digest.as_deref(),
+                error: summary.error.as_deref(),
+                tree: &tree,
+            };
+            serde_json::to_writer(&mut *self.out, &line).map_err(std::io::Error::from)?;
+            writeln!(self.out)?;
             return Ok(());
         }
         if let Some(place) = &packet.place {
             write!(self.out, "{place}  ")?;
         }
         writeln!(self.out, "{}", summary.line(wire.len()))?;
-        if !self.arguments.brief {
+        if !self.options.brief {
             for node in &tree {
                 node.write(&mut self.out, 1)?;
             }
@@ -243,13 +297,13 @@ impl<W: Write> Shower<'_, W> {
     }
 
     fn is_wanted(&self, summary: &Summary) -> bool {
-        let has_kind = match self.arguments.kind {
+        let has_kind = match self.options.kind {
             None => true,
             Some(Kind::Interest) => summary.kind == "Interest",
             Some(Kind::Data) => summary.kind == "Data",
             Some(Kind::Nack) => summary.kind == "Nack",
         };
-        let has_name = self.arguments.name.as_ref().is_none_or(|prefix| {
+        let has_name = self.options.name.as_ref().is_none_or(|prefix| {
             let name = summary.name.as_ref();
             name.is_some_and(|name| name.starts_with(prefix.view()))
         });
@@ -277,7 +331,9 @@ impl Summary {
             digest: None,
             error: None,
         };
-        if let Err(error) = summary.fill(wire) {
+        if wire.len() > tree::MAX_TREE_BYTES {
+            summary.error = Some("too large to be shown".into());
+        } else if let Err(error) = summary.fill(wire) {
             summary.error = Some(error.to_string());
         }
         summary

@@ -1,12 +1,14 @@
 //! Bytes as a tree of TLV elements, as far as they are such.
 //!
 //! Owns what each element is called and how its value is read, by the element
-//! around it. Depth and width are bounded by the input alone: every element
-//! takes at least two bytes, and nesting stops at [`MAX_DEPTH`].
+//! around it. Every element takes at least two bytes of the input and is shown
+//! once, at most [`MAX_DEPTH`] deep and with [`MAX_SHOWN_BYTES`] of its value, so
+//! that what is shown stays within a factor of the input. Names alone are shown
+//! in full. What lies in a name is read without looking into the names in it.
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use tachonym_packet::tlv::{Element, Reader, parse_nni};
 use tachonym_packet::{ComponentView, NackReason, NameView, types as t};
 use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, LinkType, route_origin};
@@ -17,13 +19,17 @@ const MAX_DEPTH: usize = 32;
 /// Bytes of a value that are shown.
 const MAX_SHOWN_BYTES: usize = 64;
 /// Largest input of which a tree is made, in bytes.
-const MAX_TREE_BYTES: usize = 1 << 20;
+pub(super) const MAX_TREE_BYTES: usize = 1 << 20;
 
 /// An element, or bytes that are none.
+#[derive(Serialize)]
 pub(super) struct Node {
+    #[serde(rename = "type")]
     typ: Option<u32>,
     name: &'static str,
+    #[serde(rename = "offset")]
     offset_bytes: usize,
+    #[serde(rename = "bytes")]
     value_bytes: usize,
     value: String,
     error: Option<String>,
@@ -144,7 +150,14 @@ fn is_piece(value: &[u8]) -> bool {
 /// How the content of Data of this name is read.
 fn content_form(name: NameView<'_>) -> Form {
     use Context as C;
-    if tachonym_protocol::rdr::object_of_metadata(name).is_some() {
+    // What answers the name of metadata adds its version and segment to it.
+    let mut asked = name;
+    for typ in [t::component::SEGMENT, t::component::VERSION] {
+        if asked.last().is_some_and(|last| last.typ() == typ) {
+            asked = asked.prefix(asked.len() - 1);
+        }
+    }
+    if tachonym_protocol::rdr::object_of_metadata(asked).is_some() {
         return Form::Nested(C::Packet);
     }
     let Some((command, _)) = tachonym_protocol::CommandName::parse(name) else {
@@ -454,19 +467,37 @@ fn shown(form: Form, value: &[u8]) -> Result<String, String> {
     })
 }
 
-/// The parameters in the name of a management command.
+/// The parameters in the name of a management command. Names in them are shown
+/// as they are, whatever they hold: this goes no deeper.
 fn management_parameters(name: NameView<'_>) -> Option<String> {
     let (_, rest) = tachonym_protocol::CommandName::parse(name)?;
-    let parameters = rest.get(0)?;
-    let nodes = elements(parameters.value(), 0, Context::Packet, 0);
-    let [parameters] = nodes.as_slice() else {
-        return None;
-    };
-    let fields = parameters.children.iter();
-    let fields: Vec<String> = fields
-        .map(|field| format!("{}={}", field.name, field.value))
-        .collect();
-    (parameters.typ == Some(104) && !fields.is_empty()).then(|| fields.join(" "))
+    let mut reader = Reader::new(rest.get(0)?.value());
+    let parameters = reader.read_expected(104).ok()?;
+    reader.finish().ok()?;
+    let mut fields = Vec::new();
+    let mut reader = Reader::new(parameters);
+    while !reader.is_empty() {
+        let element = reader.read_element().ok()?;
+        let (name, form) = meaning(Context::Parameters, element.typ);
+        let value = match form {
+            Form::Name => plain_name(element.value),
+            Form::Nested(_) => Reader::new(element.value)
+                .read_expected(t::NAME)
+                .ok()
+                .and_then(plain_name),
+            form => shown(form, element.value).ok(),
+        };
+        let value = value.unwrap_or_else(|| hex(element.value));
+        fields.push(format!("{name}={value}"));
+    }
+    (!fields.is_empty()).then(|| fields.join(" "))
+}
+
+/// The URI of the name whose TLV-VALUE is `value`.
+fn plain_name(value: &[u8]) -> Option<String> {
+    NameView::parse_value(value)
+        .ok()
+        .map(|name| name.to_string())
 }
 
 /// A number with what it stands for, if that is known.
@@ -543,51 +574,155 @@ impl Node {
         }
         Ok(())
     }
-
-    pub(super) fn to_json(&self) -> Value {
-        let children: Vec<Value> = self.children.iter().map(Self::to_json).collect();
-        json!({
-            "type": self.typ,
-            "name": self.name,
-            "offset": self.offset_bytes,
-            "bytes": self.value_bytes,
-            "value": self.value,
-            "error": self.error,
-            "children": children,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tachonym_packet::tlv::write_tlv;
 
     use super::*;
+
+    /// Most bytes that are shown for a byte of the input.
+    const MAX_GROWTH: usize = 100;
+
+    fn element(typ: u32, value: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_tlv(&mut out, typ, value);
+        out
+    }
+
+    /// What is shown of `wire`: text, and JSON. Neither is out of proportion.
+    fn shown_both_ways(wire: &[u8]) -> [String; 2] {
+        let nodes = read(wire);
+        let mut lines = Vec::new();
+        for node in &nodes {
+            node.write(&mut lines, 0).expect("memory");
+        }
+        let lines = String::from_utf8(lines).expect("text");
+        let json = serde_json::to_string(&nodes).expect("no maps");
+        for shown in [&lines, &json] {
+            let (n_shown, n_bytes) = (shown.len(), wire.len());
+            assert!(
+                n_shown <= MAX_GROWTH * n_bytes + 200,
+                "{n_shown} of {n_bytes}"
+            );
+        }
+        [lines, json]
+    }
 
     #[test]
     fn nesting_stops_at_its_limit() {
         let mut wire = Vec::new();
         for _ in 0..200 {
-            let mut outer = Vec::new();
-            tachonym_packet::tlv::write_tlv(&mut outer, t::LP_FRAGMENT, &wire);
-            wire.clear();
-            tachonym_packet::tlv::write_tlv(&mut wire, t::LP_PACKET, &outer);
+            wire = element(t::LP_PACKET, &element(t::LP_FRAGMENT, &wire));
         }
-        let nodes = read(&wire);
-        assert!(nodes[0].is_malformed());
-        let mut out = Vec::new();
-        nodes[0].write(&mut out, 0).expect("memory");
-        assert!(String::from_utf8(out).expect("text").lines().count() <= MAX_DEPTH + 2);
+        assert!(read(&wire)[0].is_malformed());
+        let [lines, _] = shown_both_ways(&wire);
+        assert!(lines.lines().count() <= MAX_DEPTH + 2);
+    }
+
+    /// The name of a command whose parameters have the name with `value`.
+    fn command_about(value: &[u8]) -> Vec<u8> {
+        let parameters = element(104, &element(t::NAME, value));
+        let components = [
+            &b"localhost"[..],
+            b"nfd",
+            b"rib",
+            b"register",
+            &parameters[..],
+        ];
+        components.map(component).concat()
+    }
+
+    /// A generic name component.
+    fn component(value: &[u8]) -> Vec<u8> {
+        element(8, value)
+    }
+
+    #[test]
+    fn commands_in_the_names_of_commands_are_not_looked_into() {
+        let mut name = component(b"innermost");
+        for _ in 0..3000 {
+            name = command_about(&name);
+        }
+        let wire = element(t::INTEREST, &element(t::NAME, &name));
+        assert!(wire.len() < MAX_TREE_BYTES);
+        let [lines, json] = shown_both_ways(&wire);
+        assert_eq!(lines.matches("[Name=").count(), 1);
+        assert_eq!(json.matches("[Name=").count(), 1);
+    }
+
+    #[test]
+    fn packets_in_the_names_of_commands_are_not_looked_into() {
+        let mut name = Vec::new();
+        for _ in 0..3000 {
+            let packet = element(t::INTEREST, &element(t::NAME, &name));
+            name = [&command_about(b"")[..], &component(&packet)].concat();
+            name = command_about(&name);
+            if name.len() > MAX_TREE_BYTES / 2 {
+                break;
+            }
+        }
+        let data = element(t::DATA, &element(t::NAME, &name));
+        assert!(data.len() < MAX_TREE_BYTES);
+        let [lines, _] = shown_both_ways(&data);
+        assert_eq!(lines.lines().count(), 2);
+    }
+
+    #[test]
+    fn content_within_content_counts_towards_the_limit() {
+        let metadata: tachonym_packet::Name = "/a/32=metadata/v=1/seg=0".parse().expect("a name");
+        let name = metadata.encode();
+        let mut wire = name.clone();
+        for _ in 0..4000 {
+            wire = element(t::DATA, &[&name[..], &element(t::CONTENT, &wire)].concat());
+        }
+        assert!(read(&wire)[0].is_malformed());
+        let [lines, _] = shown_both_ways(&wire);
+        assert!(lines.lines().count() <= 3 * MAX_DEPTH, "{lines}");
+    }
+
+    #[test]
+    fn siblings_are_shown_in_proportion() {
+        for sibling in [
+            &[0xf0, 0][..],
+            &[t::NAME as u8, 0],
+            &[t::CAN_BE_PREFIX as u8, 0],
+            &[t::HOP_LIMIT as u8, 0],
+            &[t::HOP_LIMIT as u8, 1, 0],
+            &[t::FORWARDING_HINT as u8, 0],
+            &[
+                t::INTEREST_LIFETIME as u8,
+                8,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+            ],
+        ] {
+            let n_siblings = (MAX_TREE_BYTES - 16) / sibling.len() / 8;
+            let mut wire = element(t::INTEREST, &sibling.repeat(n_siblings));
+            let [lines, _] = shown_both_ways(&wire);
+            assert_eq!(lines.lines().count(), n_siblings + 1);
+            // As deep as it gets.
+            for _ in 0..(MAX_DEPTH - 1) / 2 {
+                wire = element(t::LP_PACKET, &element(t::LP_FRAGMENT, &wire));
+            }
+            shown_both_ways(&wire);
+        }
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_shown(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let mut out = Vec::new();
-            for node in read(&bytes) {
-                node.write(&mut out, 0).expect("memory");
-                node.to_json();
-            }
+        fn any_bytes_are_shown_in_proportion(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            shown_both_ways(&bytes);
         }
     }
 }
