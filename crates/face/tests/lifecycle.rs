@@ -1,0 +1,336 @@
+//! How long faces live, and what their link service does about bad links.
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use support::{Node, connect, data, interest, loopback, until_both};
+use tachonym_face::{
+    ChannelOptions, CloseReason, CreateError, DropReason, FaceParams, FaceUpdate, Loopback,
+    MulticastOptions, SystemOptions, UpdateError,
+};
+use tachonym_packet::lp::Headers;
+use tachonym_protocol::{FaceEventKind, FacePersistency, FaceUri, LinkType};
+
+/// Redials at once, so that no test waits for it.
+fn hasty() -> SystemOptions {
+    let mut options = SystemOptions::default();
+    options.redial_wait = Duration::from_millis(10);
+    options.max_redial_wait = Duration::from_millis(50);
+    options
+}
+
+#[test]
+fn on_demand_faces_go_when_idle_and_dialled_ones_stay() {
+    for mut options in [
+        ChannelOptions::udp(loopback()),
+        ChannelOptions::tcp(loopback()),
+    ] {
+        options.idle_timeout = Some(Duration::from_millis(50));
+        let (mut a, mut b) = (Node::default(), Node::default());
+        let (to_b, to_a) = connect(&mut a, &mut b, &options);
+        assert_eq!(b.info(to_a).persistency, FacePersistency::OnDemand);
+        assert!(b.info(to_a).expires_in.is_some());
+        assert_eq!(b.destroyed(to_a).reason, Some(CloseReason::Idle));
+        assert_eq!(a.info(to_b).persistency, FacePersistency::Persistent);
+    }
+}
+
+#[test]
+fn traffic_keeps_an_on_demand_face() {
+    let mut options = ChannelOptions::udp(loopback());
+    options.idle_timeout = Some(Duration::from_millis(400));
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let (to_b, to_a) = connect(&mut a, &mut b, &options);
+    // Longer than it may be idle, in steps shorter than that.
+    for n in 0..60 {
+        a.send(to_b, &interest(n));
+        let so_far = b.packets.len();
+        until_both(&mut a, &mut b, "packet", |_, b| b.packets.len() > so_far);
+        b.step(Duration::from_millis(10));
+    }
+    assert!(b.faces.info(to_a).is_some());
+    assert_eq!(b.destroyed(to_a).reason, Some(CloseReason::Idle));
+}
+
+#[test]
+fn a_permanent_face_comes_back_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    for options in [
+        ChannelOptions::tcp(loopback()),
+        ChannelOptions::websocket(loopback()),
+        ChannelOptions::unix(dir.path().join("s")),
+    ] {
+        let (mut a, mut b) = (Node::new(hasty()), Node::default());
+        let uri = b.listen(&options);
+        let mut params = FaceParams::new(uri.clone());
+        params.persistency = FacePersistency::Permanent;
+        let id = a.faces.create(&params).unwrap().id;
+        until_both(&mut a, &mut b, "connection", |a, b| {
+            a.info(id).is_up && b.has(FaceEventKind::Created)
+        });
+        // The other end goes, and comes back at the same address.
+        drop(b);
+        a.until("down", |a| a.has(FaceEventKind::Down));
+        assert!(!a.info(id).is_up);
+        a.events.clear();
+        let mut again = options.clone();
+        again.address = match uri {
+            FaceUri::Unix(ref path) => ChannelOptions::unix(path).address,
+            FaceUri::Tcp(addr) => ChannelOptions::tcp(addr).address,
+            FaceUri::WebSocket(addr) => ChannelOptions::websocket(addr).address,
+            ref other => panic!("{other}"),
+        };
+        let mut b = Node::default();
+        b.listen(&again);
+        until_both(&mut a, &mut b, "up again", |a, _| {
+            a.has(FaceEventKind::Up) && a.info(id).is_up
+        });
+        a.send(id, &interest(7));
+        until_both(&mut a, &mut b, "packet", |_, b| !b.packets.is_empty());
+        assert_eq!(b.packets[0].l3, interest(7));
+    }
+}
+
+#[test]
+fn a_persistent_face_ends_with_its_connection() {
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let (to_b, _) = connect(&mut a, &mut b, &ChannelOptions::tcp(loopback()));
+    drop(b);
+    let reason = a.destroyed(to_b).reason.unwrap();
+    assert!(
+        matches!(reason, CloseReason::ClosedByPeer | CloseReason::Failed(_)),
+        "{reason:?}"
+    );
+}
+
+#[test]
+fn dialling_nobody_fails_without_blocking() {
+    let mut a = Node::default();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = port.local_addr().unwrap();
+    drop(port);
+    let outcome = a.faces.create(&FaceParams::new(FaceUri::Tcp(addr)));
+    match outcome {
+        Ok(outcome) => {
+            let reason = a.destroyed(outcome.id).reason.unwrap();
+            assert!(
+                matches!(reason, CloseReason::ConnectFailed(_)),
+                "{reason:?}"
+            );
+        }
+        Err(error) => assert!(matches!(error, CreateError::Io(_)), "{error}"),
+    }
+    let nowhere = FaceUri::Unix("/nowhere/s".into());
+    assert!(a.faces.create(&FaceParams::new(nowhere)).is_err());
+}
+
+#[test]
+fn a_face_is_changed_as_asked_or_not_at_all() {
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let (to_b, to_a) = connect(&mut a, &mut b, &ChannelOptions::udp(loopback()));
+    let update = FaceUpdate {
+        persistency: Some(FacePersistency::Permanent),
+        mtu_bytes: Some(1400),
+        reliability: Some(true),
+        ..FaceUpdate::default()
+    };
+    a.faces.update(to_b, &update).unwrap();
+    let info = a.info(to_b);
+    assert_eq!(info.persistency, FacePersistency::Permanent);
+    assert_eq!(info.mtu_bytes, Some(1400));
+    assert!(info.link.reliability);
+    let mut gone = Node::default();
+    assert_eq!(
+        gone.faces.update(to_b, &update),
+        Err(UpdateError::NoSuchFace)
+    );
+    assert!(b.faces.destroy(to_a));
+    assert!(!b.faces.destroy(to_a));
+}
+
+#[test]
+fn large_packets_cross_a_small_mtu_in_fragments() {
+    for mtu_bytes in [128, 500, 1400] {
+        let mut options = ChannelOptions::udp(loopback());
+        options.mtu_bytes = mtu_bytes;
+        let (mut a, mut b) = (Node::default(), Node::default());
+        let (to_b, _) = connect(&mut a, &mut b, &options);
+        let update = FaceUpdate {
+            mtu_bytes: Some(mtu_bytes),
+            ..FaceUpdate::default()
+        };
+        a.faces.update(to_b, &update).unwrap();
+        let sent: Vec<_> = [100, 1399, 1400, 4000, 8800].map(|n| data(1, n)).to_vec();
+        for packet in &sent {
+            a.send(to_b, packet);
+            let wanted = b.packets.len() + 1;
+            until_both(&mut a, &mut b, "packet", |_, b| b.packets.len() >= wanted);
+        }
+        let got: Vec<_> = b.packets.iter().map(|packet| packet.l3.clone()).collect();
+        assert_eq!(got, sent, "{mtu_bytes}");
+        let counters = a.info(to_b).counters;
+        assert!(counters.n_out_frames > 10, "{counters:?}");
+    }
+}
+
+/// Passes datagrams between two peers and loses every `lose`-th, both ways.
+struct LossyLink {
+    left: UdpSocket,
+    right: UdpSocket,
+    client: Option<SocketAddr>,
+    server: SocketAddr,
+    n_seen: u64,
+    lose: u64,
+}
+
+impl LossyLink {
+    fn new(server: SocketAddr, lose: u64) -> Self {
+        let socket = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            socket
+        };
+        Self {
+            left: socket(),
+            right: socket(),
+            client: None,
+            server,
+            n_seen: 0,
+            lose,
+        }
+    }
+
+    fn pass(&mut self) {
+        let mut room = [0; 65_536];
+        while let Ok((len, from)) = self.left.recv_from(&mut room) {
+            self.client = Some(from);
+            self.n_seen += 1;
+            if !self.n_seen.is_multiple_of(self.lose) {
+                self.right.send_to(&room[..len], self.server).unwrap();
+            }
+        }
+        while let Ok((len, _)) = self.right.recv_from(&mut room) {
+            self.n_seen += 1;
+            if let (false, Some(client)) = (self.n_seen.is_multiple_of(self.lose), self.client) {
+                self.left.send_to(&room[..len], client).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn reliability_carries_every_packet_over_a_lossy_link() {
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let mut options = ChannelOptions::udp(loopback());
+    options.link.reliability = true;
+    let uri = b.listen(&options);
+    let mut link = LossyLink::new(uri.socket_addr().unwrap(), 10);
+    let mut params = FaceParams::new(FaceUri::Udp(link.left.local_addr().unwrap()));
+    params.link.reliability = true;
+    params.mtu_bytes = Some(1400);
+    let to_b = a.dial_with(&params);
+    let sent: Vec<_> = (0..300).map(|n| data(n, 3000)).collect();
+    let mut waiting = sent.iter();
+    let start = std::time::Instant::now();
+    while b.packets.len() < sent.len() {
+        assert!(
+            start.elapsed() < support::PATIENCE,
+            "{} came",
+            b.packets.len()
+        );
+        if let Some(packet) = waiting.next() {
+            a.send(to_b, packet);
+        }
+        a.step(Duration::from_millis(1));
+        link.pass();
+        b.step(Duration::from_millis(1));
+        link.pass();
+    }
+    let mut got: Vec<_> = b.packets.iter().map(|packet| packet.l3.clone()).collect();
+    // Retransmission puts packets out of order.
+    got.sort();
+    let mut sent = sent;
+    sent.sort();
+    assert_eq!(got, sent);
+    assert!(a.info(to_b).counters.n_retransmitted > 0);
+}
+
+#[test]
+fn without_reliability_what_is_lost_is_given_up_in_time() {
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let uri = b.listen(&ChannelOptions::udp(loopback()));
+    let mut link = LossyLink::new(uri.socket_addr().unwrap(), 3);
+    let mut params = FaceParams::new(FaceUri::Udp(link.left.local_addr().unwrap()));
+    params.mtu_bytes = Some(1400);
+    let to_b = a.dial_with(&params);
+    // Three fragments each, of which every third is lost.
+    for n in 0..10 {
+        a.send(to_b, &data(n, 4000));
+        link.pass();
+    }
+    b.until("give up", |b| {
+        b.faces.counters().drops.get(DropReason::ReassemblyTimeout) > 0
+    });
+    assert!(b.packets.len() < 10);
+}
+
+#[test]
+fn a_multicast_face_reaches_the_others_and_ignores_itself() {
+    let group: SocketAddr = "224.0.23.170:56400".parse().unwrap();
+    let join = |node: &mut Node| {
+        let mut options = MulticastOptions::new(group, "lo");
+        options.loopback = Loopback::On;
+        node.faces.create_multicast(&options).unwrap()
+    };
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let (in_a, in_b) = (join(&mut a), join(&mut b));
+    assert_eq!(a.info(in_a).link_type, LinkType::MultiAccess);
+    assert_eq!(a.info(in_a).persistency, FacePersistency::Permanent);
+    a.send(in_a, &data(1, 5000));
+    until_both(&mut a, &mut b, "packet", |_, b| !b.packets.is_empty());
+    assert_eq!(b.packets[0].face, in_b);
+    assert_eq!(b.packets[0].l3, data(1, 5000));
+    b.faces
+        .send(in_b, &Headers::default(), &interest(2))
+        .unwrap();
+    b.faces.flush();
+    until_both(&mut a, &mut b, "answer", |a, _| !a.packets.is_empty());
+    assert_eq!(a.packets.len(), 1, "a face does not hear itself");
+    assert_eq!(a.packets[0].l3, interest(2));
+}
+
+#[test]
+fn a_backlog_is_bounded_for_each_and_for_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut limits = SystemOptions::default();
+    limits.max_face_backlog_bytes = 100_000;
+    limits.max_total_backlog_bytes = 150_000;
+    let mut a = Node::new(limits);
+    let uri = a.listen(&ChannelOptions::unix(dir.path().join("s")));
+    let FaceUri::Unix(path) = uri else {
+        panic!("{uri}");
+    };
+    // Three peers that never read.
+    let peers: Vec<_> = (0..3)
+        .map(|_| std::os::unix::net::UnixStream::connect(&path).unwrap())
+        .collect();
+    a.until("faces", |a| a.faces.n_faces() == 3);
+    let ids: Vec<_> = a.faces.faces().map(|face| face.id).collect();
+    let mut n_dropped = 0;
+    for n in 0..1000 {
+        for &id in &ids {
+            let sent = a.faces.send(id, &Headers::default(), &data(n, 8000));
+            n_dropped += u64::from(sent.is_err());
+        }
+        a.faces.flush();
+    }
+    let waiting: usize = a.faces.faces().map(|face| face.backlog_bytes).sum();
+    assert!(waiting <= 150_000, "{waiting}");
+    assert!(a.faces.faces().all(|face| face.backlog_bytes <= 100_000));
+    assert_eq!(a.faces.counters().drops.total(), n_dropped);
+    assert!(n_dropped > 2000);
+    drop(peers);
+}
