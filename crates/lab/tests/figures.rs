@@ -19,6 +19,9 @@ use tachonym_router::config::Config;
 /// Tells the child process what its router's configuration is.
 const CONFIG_VARIABLE: &str = "TACHONYM_LAB_TEST_CONFIG";
 
+/// The test that becomes a router where that variable is set.
+const ROUTER_TEST: &str = "a_forwarder_is_started_measured_and_stopped_each_time";
+
 fn config_text(socket: &Path) -> String {
     format!(
         "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
@@ -220,11 +223,8 @@ fn a_transfer_brings_every_segment_over_each_transport() {
     }
 }
 
-/// The router that other tests start as a process of its own: this very test
-/// program, told by a variable to be one.
-#[test]
-#[ignore = "runs a router until it is killed, where another test asks for one"]
-fn be_a_router() {
+/// Makes this process a router for good where [`router_program`] started it.
+fn be_a_router_if_told() {
     let Some(path) = std::env::var_os(CONFIG_VARIABLE) else {
         return;
     };
@@ -235,12 +235,13 @@ fn be_a_router() {
     }
 }
 
-/// A program in `folder` that does what `tachonym run --config FILE` does.
+/// A program in `folder` that does what `tachonym run --config FILE` does: this
+/// very test program, told by a variable to be a router.
 fn router_program(folder: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("this test has a program");
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && echo test && exit\n\
-         {CONFIG_VARIABLE}=\"$3\" exec '{}' --ignored --exact --nocapture be_a_router\n",
+         {CONFIG_VARIABLE}=\"$3\" exec '{}' --exact --nocapture {ROUTER_TEST}\n",
         this.display()
     );
     let path = folder.join("router");
@@ -264,6 +265,8 @@ fn router_command(folder: &Path) -> String {
 
 #[test]
 fn a_forwarder_is_started_measured_and_stopped_each_time() {
+    be_a_router_if_told();
+
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("s");
     let args = StartupArgs {
