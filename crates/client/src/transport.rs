@@ -4,7 +4,9 @@
 //! share, and the sockets on which forwarders usually listen. Also looks up host
 //! names in FaceUris, which nothing below does.
 
+use std::fs::Metadata;
 use std::net::ToSocketAddrs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tachonym_protocol::{FaceUri, FaceUriError};
@@ -63,6 +65,20 @@ pub fn socket_folders() -> Vec<PathBuf> {
     folders
 }
 
+/// Whether nobody but this user can have put a socket into `folder`, if
+/// everybody may make folders beside it, as in `/tmp`.
+#[must_use]
+pub fn is_trusted(folder: &Path) -> bool {
+    let everybody = |found: Metadata| found.mode() & 0o002 != 0;
+    let beside = folder.parent().unwrap_or(folder);
+    if !std::fs::metadata(beside).is_ok_and(everybody) {
+        return true;
+    }
+    let own = rustix::process::geteuid().as_raw();
+    std::fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0)
+}
+
 /// The address of the router: what [`ENVIRONMENT`] says, else `transport` in
 /// `client.conf`, else the first socket of [`socket_folders`] that exists.
 ///
@@ -83,7 +99,8 @@ pub fn find() -> Result<FaceUri, TransportError> {
     for folder in &mut sockets {
         folder.push(SOCKET_NAME);
     }
-    match sockets.iter().find(|path| path.exists()) {
+    let is_there = |path: &&PathBuf| path.exists() && path.parent().is_some_and(is_trusted);
+    match sockets.iter().find(is_there) {
         Some(path) => Ok(FaceUri::Unix(path.to_string_lossy().into_owned())),
         None => Err(TransportError::NoRouter(sockets)),
     }
@@ -147,6 +164,28 @@ fn configured(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_folder_of_everybody_only_an_own_closed_folder_is_trusted() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let everybody = tempfile::tempdir().unwrap();
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let folder = everybody.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        mode(&folder, 0o775);
+        assert!(is_trusted(&folder), "only this user can write beside it");
+
+        mode(everybody.path(), 0o1777);
+        assert!(!is_trusted(&folder), "its group may write");
+        mode(&folder, 0o755);
+        assert!(is_trusted(&folder));
+        let link = everybody.path().join("link");
+        symlink(&folder, &link).unwrap();
+        assert!(!is_trusted(&link));
+        assert!(!is_trusted(&everybody.path().join("absent")));
+    }
 
     #[test]
     fn the_transport_line_of_a_client_configuration_is_found() {

@@ -1,6 +1,7 @@
 //! The `tachonym` command.
 #![forbid(unsafe_code)]
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -111,6 +112,7 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
         .context("cannot wait for signals")?;
@@ -128,7 +130,7 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
         n_commands_dropped = router.n_dropped_commands(),
         n_refused_connections = snapshot.n_refused_connections,
         n_kernel_drops = snapshot.n_kernel_drops,
-        syscalls_per_packet = snapshot.syscalls_per_packet,
+        syscalls_per_packet = format_args!("{:.3}", snapshot.syscalls_per_packet),
         "stopping"
     );
     router.stop()

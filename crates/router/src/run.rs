@@ -1,6 +1,8 @@
 //! From a configuration to a running router, and back to nothing.
 
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -23,7 +25,7 @@ use tachonym_protocol::{
 };
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
 
-use crate::config::{Config, Persistency, UnsolicitedData};
+use crate::config::{Config, Persistency, StaticRoute, UnsolicitedData};
 use crate::control::{RouterControl, wall_ms};
 use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, QueueGauge, ToManager};
@@ -291,15 +293,20 @@ fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri
 
 /// The first of the usual folders that can be had.
 fn default_socket_path() -> anyhow::Result<PathBuf> {
-    let usable = |folder: &PathBuf| {
-        std::fs::create_dir_all(folder).is_ok()
-            && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
-    };
-    let folder = transport::socket_folders()
-        .into_iter()
-        .find(usable)
+    let mut folders = transport::socket_folders().into_iter();
+    let folder = folders
+        .find(|folder| is_usable(folder))
         .context("no folder for the Unix socket can be written; name one with faces.unix.path")?;
     Ok(folder.join(transport::SOCKET_NAME))
+}
+
+/// Whether nobody but this user can put a socket of his own into `folder`,
+/// which is made if it is not there.
+fn is_usable(folder: &Path) -> bool {
+    let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
+    made.is_ok()
+        && transport::is_trusted(folder)
+        && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 fn engine(config: &Config) -> anyhow::Result<Engine> {
@@ -361,36 +368,73 @@ fn add_static_routes(
         params.mtu_bytes = face.mtu_bytes;
         params.local = face.local.as_ref().map(|uri| uri.parse()).transpose()?;
         params.persistency = match face.persistency {
-            Persistency::Persistent => FacePersistency::Persistent,
-            Persistency::Permanent => FacePersistency::Permanent,
+            Some(Persistency::Persistent) => FacePersistency::Persistent,
+            Some(Persistency::Permanent) => FacePersistency::Permanent,
+            None => lasting(&params.remote),
         };
         make_face(worker, params)?;
     }
     for route in &config.route {
-        let mut params = FaceParams::new(route.next_hop.parse()?);
-        params.link = link_options(config);
-        params.persistency = FacePersistency::Permanent;
-        let id = make_face(worker, params)?;
-        let parameters = ControlParameters {
-            name: Some(route.prefix.parse()?),
-            face_id: Some(id.0),
-            origin: Some(route_origin::STATIC),
-            cost: Some(route.cost),
-            ..ControlParameters::default()
-        };
-        let name = CommandName::local("rib", "register").name();
-        let name = name.with(&Component::generic(parameters.encode()));
-        let wire = Interest::new(name).encode_with_digest(&SignatureInfo::digest());
-        let command = InterestView::parse(&wire).map_err(|e| anyhow!("{}: {e}", route.prefix))?;
-        let now = MonoNs::ZERO;
-        let mut response = None;
-        manager.handle_interest(now, wall_ms(), FaceId::INTERNAL, &command, &mut |wire| {
-            response = Some(wire);
-        });
-        check_response(response.as_deref())
-            .with_context(|| format!("cannot add the route of {}", route.prefix))?;
+        let remote = route.next_hop.parse()?;
+        for face in faces_to(remote, config, worker)? {
+            add_route(route, face, manager)
+                .with_context(|| format!("cannot add the route of {}", route.prefix))?;
+        }
     }
     Ok(())
+}
+
+/// The persistency that keeps a face to `remote` longest.
+fn lasting(remote: &FaceUri) -> FacePersistency {
+    match remote {
+        FaceUri::Unix(_) => FacePersistency::Persistent,
+        _ => FacePersistency::Permanent,
+    }
+}
+
+/// The faces to `remote`; a new one if there is none.
+fn faces_to(
+    remote: FaceUri,
+    config: &Config,
+    worker: &WorkerHandle,
+) -> anyhow::Result<Vec<FaceId>> {
+    let wanted = remote.clone();
+    let found: Vec<FaceId> = worker.call(move |plane| {
+        let faces = plane.faces.faces();
+        let there = faces.filter(|face| face.remote == wanted);
+        there.map(|face| face.id).collect()
+    })?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut params = FaceParams::new(remote);
+    params.link = link_options(config);
+    params.persistency = lasting(&params.remote);
+    Ok(vec![make_face(worker, params)?])
+}
+
+fn add_route(
+    route: &StaticRoute,
+    face: FaceId,
+    manager: &mut Manager<RouterControl>,
+) -> anyhow::Result<()> {
+    let parameters = ControlParameters {
+        name: Some(route.prefix.parse()?),
+        face_id: Some(face.0),
+        origin: Some(route_origin::STATIC),
+        cost: Some(route.cost),
+        ..ControlParameters::default()
+    };
+    let name = CommandName::local("rib", "register").name();
+    let name = name.with(&Component::generic(parameters.encode()));
+    let wire = Interest::new(name).encode_with_digest(&SignatureInfo::digest());
+    let command = InterestView::parse(&wire)?;
+    let mut response = None;
+    let internal = FaceId::INTERNAL;
+    manager.handle_interest(MonoNs::ZERO, wall_ms(), internal, &command, &mut |wire| {
+        response = Some(wire);
+    });
+    check_response(response.as_deref())
 }
 
 fn check_response(wire: Option<&[u8]>) -> anyhow::Result<()> {

@@ -91,6 +91,13 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
             remedy: "remove either `any` or the certificates",
         });
     }
+    if signers.any && signers.under.is_some() {
+        return Err(TrustFault {
+            key: "signers_under".into(),
+            message: "without certificates anybody can sign under this prefix".into(),
+            remedy: "name certificates in `anchors` instead of `any`, or remove the prefix",
+        });
+    }
     if !signers.any && signers.anchors.is_empty() {
         return Err(TrustFault {
             key: "anchors".into(),

@@ -141,17 +141,26 @@ fn rules_that_cannot_work_start_nothing() {
 
 #[test]
 fn configured_multicast_faces_are_there() {
-    let bed = Bed::new(|_| "[[faces.multicast]]\ninterface = \"lo\"\n".into());
+    let bed = Bed::new(|_| {
+        "[[faces.multicast]]\ninterface = \"lo\"\n\
+         [[route]]\nprefix = \"/group\"\nnext_hop = \"udp4://224.0.23.170:56363\"\n"
+            .into()
+    });
     let mut endpoint = bed.endpoint();
-    let faces = Controller::new(&mut endpoint, Signer::digest())
-        .faces()
-        .expect("an answer");
+    let mut controller = Controller::new(&mut endpoint, Signer::digest());
+    let faces = controller.faces().expect("an answer");
     let group = faces
         .iter()
         .find(|face| face.uri == "udp4://224.0.23.170:56363")
         .expect("it is listed");
     assert_eq!(group.link_type.as_str(), "multi-access");
     assert_eq!(group.face_persistency.as_str(), "permanent");
+    let routes = controller.rib().expect("an answer");
+    let route = routes
+        .iter()
+        .find(|entry| entry.name.to_string() == "/group");
+    let route = route.expect("it is listed");
+    assert_eq!(route.routes[0].face_id, group.face_id);
 }
 
 /// A stream of frames that are read one by one.

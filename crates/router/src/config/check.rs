@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
 
-use super::{Config, Multicast};
+use super::{Config, Multicast, Persistency, StrategyChoice};
 use crate::{strategies, trust};
 
 /// A value that cannot be used.
@@ -66,14 +66,36 @@ impl Faults {
         }
     }
 
-    fn face_uri(&mut self, key: &str, uri: &str) {
-        if let Err(e) = uri.parse::<FaceUri>() {
-            self.push(
-                key,
-                format!("`{uri}` is not a FaceUri: {e}"),
-                "write it like udp4://192.0.2.1:6363",
-            );
+    /// The FaceUri at `key`, if it is one and names an address rather than a
+    /// host: what starts a router does not depend on a name server.
+    fn face_uri(&mut self, key: &str, uri: &str) -> Option<FaceUri> {
+        match uri.parse() {
+            Ok(FaceUri::Unresolved(_)) => {
+                self.push(
+                    key,
+                    format!("`{uri}` names a host, not an address"),
+                    "write the address, like udp4://192.0.2.1:6363",
+                );
+                None
+            }
+            Ok(uri) => Some(uri),
+            Err(e) => {
+                self.push(
+                    key,
+                    format!("`{uri}` is not a FaceUri: {e}"),
+                    "write it like udp4://192.0.2.1:6363",
+                );
+                None
+            }
         }
+    }
+
+    fn undiallable(&mut self, key: &str, uri: &FaceUri) {
+        self.push(
+            key,
+            format!("no face can be made to {uri}"),
+            "name one host's udp4, udp6, tcp4, tcp6, ws or unix address",
+        );
     }
 }
 
@@ -104,6 +126,13 @@ fn faces(config: &Config, found: &mut Faults) {
         1 << 12,
         1 << 30,
     );
+    if f.congestion_threshold_bytes > f.max_backlog_bytes as u64 {
+        found.push(
+            "faces.congestion_threshold_bytes",
+            "packets would be dropped before any is marked",
+            "choose less than faces.max_backlog_bytes",
+        );
+    }
     found.range("faces.udp.mtu_bytes", f.udp.mtu_bytes, 64, 65_507);
     match u32::from_str_radix(&f.unix.mode, 8) {
         Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => {}
@@ -120,39 +149,52 @@ fn faces(config: &Config, found: &mut Faults) {
             "choose a shorter path",
         );
     }
-    addresses("faces.udp.listen", &f.udp.listen, found);
-    addresses("faces.tcp.listen", &f.tcp.listen, found);
-    addresses("faces.websocket.listen", &f.websocket.listen, found);
+    addresses(&[("faces.udp.listen", &f.udp.listen)], found);
+    // Both are TCP to the kernel.
+    addresses(
+        &[
+            ("faces.tcp.listen", &f.tcp.listen),
+            ("faces.websocket.listen", &f.websocket.listen),
+        ],
+        found,
+    );
     multicast(&f.multicast, found);
-    for (i, address) in f.websocket.listen.iter().enumerate() {
-        // The kernel gives two that ask for port 0 different ones.
-        if f.tcp.listen.contains(address) && !address.ends_with(":0") {
-            found.push(
-                format!("faces.websocket.listen[{i}]"),
-                format!("{address} is also in faces.tcp.listen"),
-                "give WebSocket a port of its own, 9696 by custom",
-            );
+}
+
+/// Checks lists of addresses that share the ports of one protocol.
+fn addresses(lists: &[(&str, &[String])], found: &mut Faults) {
+    let mut known: Vec<SocketAddr> = Vec::new();
+    for (key, list) in lists {
+        for (i, text) in list.iter().enumerate() {
+            let here = format!("{key}[{i}]");
+            let Ok(address) = text.parse() else {
+                found.push(
+                    here,
+                    format!("`{text}` is not an address and port"),
+                    "write it like \"0.0.0.0:6363\" or \"[::]:6363\"",
+                );
+                continue;
+            };
+            if let Some(other) = known.iter().find(|other| overlap(other, &address)) {
+                found.push(
+                    here,
+                    format!("{address} is taken by {other}"),
+                    "remove one of them, or choose another port; WebSocket's is 9696 by custom",
+                );
+            }
+            known.push(address);
         }
     }
 }
 
-fn addresses(key: &str, list: &[String], found: &mut Faults) {
-    for (i, address) in list.iter().enumerate() {
-        let here = format!("{key}[{i}]");
-        if address.parse::<SocketAddr>().is_err() {
-            found.push(
-                here,
-                format!("`{address}` is not an address and port"),
-                "write it like \"0.0.0.0:6363\" or \"[::]:6363\"",
-            );
-        } else if list[..i].contains(address) {
-            found.push(
-                here,
-                format!("{address} is listed twice"),
-                "remove one of them",
-            );
-        }
-    }
+/// Whether one socket listens where the other does. The kernel gives two that
+/// ask for port 0 different ones.
+fn overlap(a: &SocketAddr, b: &SocketAddr) -> bool {
+    let covers = |a: &SocketAddr, b: &SocketAddr| a.ip().is_unspecified() || a.ip() == b.ip();
+    a.port() == b.port()
+        && a.port() != 0
+        && a.is_ipv4() == b.is_ipv4()
+        && (covers(a, b) || covers(b, a))
 }
 
 fn multicast(faces: &[Multicast], found: &mut Faults) {
@@ -210,10 +252,10 @@ fn forwarding(config: &Config, found: &mut Faults) {
                 &format!("use one of: {}", strategies::short_names().join(", ")),
             );
         }
-        if config.strategy[..i]
-            .iter()
-            .any(|earlier| earlier.prefix == choice.prefix)
-        {
+        let same = |earlier: &StrategyChoice| {
+            earlier.prefix.parse::<Name>().ok() == choice.prefix.parse().ok()
+        };
+        if config.strategy[..i].iter().any(same) {
             found.push(
                 format!("strategy[{i}].prefix"),
                 format!("{} has a strategy already", choice.prefix),
@@ -224,18 +266,97 @@ fn forwarding(config: &Config, found: &mut Faults) {
 }
 
 fn routes(config: &Config, found: &mut Faults) {
+    let mut remotes = Vec::new();
     for (i, face) in config.face.iter().enumerate() {
-        found.face_uri(&format!("face[{i}].remote"), &face.remote);
+        let key = format!("face[{i}].remote");
+        let Some(remote) = found.face_uri(&key, &face.remote) else {
+            continue;
+        };
+        if !can_be_dialled(&remote) {
+            found.undiallable(&key, &remote);
+        }
+        if remotes.contains(&remote) {
+            found.push(
+                key,
+                format!("there is a face to {remote} already"),
+                "keep one [[face]] for each remote",
+            );
+        }
         if let Some(local) = &face.local {
-            found.face_uri(&format!("face[{i}].local"), local);
+            let key = format!("face[{i}].local");
+            let local = found.face_uri(&key, local);
+            if local.is_some_and(|local| !is_local_end_of(&local, &remote)) {
+                found.push(
+                    key,
+                    format!("no face to {remote} begins there"),
+                    "write an address of the same scheme as the remote, udp or tcp",
+                );
+            }
         }
         if let Some(mtu) = face.mtu_bytes {
-            found.range(&format!("face[{i}].mtu_bytes"), mtu, 64, 65_507);
+            let key = format!("face[{i}].mtu_bytes");
+            found.range(&key, mtu, 64, 65_507);
+            if !matches!(remote, FaceUri::Udp(_)) {
+                found.push(key, "a stream has no largest frame", "remove it");
+            }
         }
+        let is_unix = matches!(remote, FaceUri::Unix(_));
+        if is_unix && face.persistency == Some(Persistency::Permanent) {
+            found.push(
+                format!("face[{i}].persistency"),
+                "a face to a Unix socket is never permanent",
+                "write persistent, or leave the key out",
+            );
+        }
+        remotes.push(remote);
     }
+    let groups: Vec<FaceUri> = config.faces.multicast.iter().flat_map(group_uri).collect();
+    let mut known = Vec::new();
     for (i, route) in config.route.iter().enumerate() {
         found.name(&format!("route[{i}].prefix"), &route.prefix);
-        found.face_uri(&format!("route[{i}].next_hop"), &route.next_hop);
+        let key = format!("route[{i}].next_hop");
+        let Some(next_hop) = found.face_uri(&key, &route.next_hop) else {
+            continue;
+        };
+        if !can_be_dialled(&next_hop) && !groups.contains(&next_hop) {
+            found.undiallable(&key, &next_hop);
+        }
+        let Ok(prefix) = route.prefix.parse::<Name>() else {
+            continue;
+        };
+        let this = (prefix, next_hop);
+        if known.contains(&this) {
+            found.push(
+                key,
+                format!("{} has a route to {} already", this.0, this.1),
+                "keep one [[route]] for each prefix and next hop",
+            );
+        }
+        known.push(this);
+    }
+}
+
+fn is_local_end_of(local: &FaceUri, remote: &FaceUri) -> bool {
+    match (local, remote) {
+        (FaceUri::Udp(a), FaceUri::Udp(b)) | (FaceUri::Tcp(a), FaceUri::Tcp(b)) => {
+            a.is_ipv4() == b.is_ipv4()
+        }
+        _ => false,
+    }
+}
+
+/// The remote of the face that joins a group.
+fn group_uri(multicast: &Multicast) -> Option<FaceUri> {
+    multicast.group.parse().ok().map(FaceUri::Udp)
+}
+
+fn can_be_dialled(remote: &FaceUri) -> bool {
+    match remote {
+        FaceUri::Unix(_) => true,
+        FaceUri::Udp(addr) | FaceUri::Tcp(addr) | FaceUri::WebSocket(addr) => {
+            !addr.ip().is_multicast() && !addr.ip().is_unspecified()
+        }
+        _ => false,
     }
 }
 

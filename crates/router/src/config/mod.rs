@@ -33,7 +33,7 @@ pub struct Config {
     /// the longest shorter prefix that has one; `/` has `best-route` unless it
     /// is set here.
     pub strategy: Vec<StrategyChoice>,
-    /// Faces made at start. They are permanent unless they say otherwise.
+    /// Faces made at start.
     pub face: Vec<StaticFace>,
     /// Routes made at start, with origin `static`.
     pub route: Vec<StaticRoute>,
@@ -289,19 +289,18 @@ pub struct Forwarding {
 pub struct StrategyChoice {
     /// Name prefix.
     pub prefix: String,
-    /// `best-route`, `multicast`, or a full strategy name such as
-    /// `/localhost/nfd/strategy/best-route/v=5`.
+    /// `best-route`, `multicast`, `random`, `asf`, or a full strategy name such
+    /// as `/localhost/nfd/strategy/best-route/v=5`.
     pub strategy: String,
 }
 
 /// Whether a face outlives failures and idleness.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persistency {
     /// Goes when it fails.
     Persistent,
     /// Stays, and reconnects by itself.
-    #[default]
     Permanent,
 }
 
@@ -310,14 +309,15 @@ pub enum Persistency {
 #[serde(deny_unknown_fields)]
 pub struct StaticFace {
     /// Remote FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`,
-    /// `unix:///run/other.sock`.
+    /// `ws://192.0.2.1:9696`, `unix:///run/other.sock`.
     pub remote: String,
     /// Local FaceUri; absent: the router chooses.
     #[serde(default)]
     pub local: Option<String>,
-    /// Whether the face outlives failures.
+    /// Whether the face outlives failures; absent: it is permanent, except that
+    /// one to a Unix socket is persistent.
     #[serde(default)]
-    pub persistency: Persistency,
+    pub persistency: Option<Persistency>,
     /// Largest frame sent, in bytes; absent: the transport's default.
     #[serde(default)]
     pub mtu_bytes: Option<u64>,
@@ -332,7 +332,8 @@ pub struct StaticFace {
 pub struct StaticRoute {
     /// Name prefix.
     pub prefix: String,
-    /// Remote FaceUri of the next hop; a face is made if none has it.
+    /// Remote FaceUri of the next hop; a face is made if none has it. With the
+    /// group of `[[faces.multicast]]`, the route is by each face to that group.
     pub next_hop: String,
     /// Cost; the cheapest next hop is asked first.
     #[serde(default)]

@@ -129,7 +129,10 @@ fn description(property: &Map<String, Value>) -> String {
 
 /// What may be written: a type, or the alternatives of an enumeration.
 fn values_of(property: &Map<String, Value>, definitions: &Map<String, Value>) -> String {
-    if let Some(name) = property.get("$ref").and_then(Value::as_str)
+    // An optional one is a choice between it and null.
+    let choice = property.get("anyOf").and_then(|any| any.get(0));
+    let reference = choice.map_or_else(|| property.get("$ref"), |first| first.get("$ref"));
+    if let Some(name) = reference.and_then(Value::as_str)
         && let Some(definition) = name.rsplit('/').next().and_then(|n| definitions.get(n))
     {
         let alternatives = definition["oneOf"].as_array().into_iter().flatten();
