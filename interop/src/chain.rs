@@ -5,12 +5,11 @@
 //! ```
 //!
 //! The link between `middle` and `east` goes through a relay that loses and
-//! delays datagrams. Namespaces are named by process id and removed on drop; what
-//! a killed test left behind, the next one removes.
+//! delays datagrams. A namespace has no name, but a process that holds it: the
+//! kernel removes it, with its devices, when the last process in it has ended.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -28,8 +27,7 @@ pub struct Chain {
     /// The router of the producer.
     pub east: Router,
     relay: Running,
-    // Dropped last: what runs in a namespace ends before it goes.
-    namespaces: Vec<Namespace>,
+    namespaces: [Namespace; 3],
 }
 
 impl Chain {
@@ -40,14 +38,13 @@ impl Chain {
     /// If the caller may not make namespaces.
     #[must_use]
     pub fn new(prefix: &str, loss_pct: &str, delay_ms: &str) -> Self {
-        remove_abandoned();
-        let names = ["west", "middle", "east"].map(Namespace::new);
-        let [west, middle, east] = &names;
+        let namespaces = [(); 3].map(|()| Namespace::new());
+        let [west, middle, east] = &namespaces;
         connect(west, "10.77.1.1", middle, "10.77.1.2");
         connect(middle, "10.77.2.1", east, "10.77.2.2");
 
         // The relay stands at the middle router's end of the link.
-        let mut command = in_namespace(Some(&middle.0), &binary("tachonym-lab"));
+        let mut command = in_namespace(Some(&middle.path()), &binary("tachonym-lab"));
         command.args(["impair", "--listen", "10.77.2.1:7000"]);
         command.args(["--upstream-bind", "10.77.2.1:7001"]);
         command.args(["--forward", &format!("10.77.2.2:{PORT}")]);
@@ -67,7 +64,7 @@ impl Chain {
             format!("{}[[route]]\n{route}", face(remote))
         };
         let start =
-            |space: &Namespace, extra: &str| Router::configured(&listen, extra, Some(&space.0));
+            |space: &Namespace, extra: &str| Router::configured(&listen, extra, Some(space.path()));
         let east_router = start(east, &face("10.77.2.1:7001"));
         let middle_router = start(middle, &link("10.77.2.1:7000"));
         let west_router = start(west, &link(&format!("10.77.1.2:{PORT}")));
@@ -76,7 +73,7 @@ impl Chain {
             middle: middle_router,
             east: east_router,
             relay,
-            namespaces: names.into(),
+            namespaces,
         }
     }
 
@@ -94,66 +91,50 @@ impl Chain {
 
     /// The namespace of the consumer's router.
     #[must_use]
-    pub fn west_namespace(&self) -> &str {
-        &self.namespaces[0].0
+    pub fn west_namespace(&self) -> PathBuf {
+        self.namespaces[0].path()
     }
 }
 
-/// A network namespace.
-struct Namespace(String);
+/// A network namespace: that of a process which does nothing else.
+struct Namespace(Running);
 
 impl Namespace {
-    fn new(role: &str) -> Self {
-        static N_MADE: AtomicU32 = AtomicU32::new(0);
-        let n = N_MADE.fetch_add(1, Ordering::Relaxed);
-        let space = Self(format!("tachonym-{}-{n}-{role}", std::process::id()));
-        ip(&["netns", "add", &space.0]);
-        ip(&["-n", &space.0, "link", "set", "lo", "up"]);
+    fn new() -> Self {
+        let mut command = Command::new("unshare");
+        // It speaks when it is inside, and ends with its input.
+        command.args(["--net", "sh", "-c", "echo inside; exec cat"]);
+        let mut holder = Running::start(&mut command);
+        holder.line();
+        let space = Self(holder);
+        space.ip(&["link", "set", "lo", "up"]);
         space
     }
-}
 
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // Nothing more can be done about one that cannot be removed.
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+    fn path(&self) -> PathBuf {
+        format!("/proc/{}/ns/net", self.0.id()).into()
     }
-}
 
-/// Removes the namespaces of test processes that are no more. Nothing runs in
-/// them: see [`Running`].
-fn remove_abandoned() {
-    let listed = output_of(Command::new("ip").args(["netns", "list"]));
-    for name in listed.lines().filter_map(|line| line.split(' ').next()) {
-        let owner = name.strip_prefix("tachonym-");
-        let owner = owner.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        if owner.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
-            // Another test may have been faster.
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
+    fn ip(&self, arguments: &[&str]) {
+        output_of(in_namespace(Some(&self.path()), Path::new("ip")).args(arguments));
     }
 }
 
 /// Joins two namespaces by a pair of virtual Ethernet devices.
 fn connect(left: &Namespace, left_ip: &str, right: &Namespace, right_ip: &str) {
     let (to_right, to_left) = (device(left_ip), device(right_ip));
-    let (left, right) = (&left.0, &right.0);
-    ip(&[
-        "-n", left, "link", "add", &to_right, "type", "veth", "peer", "name", &to_left, "netns",
-        right,
+    let holder = right.0.id().to_string();
+    left.ip(&[
+        "link", "add", &to_right, "type", "veth", "peer", "name", &to_left, "netns", &holder,
     ]);
     for (space, device, address) in [(left, &to_right, left_ip), (right, &to_left, right_ip)] {
         let address = format!("{address}/24");
-        ip(&["-n", space, "address", "add", &address, "dev", device]);
-        ip(&["-n", space, "link", "set", device, "up"]);
+        space.ip(&["address", "add", &address, "dev", device]);
+        space.ip(&["link", "set", device, "up"]);
     }
 }
 
 /// A device's name out of its address: at most 15 characters.
 fn device(address: &str) -> String {
     format!("v{}", address.replace('.', "x"))
-}
-
-fn ip(arguments: &[&str]) {
-    output_of(Command::new("ip").args(arguments));
 }

@@ -171,6 +171,12 @@ impl Running {
         }
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line that it prints.
     ///
     /// # Panics

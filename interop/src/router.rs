@@ -1,6 +1,6 @@
 //! The router as users run it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Running, binary, output_of};
@@ -10,7 +10,7 @@ pub struct Router {
     _process: Running,
     folder: tempfile::TempDir,
     listening: Vec<String>,
-    namespace: Option<String>,
+    namespace: Option<PathBuf>,
 }
 
 impl Router {
@@ -33,7 +33,7 @@ impl Router {
     /// # Panics
     /// If it does not start.
     #[must_use]
-    pub fn configured(listen: &str, extra: &str, namespace: Option<&str>) -> Self {
+    pub fn configured(listen: &str, extra: &str, namespace: Option<PathBuf>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!(
             "log.level = \"warn\"\n[faces]\nunix.path = \"{}\"\n{listen}\n{extra}",
@@ -41,7 +41,7 @@ impl Router {
         );
         let file = folder.path().join("tachonym.toml");
         std::fs::write(&file, text).expect("a file");
-        let mut command = in_namespace(namespace, &binary("tachonym"));
+        let mut command = in_namespace(namespace.as_deref(), &binary("tachonym"));
         let mut process = Running::start(command.arg("run").arg("--config").arg(&file));
         let mut listening = Vec::new();
         loop {
@@ -57,7 +57,7 @@ impl Router {
             _process: process,
             folder,
             listening,
-            namespace: namespace.map(str::to_owned),
+            namespace,
         }
     }
 
@@ -96,13 +96,15 @@ impl Router {
     }
 }
 
-/// A command that runs `program`, in a network namespace if one is named.
+/// A command that runs `program`, in the network namespace at `namespace` if
+/// that is given.
 #[must_use]
-pub fn in_namespace(namespace: Option<&str>, program: &Path) -> Command {
+pub fn in_namespace(namespace: Option<&Path>, program: &Path) -> Command {
     match namespace {
         Some(namespace) => {
-            let mut command = Command::new("ip");
-            command.args(["netns", "exec", namespace]).arg(program);
+            let mut command = Command::new("nsenter");
+            command.arg(format!("--net={}", namespace.display()));
+            command.arg("--").arg(program);
             command
         }
         None => Command::new(program),

@@ -18,7 +18,8 @@ fn a_large_file_crosses_three_routers_and_a_lossy_slow_link() {
         n_bytes: N_BYTES as u64,
         sha256,
     };
-    let inside = |program: std::path::PathBuf| in_namespace(Some(chain.west_namespace()), &program);
+    let inside =
+        |program: std::path::PathBuf| in_namespace(Some(&chain.west_namespace()), &program);
     let fetched = Peer::Tachonym.get_by(inside, chain.west.uri("unix"), "/large");
     assert_eq!(fetched, expected);
 
