@@ -131,8 +131,8 @@ impl Peer {
                 command
             }
             Self::Jndn => {
-                let java = installed("java/target");
-                let jars = format!("{0}/peer.jar:{0}/lib/*", java.display());
+                let java = installed("java");
+                let jars = format!("{0}/classes:{0}/lib/*", java.display());
                 let mut command = start("java".into());
                 let transport = transport.replacen("4://", "://", 1);
                 command.args(["-cp", &jars, "tachonym.Peer", &transport]);

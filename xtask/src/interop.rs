@@ -2,16 +2,19 @@
 //! versions under `target/interop`, and runs the tests of `interop/`.
 //!
 //! What is installed is installed once: a stamp holds the manifests that it came
-//! from. Programs that Debian has (Python's venv, npm, Java, Maven, iproute2) are
+//! from. Every package and jar must have its digest in a manifest; Maven's own plugin
+//! and what Debian brings have none. Programs that Debian has (Python's venv, npm, Java, Maven, iproute2) are
 //! installed from there if this is root; else what is missing is named and the
 //! suite is skipped.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use sha2::{Digest, Sha256};
 
 use crate::process::{run_well, tool};
 use crate::report::{Outcome, Report};
@@ -85,69 +88,106 @@ fn install(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let source = workspace.root.join("interop");
     let folder = workspace.target.join("interop");
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    install_python(workspace, &source, &folder)?;
+    install_node(workspace, &source, &folder)?;
+    install_java(workspace, &source, &folder)?;
+    Ok(folder)
+}
 
-    once(
-        &folder,
-        "python",
-        &[source.join("python/requirements.txt")],
-        || {
-            let venv = folder.join("python");
-            let mut python = Command::new("python3");
-            quietly(workspace, python.args(["-m", "venv", "--clear"]).arg(&venv))?;
-            let mut pip = Command::new(venv.join("bin/pip"));
-            pip.args(["install", "--quiet", "--no-deps", "--require-hashes"]);
-            pip.arg("--requirement");
-            quietly(workspace, pip.arg(source.join("python/requirements.txt")))
-        },
-    )?;
+fn install_python(workspace: &Workspace, source: &Path, folder: &Path) -> anyhow::Result<()> {
+    let requirements = [source.join("python/requirements.txt")];
+    once(folder, "python", &requirements, || {
+        let venv = folder.join("python");
+        let mut python = Command::new("python3");
+        quietly(workspace, python.args(["-m", "venv", "--clear"]).arg(&venv))?;
+        let mut pip = Command::new(venv.join("bin/pip"));
+        pip.args(["install", "--quiet", "--no-deps", "--require-hashes"]);
+        quietly(workspace, pip.arg("--requirement").arg(&requirements[0]))
+    })?;
     // The tools of python-ndn sign with the key in their user's home.
-    let home = folder.join("home");
-    once(
-        &folder,
-        "home",
-        &[source.join("python/requirements.txt")],
-        || {
-            if home.exists() {
-                fs::remove_dir_all(&home).with_context(|| format!("remove {}", home.display()))?;
-            }
-            fs::create_dir_all(&home).with_context(|| format!("create {}", home.display()))?;
-            for arguments in [&["init-pib"][..], &["new-item", "/interop"]] {
-                let mut pyndnsec = Command::new(folder.join("python/bin/pyndnsec"));
-                quietly(workspace, pyndnsec.args(arguments).env("HOME", &home))?;
-            }
-            Ok(())
-        },
-    )?;
+    once(folder, "home", &requirements, || {
+        let home = folder.join("home");
+        make_empty(&home)?;
+        for arguments in [&["init-pib"][..], &["new-item", "/interop"]] {
+            let mut pyndnsec = Command::new(folder.join("python/bin/pyndnsec"));
+            quietly(workspace, pyndnsec.args(arguments).env("HOME", &home))?;
+        }
+        Ok(())
+    })
+}
 
+fn install_node(workspace: &Workspace, source: &Path, folder: &Path) -> anyhow::Result<()> {
     let node = folder.join("node");
     let manifests = ["package.json", "package-lock.json", ".npmrc"];
     let manifests = manifests.map(|name| source.join("node").join(name));
-    copy_into(
-        &node,
-        manifests
-            .iter()
-            .cloned()
-            .chain([source.join("node/peer.mjs")]),
-    )?;
-    once(&folder, "node", &manifests, || {
+    let program = source.join("node/peer.mjs");
+    copy_into(&node, manifests.iter().cloned().chain([program]))?;
+    once(folder, "node", &manifests, || {
         quietly(workspace, Command::new("npm").arg("ci").current_dir(&node))
-    })?;
+    })
+}
 
+fn install_java(workspace: &Workspace, source: &Path, folder: &Path) -> anyhow::Result<()> {
+    let source = source.join("java");
     let java = folder.join("java");
-    let program = "src/main/java/tachonym/Peer.java";
-    let sources = ["pom.xml", program].map(|name| source.join("java").join(name));
-    once(&folder, "java", &sources, || {
-        copy_into(&java, [sources[0].clone()])?;
-        let package = java.join(program);
-        let package = package.parent().unwrap_or(&java);
-        copy_into(package, [sources[1].clone()])?;
+    let names = ["pom.xml", "SHA256SUMS", "src/main/java/tachonym/Peer.java"];
+    let [manifest, digests, program] = names.map(|name| source.join(name));
+    let sources = [manifest.clone(), digests.clone(), program.clone()];
+    once(folder, "java", &sources, || {
+        make_empty(&java)?;
+        copy_into(&java, [manifest])?;
         let mut maven = Command::new("mvn");
-        maven
-            .args(["--quiet", "--batch-mode", "package"])
-            .current_dir(&java);
-        quietly(workspace, &mut maven)
-    })?;
-    Ok(folder)
+        maven.args(["--quiet", "--batch-mode", "--strict-checksums"]);
+        maven.arg("dependency:copy-dependencies");
+        quietly(workspace, maven.current_dir(&java))?;
+        let wanted =
+            fs::read_to_string(&digests).with_context(|| format!("read {}", digests.display()))?;
+        let wrong = differences(&wanted, &digests_in(&java.join("lib"))?);
+        anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("; "));
+        let mut compiler = Command::new("javac");
+        compiler.args(["--release", "11", "-encoding", "UTF-8", "-proc:none"]);
+        compiler
+            .args(["-cp", "lib/*", "-d", "classes"])
+            .arg(program);
+        quietly(workspace, compiler.current_dir(&java))
+    })
+}
+
+/// SHA-256 of every file in `folder`, in hexadecimal, by its name.
+fn digests_in(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut digests = BTreeMap::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().context("a file has a name")?;
+        let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+        let digest = Sha256::digest(bytes);
+        let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        digests.insert(name.to_string_lossy().into_owned(), hex);
+    }
+    Ok(digests)
+}
+
+/// In what the files `found`, digests by name, are not those `wanted`: lines as
+/// `sha256sum` writes them.
+fn differences(wanted: &str, found: &BTreeMap<String, String>) -> Vec<String> {
+    let wanted = wanted.lines().filter_map(|line| line.split_once("  "));
+    let wanted: BTreeMap<&str, &str> = wanted.map(|(digest, name)| (name, digest)).collect();
+    let mut wrong = Vec::new();
+    for (name, digest) in &wanted {
+        match found.get(*name) {
+            None => wrong.push(format!("{name} is missing")),
+            Some(other) if other != digest => wrong.push(format!("{name} has digest {other}")),
+            Some(_) => {}
+        }
+    }
+    for name in found
+        .keys()
+        .filter(|name| !wanted.contains_key(name.as_str()))
+    {
+        wrong.push(format!("{name} has no digest in the list"));
+    }
+    wrong
 }
 
 /// Runs `install` unless the stamp `name` says that it was done with these very
@@ -169,6 +209,14 @@ fn once(
     }
     install().with_context(|| format!("cannot install {name} for the peers"))?;
     fs::write(&stamp, wanted).with_context(|| format!("write {}", stamp.display()))
+}
+
+/// Makes `folder`, without what was in it.
+fn make_empty(folder: &Path) -> anyhow::Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))
 }
 
 fn copy_into(folder: &Path, files: impl IntoIterator<Item = PathBuf>) -> anyhow::Result<()> {
@@ -224,4 +272,25 @@ fn is_root() -> bool {
 /// Whether a network namespace can be made here; one is made to see.
 fn can_make_namespaces() -> bool {
     tool(Path::new("unshare"), &["--net", "true"]).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_is_not_as_listed_is_found() {
+        let wanted = "aa  a.jar\nbb  b.jar\n";
+        let of = |files: &[(&str, &str)]| {
+            let files = files.iter();
+            let found = files.map(|(name, digest)| ((*name).to_owned(), (*digest).to_owned()));
+            differences(wanted, &found.collect())
+        };
+        assert!(of(&[("a.jar", "aa"), ("b.jar", "bb")]).is_empty());
+        assert_eq!(of(&[("a.jar", "aa")]), ["b.jar is missing"]);
+        let changed = of(&[("a.jar", "aa"), ("b.jar", "cc")]);
+        assert_eq!(changed, ["b.jar has digest cc"]);
+        let more = of(&[("a.jar", "aa"), ("b.jar", "bb"), ("c.jar", "cc")]);
+        assert_eq!(more, ["c.jar has no digest in the list"]);
+    }
 }
