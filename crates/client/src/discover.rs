@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tachonym_packet::types::component;
-use tachonym_packet::{Interest, Name, NameView};
+use tachonym_packet::{DataView, Interest, Name};
 use tachonym_protocol::rdr::{Metadata, metadata_prefix};
 
 use crate::endpoint::{Answer, Endpoint, ExpressError};
@@ -85,12 +85,7 @@ fn by_metadata(
     n_retries: u32,
 ) -> Result<Object, ExpressError> {
     let interest = question(metadata_prefix(name.view()), lifetime);
-    let answer = endpoint.express(&interest, n_retries)?;
-    match Metadata::decode(answer.data().content()) {
-        Ok(metadata) => Ok(Object::Segmented(metadata.name)),
-        // A producer that answers everything under its prefix with one Data.
-        Err(_) => Ok(whole_or_segmented(answer)),
-    }
+    Ok(object_of(name, endpoint.express(&interest, n_retries)?))
 }
 
 fn by_prefix(
@@ -99,19 +94,67 @@ fn by_prefix(
     lifetime: Duration,
     n_retries: u32,
 ) -> Result<Object, ExpressError> {
-    let answer = endpoint.express(&question(name.clone(), lifetime), n_retries)?;
-    Ok(whole_or_segmented(answer))
+    let interest = question(name.clone(), lifetime);
+    Ok(object_of(name, endpoint.express(&interest, n_retries)?))
 }
 
-fn whole_or_segmented(answer: Answer) -> Object {
-    match segments_prefix(answer.data().name()) {
+fn object_of(name: &Name, answer: Answer) -> Object {
+    match segments_prefix(name, &answer.data()) {
         Some(prefix) => Object::Segmented(prefix),
         None => Object::Single(answer),
     }
 }
 
-/// The name without its segment number, if it ends in one.
-fn segments_prefix(name: NameView<'_>) -> Option<Name> {
-    let last = name.last()?;
-    (last.typ() == component::SEGMENT).then(|| name.prefix(name.len() - 1).to_name())
+/// The name of the segments that `data` tells of, an answer to either question
+/// about `name`. Metadata that come too late for the one answer the other.
+fn segments_prefix(name: &Name, data: &DataView<'_>) -> Option<Name> {
+    if data.name().starts_with(metadata_prefix(name.view()).view()) {
+        // Else it is of a producer that answers everything under its prefix.
+        if let Ok(metadata) = Metadata::decode(data.content()) {
+            return Some(metadata.name);
+        }
+    }
+    let (own, last) = (data.name(), data.name().last()?);
+    (last.typ() == component::SEGMENT).then(|| own.prefix(own.len() - 1).to_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use tachonym_packet::{Component, Data};
+    use tachonym_protocol::rdr::metadata_name;
+
+    use super::*;
+
+    fn prefix_of(answer: &Data) -> Option<Name> {
+        let wire = answer.encode();
+        let data = DataView::parse(&wire).expect("it was just encoded");
+        segments_prefix(&object(), &data)
+    }
+
+    fn object() -> Name {
+        Name::new().with(&Component::generic(b"object"))
+    }
+
+    #[test]
+    fn metadata_tell_the_version_whatever_was_asked() {
+        let versioned = object().with(&Component::version(3));
+        let mut late = Data::new(metadata_name(object().view(), 9));
+        late.content = Metadata {
+            name: versioned.clone(),
+        }
+        .encode();
+        assert_eq!(prefix_of(&late), Some(versioned));
+    }
+
+    #[test]
+    fn any_other_data_tell_by_their_own_name() {
+        let versioned = object().with(&Component::version(3));
+        let segment = Data::new(versioned.clone().with(&Component::segment(7)));
+        assert_eq!(prefix_of(&segment), Some(versioned.clone()));
+        assert_eq!(prefix_of(&Data::new(versioned)), None);
+        // Content that is no metadata, under the name of metadata.
+        let odd = Data::new(metadata_name(object().view(), 9));
+        let own = odd.name.view();
+        assert_eq!(prefix_of(&odd), Some(own.prefix(own.len() - 1).to_name()));
+    }
 }
