@@ -7,13 +7,16 @@
 //           or by RDR metadata with --rdr
 //   put     registers a prefix and serves a file in segments, with metadata,
 //           until standard input ends
+//   register  registers a prefix, and unregisters it at the next line of standard
+//             input
 //   ask     expresses Interests for NAME/0, NAME/1, …; each must be answered
 //   manage  invokes one management command, or lists one dataset
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 
-import { consume } from "@ndn/endpoint";
+import { consume, produce } from "@ndn/endpoint";
 import {
   CsInfo,
   ControlParameters,
@@ -59,16 +62,19 @@ function announce(result) {
 /** Opens a face to the router that `uri` names. */
 async function connect(uri, faceOptions) {
   const url = new URL(uri);
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = Number(url.port || 6363);
   switch (url.protocol) {
     case "unix:":
       return UnixTransport.createFace(faceOptions, url.pathname);
     case "tcp:":
     case "tcp4:":
-      return TcpTransport.createFace(faceOptions, url.hostname, port);
+    case "tcp6:":
+      return TcpTransport.createFace(faceOptions, host, port);
     case "udp:":
     case "udp4:":
-      return UdpTransport.createFace(faceOptions, url.hostname, port);
+    case "udp6:":
+      return UdpTransport.createFace(faceOptions, host, port);
     case "ws:":
       return WsTransport.createFace(faceOptions, uri);
     default:
@@ -117,9 +123,24 @@ async function put([name, file], face) {
     await face.registered;
   }
   announce({ ready: true, name: `${versioned}`, local });
+  await inputEnds();
+}
+
+async function inputEnds() {
   for await (const chunk of process.stdin) {
     void chunk;
   }
+}
+
+async function register([name], face) {
+  const producer = produce(new Name(name), async () => undefined);
+  await face.registered;
+  announce({ registered: true });
+  await once(process.stdin, "data");
+  producer.close();
+  await face.unregistered;
+  announce({ unregistered: true });
+  await inputEnds();
 }
 
 async function ask([name]) {
@@ -182,7 +203,7 @@ async function manage([verb, json = "{}"]) {
   }
 }
 
-const commands = { get, put, ask, manage };
+const commands = { get, put, register, ask, manage };
 
 async function main() {
   const run = commands[command];
@@ -190,41 +211,43 @@ async function main() {
     throw new Error(`usage: peer.mjs --transport URI ${Object.keys(commands).join("|")} …`);
   }
   const mtu = options["mtu-bytes"] ? { mtu: Number(options["mtu-bytes"]) } : {};
-  const producer = command === "put";
+  const registers = command === "register" || (command === "put" && !options["no-register"]);
   const extras = {};
   const face = await connect(options.transport, {
-    addRoutes: producer && !options["no-register"] ? [] : ["/"],
+    addRoutes: registers ? [] : ["/"],
     lp: mtu,
     callback(transport) {
       const { laddr } = transport;
       extras.localAddress = laddr && `${laddr.address}:${laddr.port}`;
     },
   });
-  if (producer && !options["no-register"]) {
-    extras.registered = registration(face);
+  if (registers) {
+    Object.assign(extras, registration(face));
   }
   await run(operands, extras);
   process.exit(0);
 }
 
 /**
- * Has NDNts register every prefix that is served. The promise settles with the
- * first answer to a registration.
+ * Has NDNts register every prefix that is served. The promises settle with the
+ * first answer to a registration, and to its end.
  */
 function registration(face) {
-  return new Promise((resolve, reject) => {
-    const registerer = enableNfdPrefixReg(face, { signer: digestSigning, retry: { retries: 0 } });
-    const advertise = registerer.doAdvertise.bind(registerer);
-    registerer.doAdvertise = async (...parameters) => {
-      try {
-        await advertise(...parameters);
-        resolve();
-      } catch (error) {
-        reject(error);
-        throw error;
-      }
-    };
-  });
+  const registerer = enableNfdPrefixReg(face, { signer: digestSigning, retry: { retries: 0 } });
+  const answerTo = (method) =>
+    new Promise((resolve, reject) => {
+      const original = registerer[method].bind(registerer);
+      registerer[method] = async (...parameters) => {
+        try {
+          await original(...parameters);
+          resolve();
+        } catch (error) {
+          reject(error);
+          throw error;
+        }
+      };
+    });
+  return { registered: answerTo("doAdvertise"), unregistered: answerTo("doWithdraw") };
 }
 
 try {

@@ -6,6 +6,7 @@ did what it was asked:
   get   fetches a segmented object, discovering its version
   put   registers a prefix and serves a file in segments until standard input ends
   ask   expresses Interests for NAME/0, NAME/1, …; each must be answered
+  register  registers a prefix, and unregisters it at the next line of standard input
   legacy-register  registers a prefix with a command signed in the older format
 """
 
@@ -129,6 +130,16 @@ async def ask(app, arguments):
     return 0
 
 
+async def register(app, arguments):
+    """Each half is announced when the router has answered."""
+    input_at = asyncio.get_running_loop().run_in_executor
+    announce(registered=await app.register(arguments.name))
+    await input_at(None, sys.stdin.readline)
+    announce(unregistered=await app.unregister(arguments.name))
+    await input_at(None, sys.stdin.read)
+    return 0
+
+
 async def legacy_register(app, arguments):
     """`app` is python-ndn's first API, whose commands are signed in their name."""
     registered = await app.register(arguments.name, lambda *_: None)
@@ -150,6 +161,7 @@ def parse():
         return sub
 
     command("get", get, "fetch a segmented object")
+    command("register", register, "hold a registration")
     command("legacy-register", legacy_register, "register with an older command")
     sub = command("ask", ask, "express Interests one by one")
     sub.add_argument("--count", type=int, default=1)

@@ -11,11 +11,11 @@ pub mod chain;
 mod peer;
 mod router;
 
-pub use peer::{Fetched, Peer, Serving, home};
+pub use peer::{Fetched, Peer, Registration, Serving, home};
 pub use router::{Router, in_namespace};
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -50,6 +50,10 @@ pub fn binary(name: &str) -> PathBuf {
 pub fn installed(path: &str) -> PathBuf {
     folder(INSTALLED).join(path)
 }
+
+/// Configuration: neighbours may register. NDNts takes itself for one over UDP and
+/// WebSocket, jndn over UDP, even on the same machine.
+pub const NEIGHBOURS: &str = "[management.localhop]\nenabled = true\nany = true\n";
 
 /// Longest that a program may take to its end, the largest transfers included.
 const TIME_TO_END: Duration = Duration::from_secs(8 * 60);
@@ -184,6 +188,16 @@ impl Running {
     pub fn line(&mut self) -> String {
         let line = self.lines.recv_timeout(TIME_TO_SPEAK);
         line.unwrap_or_else(|error| panic!("{}: no line: {error}", self.shown))
+    }
+
+    /// Gives it an empty line of input.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn press_enter(&mut self) {
+        let input = self.child.stdin.as_mut().expect("it is piped");
+        let written = input.write_all(b"\n");
+        written.unwrap_or_else(|error| panic!("{}: no input: {error}", self.shown));
     }
 
     /// Asks it to end, by SIGTERM.

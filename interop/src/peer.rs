@@ -36,6 +36,26 @@ pub struct Serving {
     _process: Running,
 }
 
+/// A prefix that a program holds registered until it is dropped.
+pub struct Registration(Running);
+
+impl Registration {
+    /// Has the program unregister it; its face stays.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn undo(&mut self) {
+        self.0.press_enter();
+        assert_eq!(said(&mut self.0)["unregistered"], true);
+    }
+}
+
+/// The next line of a program, as JSON.
+fn said(process: &mut Running) -> Value {
+    let line = process.line();
+    serde_json::from_str(&line).expect(&line)
+}
+
 impl Peer {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::PythonNdn, Self::Ndnts, Self::Jndn, Self::Tachonym];
@@ -91,13 +111,25 @@ impl Peer {
         let mut arguments = vec!["put", name, file.to_str().expect("text")];
         arguments.extend_from_slice(extra);
         let mut process = Running::start(&mut self.command(Command::new, transport, &arguments));
-        let line = process.line();
-        let ready: Value = serde_json::from_str(&line).expect(&line);
-        assert_eq!(ready["ready"], true, "{line}");
+        let ready = said(&mut process);
+        assert_eq!(ready["ready"], true, "{ready}");
         Serving {
             ready,
             _process: process,
         }
+    }
+
+    /// Registers `name` over `transport`, a FaceUri. The project's own tools have
+    /// no such command.
+    ///
+    /// # Panics
+    /// If it fails.
+    #[must_use]
+    pub fn register(self, transport: &str, name: &str) -> Registration {
+        let mut command = self.command(Command::new, transport, &["register", name]);
+        let mut process = Running::start(&mut command);
+        assert_eq!(said(&mut process)["registered"], true);
+        Registration(process)
     }
 
     /// Runs one of the program's own commands; see the head of its source.

@@ -1,9 +1,6 @@
 //! Files between programs of every library, through one router.
 
-use tachonym_interop::{Fetched, Peer, Router, write_noise};
-
-/// NDNts registers over UDP as a neighbour does, even on the same machine.
-const NEIGHBOURS: &str = "[management.localhop]\nenabled = true\nany = true\n";
+use tachonym_interop::{Fetched, NEIGHBOURS, Peer, Router, write_noise};
 
 /// Every consumer over every transport it has gets what `producer` serves over
 /// every transport that it has.

@@ -3,16 +3,25 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tachonym_interop::{Peer, Router, home, installed, output_of};
+use tachonym_interop::{NEIGHBOURS, Peer, Router, home, installed, output_of};
 
-fn pynfdc(router: &Router, arguments: &[&str]) -> String {
+fn pynfdc(transport: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(installed("python/bin/pynfdc"));
     command.args(arguments).env("HOME", home());
-    output_of(command.env("NDN_CLIENT_TRANSPORT", router.uri("unix")))
+    output_of(command.env("NDN_CLIENT_TRANSPORT", transport))
 }
 
-fn ndnts(router: &Router, verb: &str, fields: &Value) -> Value {
-    Peer::Ndnts.run(router.uri("unix"), &["manage", verb, &fields.to_string()])
+fn ndnts(transport: &str, verb: &str, fields: &Value) -> Value {
+    Peer::Ndnts.run(transport, &["manage", verb, &fields.to_string()])
+}
+
+/// Has `manage` do its work over each transport that `peer` has, given by its
+/// FaceUri.
+fn over_each_transport(peer: Peer, manage: impl Fn(&Router, &str)) {
+    let router = Router::start();
+    for over in peer.transports() {
+        manage(&router, router.uri(over));
+    }
 }
 
 /// What the router itself says.
@@ -32,35 +41,37 @@ fn routes_of(router: &Router, prefix: &str) -> Vec<Value> {
 
 #[test]
 fn pynfdc_makes_and_removes_faces_and_routes() {
-    let router = Router::start();
-    let remote = "udp4://127.0.0.1:9";
-    let made = pynfdc(&router, &["New-Face", remote]);
-    assert!(made.contains("200"), "{made}");
-    let face = own(&router, &["face", "show", remote])["face_id"].to_string();
-    let added = pynfdc(&router, &["New-Route", "/py", &face]);
-    assert!(added.contains("200"), "{added}");
-    assert_eq!(routes_of(&router, "/py").len(), 1);
-    assert!(pynfdc(&router, &["Get-Route"]).contains("/py"));
-    assert!(pynfdc(&router, &["Get-Face"]).contains(remote));
-    let removed = pynfdc(&router, &["Remove-Route", "/py", &face]);
-    assert!(removed.contains("200"), "{removed}");
-    assert_eq!(routes_of(&router, "/py").len(), 0);
-    pynfdc(&router, &["Remove-Face", &face]);
-    assert!(!pynfdc(&router, &["Get-Face"]).contains(remote));
+    over_each_transport(Peer::PythonNdn, |router, transport| {
+        let remote = "udp4://127.0.0.1:9";
+        let made = pynfdc(transport, &["New-Face", remote]);
+        assert!(made.contains("200"), "{made}");
+        let face = own(router, &["face", "show", remote])["face_id"].to_string();
+        let added = pynfdc(transport, &["New-Route", "/py", &face]);
+        assert!(added.contains("200"), "{added}");
+        assert_eq!(routes_of(router, "/py").len(), 1);
+        assert!(pynfdc(transport, &["Get-Route"]).contains("/py"));
+        assert!(pynfdc(transport, &["Get-Face"]).contains(remote));
+        let removed = pynfdc(transport, &["Remove-Route", "/py", &face]);
+        assert!(removed.contains("200"), "{removed}");
+        assert_eq!(routes_of(router, "/py").len(), 0);
+        pynfdc(transport, &["Remove-Face", &face]);
+        assert!(!pynfdc(transport, &["Get-Face"]).contains(remote));
+    });
 }
 
 #[test]
 fn pynfdc_changes_strategies_and_shows_the_status() {
-    let router = Router::start();
-    let set = pynfdc(&router, &["Set-Strategy", "/py", "multicast"]);
-    assert!(set.contains("200"), "{set}");
-    let shown = own(&router, &["strategy", "show", "/py/x"]);
-    assert_eq!(shown["prefix"], "/py");
-    assert!(pynfdc(&router, &["Get-Strategy"]).contains("multicast"));
-    pynfdc(&router, &["Remove-Strategy", "/py"]);
-    assert_eq!(own(&router, &["strategy", "show", "/py/x"])["prefix"], "/");
-    let status = pynfdc(&router, &["Get-Status"]);
-    assert!(status.contains("tachonym"), "{status}");
+    over_each_transport(Peer::PythonNdn, |router, transport| {
+        let set = pynfdc(transport, &["Set-Strategy", "/py", "multicast"]);
+        assert!(set.contains("200"), "{set}");
+        let shown = own(router, &["strategy", "show", "/py/x"]);
+        assert_eq!(shown["prefix"], "/py");
+        assert!(pynfdc(transport, &["Get-Strategy"]).contains("multicast"));
+        pynfdc(transport, &["Remove-Strategy", "/py"]);
+        assert_eq!(own(router, &["strategy", "show", "/py/x"])["prefix"], "/");
+        let status = pynfdc(transport, &["Get-Status"]);
+        assert!(status.contains("tachonym"), "{status}");
+    });
 }
 
 #[test]
@@ -77,46 +88,67 @@ fn python_ndn_registers_with_both_forms_of_commands() {
 
 #[test]
 fn ndnts_makes_and_removes_faces_and_routes() {
-    let router = Router::start();
-    let remote = "udp4://127.0.0.1:9";
-    let made = ndnts(&router, "faces/create", &json!({ "uri": remote }));
-    assert_eq!(made["code"], 200, "{made}");
-    let face = made["faceId"].as_u64().expect("a number");
-    let route = json!({ "name": "/ts", "faceId": face, "cost": 5 });
-    assert_eq!(ndnts(&router, "rib/register", &route)["code"], 200);
-    assert_eq!(routes_of(&router, "/ts")[0]["cost"], 5);
-    let listed = ndnts(&router, "rib", &json!({})).to_string();
-    assert!(listed.contains("/8=ts"), "{listed}");
-    let faces = ndnts(&router, "query", &json!({ "remoteUri": remote })).to_string();
-    assert!(faces.contains(remote), "{faces}");
-    let route = json!({ "name": "/ts", "faceId": face });
-    assert_eq!(ndnts(&router, "rib/unregister", &route)["code"], 200);
-    assert_eq!(routes_of(&router, "/ts").len(), 0);
-    let gone = ndnts(&router, "faces/destroy", &json!({ "faceId": face }));
-    assert_eq!(gone["code"], 200);
+    over_each_transport(Peer::Ndnts, |router, transport| {
+        let remote = "udp4://127.0.0.1:9";
+        let made = ndnts(transport, "faces/create", &json!({ "uri": remote }));
+        assert_eq!(made["code"], 200, "{made}");
+        let face = made["faceId"].as_u64().expect("a number");
+        let route = json!({ "name": "/ts", "faceId": face, "cost": 5 });
+        assert_eq!(ndnts(transport, "rib/register", &route)["code"], 200);
+        assert_eq!(routes_of(router, "/ts")[0]["cost"], 5);
+        let listed = ndnts(transport, "rib", &json!({})).to_string();
+        assert!(listed.contains("/8=ts"), "{listed}");
+        let faces = ndnts(transport, "query", &json!({ "remoteUri": remote })).to_string();
+        assert!(faces.contains(remote), "{faces}");
+        let route = json!({ "name": "/ts", "faceId": face });
+        assert_eq!(ndnts(transport, "rib/unregister", &route)["code"], 200);
+        assert_eq!(routes_of(router, "/ts").len(), 0);
+        let gone = ndnts(transport, "faces/destroy", &json!({ "faceId": face }));
+        assert_eq!(gone["code"], 200);
+    });
 }
 
 #[test]
 fn ndnts_changes_strategies_and_reads_every_dataset() {
-    let router = Router::start();
-    let strategy = "/localhost/nfd/strategy/multicast";
-    let choice = json!({ "name": "/ts", "strategy": strategy });
-    assert_eq!(ndnts(&router, "strategy-choice/set", &choice)["code"], 200);
-    assert_eq!(
-        own(&router, &["strategy", "show", "/ts/x"])["prefix"],
-        "/ts"
-    );
-    for dataset in ["status", "faces", "cs", "strategies", "rib"] {
-        let listed = ndnts(&router, dataset, &json!({}));
-        assert!(!listed["entries"].is_null(), "{dataset}: {listed}");
+    over_each_transport(Peer::Ndnts, |router, transport| {
+        let strategy = "/localhost/nfd/strategy/multicast";
+        let choice = json!({ "name": "/ts", "strategy": strategy });
+        assert_eq!(
+            ndnts(transport, "strategy-choice/set", &choice)["code"],
+            200
+        );
+        assert_eq!(own(router, &["strategy", "show", "/ts/x"])["prefix"], "/ts");
+        for dataset in ["status", "faces", "cs", "strategies", "rib"] {
+            let listed = ndnts(transport, dataset, &json!({}));
+            assert!(!listed["entries"].is_null(), "{dataset}: {listed}");
+        }
+        let prefix = json!({ "name": "/ts" });
+        assert_eq!(
+            ndnts(transport, "strategy-choice/unset", &prefix)["code"],
+            200
+        );
+        assert_eq!(own(router, &["strategy", "show", "/ts/x"])["prefix"], "/");
+        let wrong = json!({ "name": "/ts", "strategy": "/no/such" });
+        assert_eq!(ndnts(transport, "strategy-choice/set", &wrong)["code"], 404);
+        assert!(ndnts(transport, "erase", &prefix)["count"].is_number());
+    });
+}
+
+#[test]
+fn each_library_registers_and_unregisters_over_every_transport() {
+    let router = Router::start_with(NEIGHBOURS);
+    for peer in [Peer::PythonNdn, Peer::Ndnts, Peer::Jndn] {
+        for over in peer.transports() {
+            let name = format!("/held/{peer:?}/{over}");
+            let mut registration = peer.register(router.uri(over), &name);
+            let routes = routes_of(&router, &name);
+            assert_eq!(routes.len(), 1, "{name}: {routes:?}");
+            registration.undo();
+            assert!(routes_of(&router, &name).is_empty(), "{name}");
+            // It went by the command: the face is still there.
+            let face = &routes[0]["face_id"];
+            let shown = own(&router, &["face", "show", &face.to_string()]);
+            assert_eq!(shown["face_id"], *face, "{name}");
+        }
     }
-    let prefix = json!({ "name": "/ts" });
-    assert_eq!(
-        ndnts(&router, "strategy-choice/unset", &prefix)["code"],
-        200
-    );
-    assert_eq!(own(&router, &["strategy", "show", "/ts/x"])["prefix"], "/");
-    let wrong = json!({ "name": "/ts", "strategy": "/no/such" });
-    assert_eq!(ndnts(&router, "strategy-choice/set", &wrong)["code"], 404);
-    assert!(ndnts(&router, "erase", &prefix)["count"].is_number());
 }

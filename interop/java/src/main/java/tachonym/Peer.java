@@ -10,11 +10,15 @@ import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import net.named_data.jndn.ComponentType;
+import net.named_data.jndn.ControlParameters;
+import net.named_data.jndn.ControlResponse;
 import net.named_data.jndn.Data;
 import net.named_data.jndn.Face;
 import net.named_data.jndn.Interest;
 import net.named_data.jndn.Name;
 import net.named_data.jndn.NetworkNack;
+import net.named_data.jndn.OnInterestCallback;
+import net.named_data.jndn.encoding.EncodingException;
 import net.named_data.jndn.encoding.Tlv0_3WireFormat;
 import net.named_data.jndn.encoding.WireFormat;
 import net.named_data.jndn.security.KeyChain;
@@ -33,7 +37,9 @@ import net.named_data.jndn.util.Blob;
  * <ul>
  *   <li>{@code TRANSPORT get NAME} fetches a segmented object, discovering its version;
  *   <li>{@code TRANSPORT put NAME FILE} registers a prefix and serves a file in segments until
- *       standard input ends.
+ *       standard input ends;
+ *   <li>{@code TRANSPORT register NAME} registers a prefix, and unregisters it at the next line of
+ *       standard input.
  * </ul>
  */
 public final class Peer {
@@ -63,6 +69,9 @@ public final class Peer {
           break;
         case "put":
           peer.put(new Name(arguments[2]), Files.readAllBytes(Paths.get(arguments[3])));
+          break;
+        case "register":
+          peer.register(new Name(arguments[2]));
           break;
         default:
           throw new IllegalArgumentException("no command " + arguments[1]);
@@ -172,9 +181,7 @@ public final class Peer {
   }
 
   private void put(Name prefix, byte[] whole) throws Exception {
-    KeyChain keys = new KeyChain("pib-memory:", "tpm-memory:");
-    PibIdentity identity = keys.createIdentityV2(new Name("/interop/jndn"));
-    face.setCommandSigningInfo(keys, identity.getDefaultKey().getDefaultCertificate().getName());
+    KeyChain keys = signCommands();
     Name versioned = new Name(prefix).append(number(1, VERSION_TYPE));
     int last = Math.max(0, (whole.length - 1) / SEGMENT_BYTES);
     Data[] segments = new Data[last + 1];
@@ -186,8 +193,7 @@ public final class Peer {
       segments[i].getMetaInfo().setFinalBlockId(number(last, SEGMENT_TYPE));
       keys.sign(segments[i]);
     }
-    boolean[] registered = new boolean[1];
-    face.registerPrefix(
+    registered(
         prefix,
         (matched, asked, from, id, filter) -> {
           Name name = asked.getName();
@@ -200,19 +206,84 @@ public final class Peer {
           } catch (IOException error) {
             failure = error.toString();
           }
-        },
-        name -> failure = "cannot register " + name,
-        (name, id) -> registered[0] = true);
-    while (!registered[0]) {
+        });
+    System.out.printf("{\"ready\": true, \"segments\": %d}%n", last + 1);
+    turnUntilInput(-1);
+  }
+
+  private void register(Name prefix) throws Exception {
+    signCommands();
+    long id = registered(prefix, (matched, asked, from, filterId, filter) -> {});
+    System.out.println("{\"registered\": true}");
+    turnUntilInput('\n');
+    face.removeRegisteredPrefix(id);
+    unregister(prefix);
+    System.out.println("{\"unregistered\": true}");
+    turnUntilInput(-1);
+  }
+
+  /** Has commands signed with a key of their own, and returns what holds it. */
+  private KeyChain signCommands() throws Exception {
+    KeyChain keys = new KeyChain("pib-memory:", "tpm-memory:");
+    PibIdentity identity = keys.createIdentityV2(new Name("/interop/jndn"));
+    face.setCommandSigningInfo(keys, identity.getDefaultKey().getDefaultCertificate().getName());
+    return keys;
+  }
+
+  /** Registers a prefix and returns jndn's number of it when the router has answered. */
+  private long registered(Name prefix, OnInterestCallback answer) throws Exception {
+    boolean[] isDone = new boolean[1];
+    long id =
+        face.registerPrefix(
+            prefix,
+            answer,
+            name -> failure = "cannot register " + name,
+            (name, given) -> isDone[0] = true);
+    while (!isDone[0]) {
       turn();
     }
-    System.out.printf("{\"ready\": true, \"segments\": %d}%n", last + 1);
-    // `available` is 0 both before input and at its end, so a thread waits for the end.
+    return id;
+  }
+
+  /** Tells the router; jndn itself only forgets what it has registered. */
+  private void unregister(Name prefix) throws Exception {
+    Name name = new Name(face.isLocal() ? "/localhost/nfd" : "/localhop/nfd");
+    name.append("rib").append("unregister");
+    name.append(new ControlParameters().setName(prefix).wireEncode());
+    Interest command = interest(name);
+    face.makeCommandInterest(command);
+    ControlResponse response = new ControlResponse();
+    express(
+        command,
+        1,
+        data -> {
+          try {
+            response.wireDecode(data.getContent());
+          } catch (EncodingException error) {
+            failure = error.toString();
+          }
+        });
+    while (response.getStatusCode() < 0) {
+      turn();
+    }
+    if (response.getStatusCode() != 200) {
+      throw new IllegalStateException("cannot unregister: " + response.getStatusText());
+    }
+  }
+
+  /**
+   * Serves events until standard input brings this octet, or ends. A thread waits for it, for
+   * {@code available} is 0 both before input and at its end.
+   */
+  private void turnUntilInput(int last) throws Exception {
     Thread input =
         new Thread(
             () -> {
               try {
-                while (System.in.read() >= 0) {}
+                int octet;
+                do {
+                  octet = System.in.read();
+                } while (octet >= 0 && octet != last);
               } catch (IOException error) {
                 failure = error.toString();
               }
