@@ -166,7 +166,9 @@ impl Peer {
                 let java = installed("java");
                 let jars = format!("{0}/classes:{0}/lib/*", java.display());
                 let mut command = start("java".into());
-                let transport = transport.replacen("4://", "://", 1);
+                let transport = transport
+                    .replacen("4://", "://", 1)
+                    .replacen("6://", "://", 1);
                 command.args(["-cp", &jars, "tachonym.Peer", &transport]);
                 command.args(arguments);
                 command

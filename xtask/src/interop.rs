@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -60,6 +61,10 @@ pub(crate) fn run(workspace: &Workspace, report: &mut Report) {
             "large_files",
         ];
         suite(workspace, &peers, "interop", &tests)
+    });
+    report.step("interop ipv6", || match TcpListener::bind("[::1]:0") {
+        Ok(_) => suite(workspace, &peers, "interop-ipv6", &["--test", "ipv6"]),
+        Err(error) => Outcome::Skipped(format!("no IPv6 loopback address: {error}")),
     });
     report.step("interop chain", || match can_make_namespaces() {
         true => suite(workspace, &peers, "interop-chain", &["--test", "chain"]),
