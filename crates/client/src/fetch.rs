@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tachonym_face::monotonic_now;
 use tachonym_packet::types::{component, content_type, signature_type};
-use tachonym_packet::{Component, DataView, Interest, InterestView, MonoNs, NackReason, Name};
+use tachonym_packet::{Component, DataView, Interest, MonoNs, NackReason, Name};
 use tachonym_security::{VerifyError, VerifyingKey, verify_data};
 
 use crate::endpoint::{Endpoint, EndpointError, Received};
@@ -51,7 +51,7 @@ pub enum FetchError {
     GaveUp {
         /// The segment.
         segment: u64,
-        /// What a router last said about it.
+        /// Why a router last sent its Interest back, if one did.
         nack: Option<NackReason>,
     },
     /// A segment's signature is wrong.
@@ -137,7 +137,8 @@ pub fn fetch(
         lifetime_ms: Some(u64::try_from(options.lifetime.as_millis()).unwrap_or(u64::MAX)),
         ..Interest::new(prefix.clone())
     };
-    let mut last_nack = None;
+    // Of the segments that are awaited.
+    let mut nacks: BTreeMap<u64, NackReason> = BTreeMap::new();
     let mut last_arrival = started;
     let mut next_progress = started;
     while !fetcher.is_done() {
@@ -156,7 +157,7 @@ pub fn fetch(
         {
             return Err(FetchError::GaveUp {
                 segment,
-                nack: last_nack,
+                nack: nacks.get(&segment).copied(),
             });
         }
         if now >= next_progress {
@@ -182,7 +183,10 @@ pub fn fetch(
                         marked: headers.congestion_mark > 0,
                     };
                     match take(&mut fetcher, &mut in_order, &data, arrived, &mut verify) {
-                        Ok(true) => last_arrival = now,
+                        Ok(true) => {
+                            last_arrival = now;
+                            nacks.remove(&segment);
+                        }
                         Ok(false) => {}
                         Err(error) => {
                             outcome = Err(error);
@@ -191,8 +195,10 @@ pub fn fetch(
                     }
                 }
                 Received::Nack(reason, back) => {
-                    if let Some(segment) = segment_of_nack(&back, prefix) {
-                        last_nack = Some(reason);
+                    if let Some(segment) = segment_under(back.name(), prefix)
+                        && fetcher.is_awaited(segment)
+                    {
+                        nacks.insert(segment, reason);
                         fetcher.handle_nack(segment, reason == NackReason::Congestion);
                     }
                 }
@@ -258,10 +264,6 @@ fn segment_under(name: tachonym_packet::NameView<'_>, prefix: &Name) -> Option<u
     name.last()
         .filter(|last| last.typ() == component::SEGMENT)
         .and_then(|last| last.as_number())
-}
-
-fn segment_of_nack(interest: &InterestView<'_>, prefix: &Name) -> Option<u64> {
-    segment_under(interest.name(), prefix)
 }
 
 /// Hands contents over in the order of their segments.

@@ -271,6 +271,17 @@ impl Fetcher {
         self.final_segment
     }
 
+    /// Whether `segment` was asked for and has not arrived. There are never
+    /// more of these than the fetch runs ahead.
+    #[must_use]
+    pub fn is_awaited(&self, segment: u64) -> bool {
+        let offset = segment.checked_sub(self.base);
+        let state = offset
+            .and_then(|offset| usize::try_from(offset).ok())
+            .and_then(|offset| self.segments.get(offset));
+        state.is_some_and(|state| !matches!(state, State::Arrived))
+    }
+
     /// The lowest segment that is still missing.
     #[must_use]
     pub const fn first_missing(&self) -> u64 {
