@@ -111,12 +111,22 @@ pub fn find() -> Result<FaceUri, TransportError> {
 /// # Errors
 /// If it is no FaceUri, or the host has no address.
 pub fn parse(text: &str, origin: &str) -> Result<FaceUri, TransportError> {
-    let bad = |reason| TransportError::BadUri {
-        origin: origin.to_owned(),
-        text: text.to_owned(),
-        reason,
-    };
-    let host = match text.trim().parse::<FaceUri>().map_err(bad)? {
+    match text.trim().parse() {
+        Ok(uri) => resolve(uri),
+        Err(reason) => Err(TransportError::BadUri {
+            origin: origin.to_owned(),
+            text: text.to_owned(),
+            reason,
+        }),
+    }
+}
+
+/// `uri` with an address in the place of a host name.
+///
+/// # Errors
+/// If the host has no address.
+pub fn resolve(uri: FaceUri) -> Result<FaceUri, TransportError> {
+    let host = match uri {
         FaceUri::Unresolved(host) => host,
         canonical => return Ok(canonical),
     };
@@ -135,7 +145,7 @@ pub fn parse(text: &str, origin: &str) -> Result<FaceUri, TransportError> {
         };
         match FaceUri::resolve(&host, address.ip(), scope_id) {
             Ok(uri) => return Ok(uri),
-            Err(reason) => last = bad(reason),
+            Err(reason) => last = unresolvable(reason.to_string()),
         }
     }
     Err(last)

@@ -5,10 +5,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tachonym_client::{CommandError, Controller};
 use tachonym_protocol::{
-    ControlParameters, FacePersistency, FaceQueryFilter, FaceStatus, face_flags, status_code,
+    ControlParameters, FacePersistency, FaceQueryFilter, FaceStatus, FaceUri, face_flags,
+    status_code,
 };
 
-use super::{Management, Switch, canonical, find_face, text};
+use super::{FaceArgument, Management, Switch, canonical, find_face, text};
 
 /// List, make, change and destroy faces.
 #[derive(Args)]
@@ -28,34 +29,34 @@ enum Command {
         scheme: Option<String>,
         /// Only those with this remote address.
         #[arg(long, value_name = "FACEURI")]
-        remote: Option<String>,
+        remote: Option<FaceUri>,
     },
     /// Show everything about one face.
     Show {
         /// Number or remote address.
-        face: String,
+        face: FaceArgument,
     },
     /// Make a face, or show the one that is there already.
     Create {
         /// Remote address, as in udp4://192.0.2.1:6363.
-        remote: String,
+        remote: FaceUri,
         /// Local address.
         #[arg(long, value_name = "FACEURI")]
-        local: Option<String>,
+        local: Option<FaceUri>,
         #[command(flatten)]
         link: Link,
     },
     /// Change a face.
     Update {
         /// Number or remote address.
-        face: String,
+        face: FaceArgument,
         #[command(flatten)]
         link: Link,
     },
     /// Destroy a face; its routes go with it.
     Destroy {
         /// Number or remote address.
-        face: String,
+        face: FaceArgument,
     },
     /// Print what happens to faces, as it happens.
     Events {
@@ -135,10 +136,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Command::List { scheme, remote } => {
             let filter = FaceQueryFilter {
                 uri_scheme: scheme.clone(),
-                uri: remote
-                    .as_deref()
-                    .map(|text| canonical(text).map(|uri| uri.to_string()))
-                    .transpose()?,
+                uri: canonical_text(remote.as_ref())?,
                 ..FaceQueryFilter::default()
             };
             let mut faces = match filter == FaceQueryFilter::default() {
@@ -160,8 +158,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             local,
             link,
         } => {
-            let (id, existed) = create(controller, remote, local.as_deref(), link.parameters())?;
-            let face = status_of(controller, &id.to_string())?;
+            let (id, existed) = create(controller, remote, local.as_ref(), link.parameters())?;
+            let face = status_of(controller, &FaceArgument::Id(id))?;
             let mut value = to_json(&face);
             value["existed"] = existed.into();
             management.print(&value, || {
@@ -181,7 +179,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             let id = parameters.face_id.unwrap_or_default();
             controller.command("faces", "update", &parameters)?;
-            let face = status_of(controller, &id.to_string())?;
+            let face = status_of(controller, &FaceArgument::Id(id))?;
             management.print(&to_json(&face), || show(&face));
             Ok(())
         }
@@ -206,16 +204,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// The face to `remote`, and whether it was there before.
 pub(super) fn create(
     controller: &mut Controller<'_>,
-    remote: &str,
-    local: Option<&str>,
+    remote: &FaceUri,
+    local: Option<&FaceUri>,
     link: ControlParameters,
 ) -> anyhow::Result<(u64, bool)> {
-    let local_uri = local
-        .map(|text| canonical(text).map(|uri| uri.to_string()))
-        .transpose()?;
     let parameters = ControlParameters {
-        uri: Some(canonical(remote)?.to_string()),
-        local_uri,
+        uri: canonical_text(Some(remote))?,
+        local_uri: canonical_text(local)?,
         ..link
     };
     match controller.command("faces", "create", &parameters) {
@@ -229,7 +224,13 @@ pub(super) fn create(
     }
 }
 
-fn status_of(controller: &mut Controller<'_>, face: &str) -> anyhow::Result<FaceStatus> {
+/// The text of an address, its host looked up.
+fn canonical_text(uri: Option<&FaceUri>) -> anyhow::Result<Option<String>> {
+    uri.map(|uri| canonical(uri).map(|uri| uri.to_string()))
+        .transpose()
+}
+
+fn status_of(controller: &mut Controller<'_>, face: &FaceArgument) -> anyhow::Result<FaceStatus> {
     let id = find_face(controller, face)?;
     let filter = FaceQueryFilter {
         face_id: Some(id),

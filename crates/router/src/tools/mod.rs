@@ -22,6 +22,7 @@ mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,18 +31,22 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use tachonym_client::transport::{self, TransportError};
 use tachonym_client::{
-    CommandError, Controller, Endpoint, EndpointError, ExpressError, FetchError, transport,
+    CommandError, Controller, Endpoint, EndpointError, ExpressError, FetchError,
 };
 use tachonym_packet::{MonoNs, Name};
-use tachonym_protocol::FaceUri;
+use tachonym_protocol::{FaceQueryFilter, FaceUri, FaceUriError};
 use tachonym_security::{KeyStore, Signer};
 
 /// Longest that a loop waits before it looks whether it was told to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Exit codes beyond success (0), failure (1) and wrong usage (2).
+/// Exit codes beyond success (0) and failure (1).
 mod exit {
+    /// What the user has given makes no sense; the command line's own parser
+    /// ends with this code too.
+    pub(super) const USAGE: u8 = 2;
     /// Nobody answered in time.
     pub(super) const TIMED_OUT: u8 = 3;
     /// A router sent the Interest back.
@@ -54,42 +59,54 @@ mod exit {
 
 /// What `tachonym --help` says about exit codes.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no answer in time, \
+Exit codes: 0 success, 1 failure, 2 wrong usage (an option, name or address \
+that makes no sense), 3 no answer in time, \
 4 an Interest came back as a Nack, 5 the router refused a command, \
 6 no router could be reached.";
 
 /// The exit code that tells a shell what kind of failure `error` is.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    error
+        .chain()
+        .find_map(code_of)
+        .map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// The code of one cause, if it has one of its own. An error that passes
+/// another one's words on hides it from the chain, so each is asked for.
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let of_express = |error: &ExpressError| match error {
-        ExpressError::TimedOut => exit::TIMED_OUT,
-        ExpressError::Nack(_) => exit::NACK,
-        ExpressError::Endpoint(_) => exit::NO_ROUTER,
-        _ => 1,
+        ExpressError::TimedOut => Some(exit::TIMED_OUT),
+        ExpressError::Nack(_) => Some(exit::NACK),
+        ExpressError::Endpoint(_) => Some(exit::NO_ROUTER),
+        _ => None,
     };
-    for cause in error.chain() {
-        if let Some(CommandError::Refused { .. }) = cause.downcast_ref() {
-            return exit::REFUSED.into();
-        }
-        if let Some(CommandError::Express(error)) = cause.downcast_ref() {
-            return of_express(error).into();
-        }
-        if let Some(error) = cause.downcast_ref::<ExpressError>() {
-            return of_express(error).into();
-        }
-        if let Some(FetchError::GaveUp { nack, .. }) = cause.downcast_ref() {
-            return if nack.is_some() {
-                exit::NACK
-            } else {
-                exit::TIMED_OUT
-            }
-            .into();
-        }
-        if cause.is::<EndpointError>() || cause.is::<transport::TransportError>() {
-            return exit::NO_ROUTER.into();
-        }
+    if let Some(error) = cause.downcast_ref() {
+        return match error {
+            CommandError::Refused { .. } => Some(exit::REFUSED),
+            CommandError::Express(error) => of_express(error),
+            _ => None,
+        };
     }
-    ExitCode::FAILURE
+    if let Some(error) = cause.downcast_ref() {
+        return match error {
+            FetchError::GaveUp { nack: Some(_), .. } => Some(exit::NACK),
+            FetchError::GaveUp { nack: None, .. } => Some(exit::TIMED_OUT),
+            FetchError::Endpoint(_) => Some(exit::NO_ROUTER),
+            _ => None,
+        };
+    }
+    if let Some(error) = cause.downcast_ref() {
+        return match error {
+            TransportError::BadUri { .. } => Some(exit::USAGE),
+            _ => Some(exit::NO_ROUTER),
+        };
+    }
+    if cause.is::<EndpointError>() {
+        return Some(exit::NO_ROUTER);
+    }
+    cause.downcast_ref().and_then(of_express)
 }
 
 /// How the router is reached.
@@ -98,7 +115,7 @@ pub struct Connection {
     /// The router, as a FaceUri; else NDN_CLIENT_TRANSPORT, client.conf, or the
     /// usual sockets.
     #[arg(long, value_name = "FACEURI", global = true)]
-    transport: Option<String>,
+    transport: Option<FaceUri>,
 }
 
 impl Connection {
@@ -108,7 +125,7 @@ impl Connection {
     /// If there is no router.
     pub fn open(&self) -> anyhow::Result<Endpoint> {
         let uri = match &self.transport {
-            Some(text) => transport::parse(text, "--transport")?,
+            Some(uri) => transport::resolve(uri.clone())?,
             None => transport::find()?,
         };
         Ok(Endpoint::connect(&uri)?)
@@ -205,13 +222,32 @@ impl Switch {
     }
 }
 
-/// The face that `text` names by its number or its remote address.
-fn find_face(controller: &mut Controller<'_>, text: &str) -> anyhow::Result<u64> {
-    use tachonym_protocol::FaceQueryFilter;
-    if let Ok(id) = text.parse() {
-        return Ok(id);
+/// A face, as a user names it.
+#[derive(Clone, Debug)]
+enum FaceArgument {
+    /// By its number.
+    Id(u64),
+    /// By its remote address.
+    Remote(FaceUri),
+}
+
+impl FromStr for FaceArgument {
+    type Err = FaceUriError;
+
+    fn from_str(text: &str) -> Result<Self, FaceUriError> {
+        match text.parse() {
+            Ok(id) => Ok(Self::Id(id)),
+            Err(_) => text.parse().map(Self::Remote),
+        }
     }
-    let uri = canonical(text)?;
+}
+
+/// The number of `face`.
+fn find_face(controller: &mut Controller<'_>, face: &FaceArgument) -> anyhow::Result<u64> {
+    let uri = match face {
+        FaceArgument::Id(id) => return Ok(*id),
+        FaceArgument::Remote(uri) => canonical(uri)?,
+    };
     let filter = FaceQueryFilter {
         uri: Some(uri.to_string()),
         ..FaceQueryFilter::default()
@@ -230,9 +266,10 @@ fn find_face(controller: &mut Controller<'_>, text: &str) -> anyhow::Result<u64>
     }
 }
 
-/// `text` as a FaceUri that needs no further look-up.
-fn canonical(text: &str) -> anyhow::Result<FaceUri> {
-    Ok(transport::parse(text, "face")?)
+/// The address of a face with its host looked up. That this fails says nothing
+/// of the way to the router, which is what a [`TransportError`] does elsewhere.
+fn canonical(uri: &FaceUri) -> anyhow::Result<FaceUri> {
+    transport::resolve(uri.clone()).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
 /// Becomes true when the program is told to stop.

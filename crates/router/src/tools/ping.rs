@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tachonym_client::{Endpoint, Received};
-use tachonym_packet::{Component, Interest, MonoNs, Name, NameView};
+use tachonym_client::{Endpoint, ExpressError, Received};
+use tachonym_packet::{Component, Interest, MonoNs, NackReason, Name, NameView};
 
 use super::{Connection, Stop};
 
@@ -82,10 +82,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         })?;
     }
     pings.summary();
-    if pings.rtts_ms.is_empty() {
-        Err(tachonym_client::ExpressError::TimedOut.into())
-    } else {
-        Ok(())
+    match pings.last_nack {
+        _ if !pings.rtts_ms.is_empty() => Ok(()),
+        Some(reason) => Err(ExpressError::Nack(reason).into()),
+        None => Err(ExpressError::TimedOut.into()),
     }
 }
 
@@ -98,6 +98,7 @@ struct Pings<'a> {
     pending: BTreeMap<u64, MonoNs>,
     n_sent: u64,
     n_nacks: u64,
+    last_nack: Option<NackReason>,
     rtts_ms: Vec<f64>,
 }
 
@@ -119,6 +120,7 @@ impl<'a> Pings<'a> {
             pending: BTreeMap::new(),
             n_sent: 0,
             n_nacks: 0,
+            last_nack: None,
             rtts_ms: Vec::new(),
         })
     }
@@ -168,6 +170,7 @@ impl<'a> Pings<'a> {
             Received::Nack(reason, interest) => {
                 if let Some((number, _)) = self.take(interest.name()) {
                     self.n_nacks += 1;
+                    self.last_nack = Some(reason);
                     self.tell(number, &format!("nack {reason}"), None);
                 }
             }

@@ -27,7 +27,7 @@ pub struct Arguments {
     freshness_ms: Option<u64>,
     /// Its FinalBlockId, as a name component.
     #[arg(long, value_name = "COMPONENT")]
-    final_block_id: Option<Name>,
+    final_block_id: Option<Component>,
     /// Give up when nobody has asked for this long, in milliseconds.
     #[arg(short, long, value_name = "N")]
     timeout_ms: Option<u64>,
@@ -48,16 +48,6 @@ pub struct Arguments {
 /// If the content is too large, or nobody asked for it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let signer = arguments.identity.signer()?;
-    let final_block_id: Option<Component> = match &arguments.final_block_id {
-        Some(name) => {
-            ensure!(
-                name.len() == 1,
-                "--final-block-id: {name} is not one component"
-            );
-            name.last().map(|last| last.to_component())
-        }
-        None => None,
-    };
     let mut content = Vec::new();
     std::io::stdin()
         .lock()
@@ -66,7 +56,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .context("cannot read standard input")?;
     let data = Data {
         freshness_period_ms: arguments.freshness_ms,
-        final_block_id,
+        final_block_id: arguments.final_block_id.clone(),
         content,
         ..Data::new(arguments.name.clone())
     };

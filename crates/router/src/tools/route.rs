@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tachonym_packet::Name;
 use tachonym_protocol::{ControlParameters, FibEntry, RibEntry, Route, route_flags, route_origin};
 
-use super::{Management, face, find_face, text};
+use super::{FaceArgument, Management, face, find_face, text};
 
 /// List, add and remove routes.
 #[derive(Args)]
@@ -38,7 +38,7 @@ enum Command {
         /// The prefix.
         prefix: Name,
         /// Face number, or remote address; a face is made where there is none.
-        next_hop: String,
+        next_hop: FaceArgument,
         /// Cost.
         #[arg(long, default_value_t = 0)]
         cost: u64,
@@ -60,7 +60,7 @@ enum Command {
         /// The prefix.
         prefix: Name,
         /// Face number or remote address.
-        next_hop: String,
+        next_hop: FaceArgument,
         /// Where the route comes from: a word such as static, or a number.
         #[arg(long, default_value = "static", value_parser = parse_origin)]
         origin: u64,
@@ -122,11 +122,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             capture,
             expires_ms,
         } => {
-            let face_id = match next_hop.parse() {
-                Ok(id) => id,
-                Err(_) => {
+            let face_id = match next_hop {
+                FaceArgument::Id(id) => *id,
+                FaceArgument::Remote(remote) => {
                     let link = ControlParameters::default();
-                    face::create(controller, next_hop, None, link)?.0
+                    face::create(controller, remote, None, link)?.0
                 }
             };
             let mut flags = 0;

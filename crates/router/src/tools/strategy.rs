@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tachonym_packet::Name;
+use tachonym_packet::{Name, NameUriError};
 use tachonym_protocol::{ControlParameters, StrategyChoice};
 
 use super::{Management, text};
@@ -33,13 +33,21 @@ enum Command {
         /// The prefix.
         prefix: Name,
         /// The strategy: a short name such as multicast, or a whole one.
-        strategy: String,
+        #[arg(value_parser = parse_strategy)]
+        strategy: Name,
     },
     /// Let a prefix inherit its strategy again.
     Unset {
         /// The prefix.
         prefix: Name,
     },
+}
+
+fn parse_strategy(text: &str) -> Result<Name, NameUriError> {
+    match text.starts_with('/') {
+        true => text.parse(),
+        false => format!("{STRATEGY_PREFIX}/{text}").parse(),
+    }
 }
 
 /// Runs it.
@@ -67,14 +75,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Set { prefix, strategy } => {
-            let strategy: Name = if strategy.starts_with('/') {
-                strategy.parse()?
-            } else {
-                format!("{STRATEGY_PREFIX}/{strategy}").parse()?
-            };
             let parameters = ControlParameters {
                 name: Some(prefix.clone()),
-                strategy: Some(strategy),
+                strategy: Some(strategy.clone()),
                 ..ControlParameters::default()
             };
             let set = controller.command("strategy-choice", "set", &parameters)?;

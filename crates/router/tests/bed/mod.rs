@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+use tachonym_client::wall_ms;
+use tachonym_packet::Component;
 use tachonym_router::Router;
 use tachonym_router::config::Config;
+use tachonym_security::{Certificate, SigningKey, Validity};
 
 /// A running router.
 pub struct Bed {
@@ -118,6 +121,16 @@ pub fn tachonym(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tachonym"));
     command.args(arguments);
     command
+}
+
+/// A new certificate of `identity` in base64, whose key nobody has.
+pub fn certificate(identity: &str) -> String {
+    let key = SigningKey::generate_ecdsa().expect("randomness");
+    let identity = identity.parse().expect("a name");
+    let key_name = tachonym_security::key_name(&identity, &Component::generic("1"));
+    let validity = Validity::days_from(wall_ms() - 1000, 10);
+    let certificate = Certificate::self_signed(&key_name, &key, 1, validity).expect("a key");
+    certificate.to_base64()
 }
 
 /// A tool that serves.

@@ -1,0 +1,236 @@
+//! What the tools' exit codes tell a shell, as `docs/tools.md` says it.
+
+mod bed;
+
+use std::io::Read as _;
+use std::net::UdpSocket;
+use std::os::unix::net::UnixListener;
+use std::thread;
+
+use bed::Bed;
+
+/// Runs each command line, and compares the exit code.
+fn expect(bed: &Bed, code: i32, lines: &[&str]) {
+    for line in lines {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let output = bed.run(&arguments);
+        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+        // Whoever fails says why.
+        assert_eq!(output.stderr.is_empty(), code == 0, "{line}: {output:?}");
+    }
+}
+
+#[test]
+fn success_is_0() {
+    let bed = Bed::new();
+    let _pingserver = bed.serve(&["pingserver", "/p", "--json"], b"");
+    let _put = bed.serve(&["put", "/f", "-", "--json"], b"content");
+    expect(
+        &bed,
+        0,
+        &[
+            "status",
+            "face create udp4://127.0.0.1:9",
+            "face show udp4://127.0.0.1:9",
+            "face list --remote udp4://localhost:9",
+            "route add /a udp4://127.0.0.1:9",
+            "route remove /a udp4://127.0.0.1:9",
+            "strategy set /m multicast",
+            "strategy set /m /localhost/nfd/strategy/multicast",
+            "cs info",
+            "ping /p -c 1",
+            "peek /f --prefix",
+            "get /f --quiet",
+            "keys list",
+            "completions bash",
+        ],
+    );
+}
+
+#[test]
+fn failure_is_1() {
+    let bed = Bed::new();
+    expect(
+        &bed,
+        1,
+        &[
+            "check-config /nowhere/config",
+            "face show 987654",
+            "face show udp4://127.0.0.1:9",
+            "face destroy 987654",
+            "face create udp4://host.invalid:9",
+            "route show /nowhere",
+            "route remove /a 1",
+            "put /x /nowhere/file",
+            "get /x -o /dev/null/file",
+            "poke /x --identity /nobody",
+            "keys certificate /nobody",
+            "dissect /nowhere/file",
+        ],
+    );
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    let bed = Bed::new();
+    let lines = [
+        "status --no-such-option",
+        "face show",
+        "face show nonsense",
+        "face show udp4://127.0.0.1:0",
+        "face create nonsense",
+        "face create udp4://127.0.0.1:9 --local nonsense",
+        "face create wss://127.0.0.1:9",
+        "face update nonsense",
+        "face destroy nonsense",
+        "face list --remote nonsense",
+        "route add /a nonsense",
+        "route add /%zz 1",
+        "route add /a 1 --origin nonsense",
+        "route remove /a nonsense",
+        "route show /%zz",
+        "strategy set /%zz multicast",
+        "strategy set /a /%zz",
+        "strategy set /a %zz",
+        "strategy show /%zz",
+        "cs erase /%zz",
+        "ping /%zz",
+        "pingserver /%zz",
+        "peek /%zz",
+        "poke /%zz",
+        "poke /a --final-block-id 0=x",
+        "put /%zz -",
+        "get /%zz",
+        "keys generate /%zz",
+        "completions nonsense",
+        "status --transport nonsense",
+        "get /a --transport udp4://127.0.0.1:nonsense",
+    ];
+    expect(&bed, 2, &lines);
+    // Even where there is no router, and by whatever way the address comes.
+    let output = bed
+        .command(&["peek", "/a"])
+        .env("NDN_CLIENT_TRANSPORT", "nonsense")
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn no_answer_in_time_is_3() {
+    let bed = Bed::new();
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let silent = silent.local_addr().expect("it is bound");
+    bed.text(&["route", "add", "/silent", &format!("udp4://{silent}")]);
+    expect(
+        &bed,
+        3,
+        &[
+            "ping /silent -c 2 -i 1 -t 50",
+            "peek /silent -l 50",
+            "get /silent -r 0 -l 50",
+            "get /silent --discover exact -r 0 -l 50",
+            "poke /unwanted -t 50",
+        ],
+    );
+}
+
+#[test]
+fn a_nack_is_4() {
+    let bed = Bed::new();
+    expect(
+        &bed,
+        4,
+        &[
+            "ping /nowhere -c 2 -i 1",
+            "peek /nowhere",
+            "get /nowhere",
+            "get /nowhere --discover exact -r 0",
+        ],
+    );
+    let output = bed.run(&["get", "/nowhere", "--discover", "exact", "-r", "0"]);
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        error.contains("segment 0 did not arrive (NoRoute)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_refused_command_is_5() {
+    let bed = Bed::with(|folder| {
+        let certificate = folder.join("operator.ndncert");
+        std::fs::write(&certificate, bed::certificate("/operator")).expect("a file");
+        format!(
+            "[[management.authorize]]\nmodules = [\"faces\", \"rib\"]\nanchors = [\"{}\"]\n",
+            certificate.display()
+        )
+    });
+    expect(
+        &bed,
+        5,
+        &[
+            "face create udp4://127.0.0.1:9",
+            "route add /a 1",
+            "strategy set /a multicast",
+            "cs config --capacity 1",
+            "cs erase /a",
+            "pingserver /a",
+            "poke /a",
+            "put /a -",
+        ],
+    );
+}
+
+#[test]
+fn no_router_is_6() {
+    let bed = Bed::new();
+    let lines = [
+        "status",
+        "face list",
+        "route add /a udp4://127.0.0.1:9",
+        "strategy list",
+        "cs info",
+        "ping /a -c 1",
+        "pingserver /a",
+        "peek /a",
+        "poke /a",
+        "put /a -",
+        "get /a",
+    ];
+    for transport in [
+        "unix:///nowhere/s",
+        "tcp4://127.0.0.1:1",
+        "tcp4://host.invalid:6363",
+    ] {
+        let lines = lines.map(|line| format!("{line} --transport {transport}"));
+        expect(&bed, 6, &lines.each_ref().map(String::as_str));
+    }
+}
+
+#[test]
+fn a_router_that_goes_away_is_6() {
+    let bed = Bed::new();
+    let socket = bed.path("other");
+    let listener = UnixListener::bind(&socket).expect("it binds");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            // Hangs up on whoever has asked for something.
+            let _ = stream.expect("a client").read(&mut [0; 8800]);
+        }
+    });
+    let lines = [
+        "status",
+        "face list",
+        "route add /a 1",
+        "ping /a -c 1",
+        "pingserver /a",
+        "peek /a",
+        "poke /a",
+        "put /a -",
+        "get /a",
+        "get /a --discover exact",
+    ];
+    let lines = lines.map(|line| format!("{line} --transport unix://{}", socket.display()));
+    expect(&bed, 6, &lines.each_ref().map(String::as_str));
+}
