@@ -1,7 +1,9 @@
 //! What the engine counts, and why packets end here.
 //!
 //! Every packet given to the engine either leaves through `Output`, becomes
-//! part of a pending entry, or is counted under a [`DropReason`].
+//! part of a pending entry, or is counted under a [`DropReason`]; but for the
+//! Data of the internal face that nobody waits for, which have a counter of
+//! their own.
 
 use std::fmt;
 
@@ -97,8 +99,12 @@ pub struct Counters {
     /// from another downstream, or a retransmission held back by the strategy.
     pub n_aggregated_interests: u64,
     /// Data that no pending Interest asked for, admitted to the content store
-    /// or not.
+    /// or not, but those of the internal face.
     pub n_unsolicited_data: u64,
+    /// Data of the internal face that no pending Interest asked for:
+    /// notifications without a subscriber, and replies that came too late. No
+    /// fault, and so neither a drop nor unsolicited.
+    pub n_unawaited_replies: u64,
     drops: [u64; DropReason::ALL.len()],
 }
 

@@ -1,7 +1,7 @@
 //! The way of a Data: pending Interest table, content store, downstreams.
 
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, MonoNs};
+use tachonym_packet::{DataView, FaceId, MonoNs};
 use tachonym_tables::{EntryIdx, PitEntry};
 
 use crate::burst::Output;
@@ -49,10 +49,16 @@ impl Pipelines {
     }
 
     fn unsolicited_data(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>) {
-        self.counters.n_unsolicited_data += 1;
+        // Management tells its news whether anybody listens or not.
+        let is_own = arrival.face == FaceId::INTERNAL;
+        if is_own {
+            self.counters.n_unawaited_replies += 1;
+        } else {
+            self.counters.n_unsolicited_data += 1;
+        }
         if self.unsolicited_data.admits(arrival.traits) {
             self.store(arrival, data);
-        } else {
+        } else if !is_own {
             self.drop_packet(DropReason::UnsolicitedData);
         }
     }

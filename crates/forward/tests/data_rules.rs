@@ -4,8 +4,8 @@ mod bed;
 
 use bed::*;
 use tachonym_forward::DropReason;
-use tachonym_packet::NackReason;
 use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, NackReason};
 
 fn forwarding_node() -> Node {
     let mut node = Node::with_remote_faces();
@@ -146,6 +146,27 @@ fn data_after_satisfaction_is_unsolicited() {
     // It has not replaced the first one in the store either.
     let sent = node.interest(D, &interest("/a").nonce(2));
     assert_eq!(sent[0].wire, data("/a").content(b"first").wire());
+}
+
+#[test]
+fn data_of_the_internal_face_that_nobody_waits_for_is_no_drop() {
+    let mut node = forwarding_node();
+    assert_eq!(node.data(FaceId::INTERNAL, &data("/localhost/nfd/x")), []);
+    let counters = node.engine.counters();
+    assert_eq!(
+        (counters.n_unawaited_replies, counters.n_unsolicited_data),
+        (1, 0)
+    );
+    assert!(counters.drops().all(|(_, n_dropped)| n_dropped == 0));
+    assert_eq!(node.engine.sizes().n_cs_entries, 0);
+    // That of any other face is.
+    node.data(A, &data("/x"));
+    let counters = node.engine.counters();
+    assert_eq!(
+        (counters.n_unawaited_replies, counters.n_unsolicited_data),
+        (1, 1)
+    );
+    assert_eq!(node.n_dropped(DropReason::UnsolicitedData), 1);
 }
 
 #[test]
