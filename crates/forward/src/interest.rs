@@ -87,7 +87,8 @@ impl Pipelines {
         wire: &[u8],
         out: &mut impl Output,
     ) {
-        if self.dead_nonces.contains(arrival.name_hash(), nonce) {
+        let name_hash = arrival.name_hash();
+        if self.dead_nonces.contains(name_hash, nonce, self.now) {
             return self.looped_interest(arrival, wire, out);
         }
         if self.answer_from_store(arrival, interest, out) {

@@ -231,7 +231,8 @@ fn dead_nonces(c: &mut Criterion) {
     c.bench_function("tables/dead_nonce_contains/entries=100k,hit_pct=50", |b| {
         b.iter(|| {
             let n = next() as u32;
-            list.contains(NameHash(u64::from(n)), Nonce(n.to_be_bytes()))
+            let nonce = Nonce(n.to_be_bytes());
+            list.contains(NameHash(u64::from(n)), nonce, MonoNs::ZERO)
         });
     });
 }

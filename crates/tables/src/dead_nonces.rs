@@ -64,16 +64,16 @@ impl DeadNonceList {
         }
     }
 
-    /// Whether this nonce died on this name a lifetime ago or less. It may
-    /// still be found a little later.
+    /// Whether this nonce died on this name a lifetime before `now`, or less.
+    /// It may still be found up to half a second later.
     #[must_use]
-    pub fn contains(&self, name_hash: NameHash, nonce: Nonce) -> bool {
+    pub fn contains(&self, name_hash: NameHash, nonce: Nonce, now: MonoNs) -> bool {
         // Most Interests meet an empty list.
         !self.table.is_empty() && {
             let fingerprint = fingerprint(name_hash, nonce);
             self.table
                 .find(fingerprint, |dead| dead.fingerprint == fingerprint)
-                .is_some()
+                .is_some_and(|dead| !self.is_over(dead.bucket, now))
         }
     }
 
@@ -119,8 +119,7 @@ impl DeadNonceList {
             let Some(oldest) = self.buckets.front() else {
                 return;
             };
-            let last_insert_ns = (u64::from(oldest.number) + 1).saturating_mul(BUCKET_NS);
-            if last_insert_ns.saturating_add(self.lifetime_ns) > now.0 {
+            if !self.is_over(oldest.number, now) {
                 return;
             }
             self.remove_oldest();
@@ -157,6 +156,12 @@ impl DeadNonceList {
         self.table.allocation_size()
             + self.queue.capacity() * size_of::<u64>()
             + self.buckets.capacity() * size_of::<Bucket>()
+    }
+
+    /// Whether the lifetime of everything in a bucket is over.
+    fn is_over(&self, bucket: u32, now: MonoNs) -> bool {
+        let last_insert_ns = (u64::from(bucket) + 1).saturating_mul(BUCKET_NS);
+        last_insert_ns.saturating_add(self.lifetime_ns) <= now.0
     }
 
     fn remove_oldest(&mut self) {

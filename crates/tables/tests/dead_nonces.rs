@@ -16,13 +16,15 @@ fn a_nonce_is_remembered_for_the_lifetime_on_its_name_only() {
     let mut list = DeadNonceList::new(MIN_DEAD_NONCE_LIFETIME, 100);
     let start = MonoNs(123_456_789);
     list.insert(NameHash(1), nonce(1), start);
-    assert!(list.contains(NameHash(1), nonce(1)));
-    assert!(!list.contains(NameHash(2), nonce(1)));
-    assert!(!list.contains(NameHash(1), nonce(2)));
-    list.expire(start.plus_ms(6000), usize::MAX);
-    assert!(list.contains(NameHash(1), nonce(1)));
-    list.expire(start.plus_ms(6500), usize::MAX);
-    assert!(!list.contains(NameHash(1), nonce(1)));
+    assert!(list.contains(NameHash(1), nonce(1), start));
+    assert!(!list.contains(NameHash(2), nonce(1), start));
+    assert!(!list.contains(NameHash(1), nonce(2), start));
+    let (in_time, late) = (start.plus_ms(6000), start.plus_ms(6500));
+    list.expire(in_time, usize::MAX);
+    assert!(list.contains(NameHash(1), nonce(1), in_time));
+    // A list that nobody adds to forgets it too.
+    assert!(!list.contains(NameHash(1), nonce(1), late));
+    list.expire(late, usize::MAX);
     assert!(list.is_empty());
 }
 
@@ -41,8 +43,9 @@ fn a_full_list_forgets_the_oldest_and_counts_it() {
     }
     assert_eq!(list.len(), 1000);
     assert_eq!(list.n_evicted_early(), u64::from(n_nonces) - 1000);
-    assert!(list.contains(NameHash(9), nonce(n_nonces - 1000)));
-    assert!(!list.contains(NameHash(9), nonce(n_nonces - 1001)));
+    let now = MonoNs(u64::from(n_nonces));
+    assert!(list.contains(NameHash(9), nonce(n_nonces - 1000), now));
+    assert!(!list.contains(NameHash(9), nonce(n_nonces - 1001), now));
     assert!(list.memory_bytes() < 100 * 1024);
 }
 
@@ -82,7 +85,7 @@ proptest! {
             list.expire(now, usize::MAX);
             for number in 0..20 {
                 let age = oracle.get(&number).map(|&at| now.saturating_since(at));
-                let found = list.contains(NameHash(5), nonce(number));
+                let found = list.contains(NameHash(5), nonce(number), now);
                 match age {
                     None => prop_assert!(!found),
                     Some(age) if age <= list.lifetime() => prop_assert!(found),
