@@ -101,13 +101,13 @@ impl Pipelines {
                 return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
             }
         };
-        self.revive(idx);
         let Some(entry) = self.pit.get(idx) else {
             return;
         };
         if is_loop(entry, nonce, arrival.face, arrival.traits) {
             return self.looped_interest(arrival, wire, out);
         }
+        self.revive(idx);
         if self.join_downstream(idx, arrival, interest, nonce).is_err() {
             self.drop_packet(DropReason::InRecordsFull);
             return self.nack_arrival(arrival, wire, NackReason::Congestion, out);

@@ -73,6 +73,20 @@ fn interest_with_hop_limit_zero_is_dropped() {
 }
 
 #[test]
+fn hop_limit_zero_is_not_answered_from_the_store_either_and_one_is() {
+    let mut node = forwarding_node();
+    node.interest(A, &interest("/a"));
+    node.data(B, &data("/a"));
+    let asked = |nonce, hop_limit| interest("/a").nonce(nonce).hop_limit(hop_limit);
+    assert_eq!(node.interest(C, &asked(2, 0)), []);
+    assert_eq!(summary(&node.interest(C, &asked(3, 1))), [(C, Kind::Data)]);
+    // A local program's Interest counts its hops like any other.
+    node.face(D, LOCAL);
+    assert_eq!(node.interest(D, &interest("/a/x").hop_limit(1)), []);
+    assert_eq!(node.n_dropped(DropReason::HopLimitExhausted), 1);
+}
+
+#[test]
 fn hop_limit_is_decreased_by_one() {
     let mut node = forwarding_node();
     let sent = node.interest(A, &interest("/a").hop_limit(7));
@@ -259,6 +273,64 @@ fn nonce_in_the_dead_nonce_list_is_a_loop() {
 }
 
 #[test]
+fn dead_nonce_is_forgotten_soon_after_six_seconds_though_no_other_dies() {
+    let mut node = forwarding_node();
+    node.interest(A, &interest("/a").nonce(7).lifetime_ms(100));
+    node.advance(ms(102));
+    assert_eq!(node.engine.sizes().n_dead_nonces, 1);
+    node.advance(ms(6_500));
+    assert_eq!(
+        summary(&node.interest(C, &interest("/a").nonce(7))),
+        [INTEREST_TO_B]
+    );
+}
+
+#[test]
+fn localhop_data_reaches_local_and_non_local_downstreams() {
+    let mut node = Node::with_remote_faces();
+    node.face(C, LOCAL).face(D, LOCAL).route("/localhop", D, 0);
+    node.interest(A, &interest("/localhop/1").nonce(1));
+    node.interest(C, &interest("/localhop/1").nonce(2));
+    let sent = node.data(D, &data("/localhop/1"));
+    assert_eq!(summary(&sent), [(A, Kind::Data), (C, Kind::Data)]);
+    // A neighbour cannot have its Interest sent on by joining a local one.
+    node.route("/localhop", B, 0);
+    node.interest(C, &interest("/localhop/2").nonce(1));
+    node.advance(ms(300));
+    let sent = node.interest(A, &interest("/localhop/2").nonce(2));
+    assert!(sent.iter().all(|sent| sent.face != B), "{sent:?}");
+}
+
+#[test]
+fn next_hop_face_id_does_not_lead_back_nor_beyond_the_hop_limit() {
+    let mut node = forwarding_node();
+    node.face(A, LOCAL);
+    let told = |face| Headers {
+        next_hop_face_id: Some(face),
+        ..Headers::default()
+    };
+    assert_eq!(node.receive(A, &interest("/b").wire(), told(A)), []);
+    assert_eq!(node.n_dropped(DropReason::NextHopFaceUnusable), 1);
+    let last_hop = interest("/c").hop_limit(1).wire();
+    assert_eq!(node.receive(A, &last_hop, told(C)), []);
+    assert_eq!(node.n_dropped(DropReason::HopLimitExhausted), 1);
+}
+
+#[test]
+fn content_store_answers_before_a_next_hop_face_id_counts() {
+    let mut node = forwarding_node();
+    node.face(C, LOCAL);
+    node.interest(A, &interest("/a"));
+    node.data(B, &data("/a"));
+    let told = Headers {
+        next_hop_face_id: Some(D),
+        ..Headers::default()
+    };
+    let sent = node.receive(C, &interest("/a").nonce(2).wire(), told);
+    assert_eq!(summary(&sent), [(C, Kind::Data)]);
+}
+
+#[test]
 fn forwarding_hint_steers_by_the_first_delegation_that_matches() {
     let mut node = forwarding_node();
     node.route("/isp2", C, 0).route("/isp3", D, 0);
@@ -395,6 +467,19 @@ fn interest_never_goes_back_to_the_face_it_came_from() {
     let mut node = forwarding_node();
     let sent = node.interest(B, &interest("/a"));
     assert_eq!(summary(&sent), [(B, Kind::Nack(NackReason::NoRoute))]);
+}
+
+#[test]
+fn interest_and_data_do_not_go_back_to_a_multi_access_face() {
+    let mut node = forwarding_node();
+    node.face(B, MULTI_ACCESS).route("/a", C, 5);
+    assert_eq!(
+        summary(&node.interest(B, &interest("/a"))),
+        [(C, Kind::Interest)]
+    );
+    // Whoever waits on the link has heard it there.
+    assert_eq!(node.data(B, &data("/a")), []);
+    assert_eq!(node.engine.counters().n_satisfied_interests, 1);
 }
 
 #[test]

@@ -78,6 +78,26 @@ fn data_without_freshness_period_is_never_fresh() {
 }
 
 #[test]
+fn prefix_with_must_be_fresh_finds_fresh_data_beside_stale_one() {
+    let mut node = node_with(&data("/a/1").fresh_ms(1_000));
+    node.interest(A, &interest("/a/2").nonce(50));
+    node.data(B, &data("/a/2"));
+    assert!(is_hit(&mut node, interest("/a").prefix().fresh()));
+    node.advance(ms(1_000));
+    assert!(!is_hit(&mut node, interest("/a").prefix().fresh()));
+}
+
+#[test]
+fn freshness_counts_from_the_latest_arrival() {
+    let mut node = node_with(&data("/a").fresh_ms(1_000));
+    node.advance(ms(1_000));
+    node.interest(A, &interest("/a").fresh().nonce(50));
+    node.data(B, &data("/a").fresh_ms(1_000));
+    node.advance(ms(999));
+    assert!(is_hit(&mut node, interest("/a").fresh()));
+}
+
+#[test]
 fn implicit_digest_is_answered_by_that_data_only() {
     let stored = data("/a");
     let mut node = node_with(&stored);
@@ -90,6 +110,8 @@ fn implicit_digest_is_answered_by_that_data_only() {
         &mut node,
         by_digest(&data("/a").content(b"another"))
     ));
+    assert!(is_hit(&mut node, by_digest(&stored).prefix()));
+    assert!(!is_hit(&mut node, by_digest(&stored).fresh()));
 }
 
 #[test]

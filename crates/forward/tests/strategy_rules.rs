@@ -293,6 +293,26 @@ fn asf_entry_lingers_for_slower_probes_and_takes_their_data_for_unsolicited() {
 }
 
 #[test]
+fn probe_that_loops_back_to_a_lingering_entry_is_a_loop() {
+    let mut node = node_with("asf/v=5/probing-interval~1000");
+    // The store must not answer instead.
+    node.engine.cs_mut().set_serves(false);
+    for n in 0..20 {
+        let uri = format!("/a/{n}");
+        let sent = node.interest(A, &interest(&uri));
+        node.data(sent[0].face, &data(&uri));
+        if let [_, probe] = &sent[..] {
+            let looped = node.interest(probe.face, &interest(&uri).nonce(probe.nonce()));
+            let duplicate = Kind::Nack(NackReason::Duplicate);
+            assert_eq!(summary(&looped), [(probe.face, duplicate)]);
+            return;
+        }
+        node.advance(ms(1_000));
+    }
+    panic!("no probe within 20 seconds");
+}
+
+#[test]
 fn lingering_entry_asked_for_again_begins_anew() {
     let mut node = node_with("asf/v=5/probing-interval~1000");
     for n in 0..20 {

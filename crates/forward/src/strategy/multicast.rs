@@ -22,10 +22,12 @@ impl Multicast {
             }
             plan.push(departure);
         }
-        match (plan.is_empty(), ask.is_pending()) {
-            (false, _) => Verdict::Forward,
-            (true, true) => Verdict::Hold,
-            (true, false) => Verdict::Strand,
+        if !plan.is_empty() {
+            Verdict::Forward
+        } else if ask.is_pending() || ask.eligible_next_hops().next().is_some() {
+            Verdict::Hold
+        } else {
+            Verdict::Strand
         }
     }
 
