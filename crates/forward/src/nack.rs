@@ -2,12 +2,12 @@
 //! downstreams once no upstream is left to answer.
 
 use tachonym_packet::{InterestView, NackReason};
-use tachonym_tables::EntryIdx;
+use tachonym_tables::{EntryIdx, PitEntry};
 
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::pipelines::{Arrival, Pipelines};
-use crate::strategy::{Answer, is_awaited};
+use crate::strategy::Answer;
 
 impl Pipelines {
     /// A Nack has come; `interest` is the one it returns.
@@ -22,19 +22,44 @@ impl Pipelines {
         if !arrival.traits.is_point_to_point() {
             return self.drop_packet(DropReason::NackLinkType);
         }
-        let Some(idx) = self.pit.find(interest, arrival.hashes) else {
-            return self.drop_packet(DropReason::NackNotPending);
+        let exact = self.pit.find(interest, arrival.hashes);
+        let Some(idx) = self.find_nacked(exact, arrival, interest) else {
+            let is_pending = exact
+                .and_then(|idx| self.pit.get(idx))
+                .is_some_and(|entry| !entry.satisfied);
+            return self.drop_packet(if is_pending {
+                DropReason::NackMismatch
+            } else {
+                DropReason::NackNotPending
+            });
         };
-        let Some(entry) = self.pit.get_mut(idx).filter(|entry| !entry.satisfied) else {
-            return self.drop_packet(DropReason::NackNotPending);
-        };
-        let sent = entry.out_record_mut(arrival.face);
-        let Some(record) = sent.filter(|record| interest.nonce() == Some(record.nonce)) else {
-            return self.drop_packet(DropReason::NackMismatch);
-        };
-        record.nack = Some(reason);
+        let entry = self.pit.get_mut(idx);
+        if let Some(record) = entry.and_then(|entry| entry.out_record_mut(arrival.face)) {
+            record.nack = Some(reason);
+        }
         self.tell_strategy(idx, arrival);
         self.pass_nack_on(idx, out);
+    }
+
+    /// The pending entry that a Nack answers: this Interest left to this face,
+    /// last with this nonce. An upstream in the producer's region has stripped
+    /// the forwarding hint, and may return the Interest without it.
+    fn find_nacked(
+        &self,
+        exact: Option<EntryIdx>,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+    ) -> Option<EntryIdx> {
+        let is_nacked = |entry: &PitEntry| {
+            let sent = entry.out_record(arrival.face);
+            !entry.satisfied && sent.is_some_and(|record| interest.nonce() == Some(record.nonce))
+        };
+        let exact = exact.filter(|&idx| self.pit.get(idx).is_some_and(is_nacked));
+        if exact.is_some() || interest.has_forwarding_hint() {
+            return exact;
+        }
+        self.pit
+            .find_with_any_hint(interest, arrival.hashes, is_nacked)
     }
 
     fn tell_strategy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) {
@@ -54,18 +79,19 @@ impl Pipelines {
     }
 
     /// Downstreams hear of the least severe reason when every upstream has
-    /// nacked. If the only one that has not is itself a downstream, it waits
-    /// for this router as this router waits for it, and hears at once.
+    /// nacked; silence is no Nack, however long it lasts. If the only one that
+    /// has not is itself a downstream, it waits for this router as this router
+    /// waits for it, and hears at once.
     fn pass_nack_on(&mut self, idx: EntryIdx, out: &mut impl Output) {
         let Some(entry) = self.pit.get(idx) else {
             return;
         };
-        let mut first_awaited = None;
-        let mut n_awaited = 0;
+        let mut first_silent = None;
+        let mut n_silent = 0;
         for record in entry.out_records() {
-            if is_awaited(record, &self.faces, self.now) {
-                n_awaited += 1;
-                first_awaited = first_awaited.or(Some(record.face));
+            if record.nack.is_none() && self.faces.contains(record.face) {
+                n_silent += 1;
+                first_silent = first_silent.or(Some(record.face));
             }
         }
         let reason = entry
@@ -73,7 +99,7 @@ impl Pipelines {
             .filter_map(|record| record.nack)
             .min_by_key(|reason| reason.severity())
             .unwrap_or(NackReason::None);
-        match (n_awaited, first_awaited) {
+        match (n_silent, first_silent) {
             (0, _) => self.reject(idx, reason, out),
             (1, Some(face)) if entry.in_record(face).is_some() => {
                 self.reject_one(idx, face, reason, out);

@@ -218,11 +218,11 @@ impl Pipelines {
         let Some(record) = entry.remove_in_record(face) else {
             return;
         };
-        if self
+        let is_point_to_point = self
             .faces
             .find(face)
-            .is_some_and(FaceTraits::is_point_to_point)
-        {
+            .is_some_and(FaceTraits::is_point_to_point);
+        if is_point_to_point && record.expiry > self.now {
             send_nack(entry, &record, reason, &mut self.scratch.nack, out);
             self.counters.n_out_nacks += 1;
         }

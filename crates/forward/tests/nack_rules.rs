@@ -162,6 +162,99 @@ fn upstream_whose_face_has_gone_is_not_waited_for() {
 }
 
 #[test]
+fn silent_upstream_has_not_nacked_even_when_its_time_is_over() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0).route("/a", C, 1);
+    let short = interest("/a").nonce(1).lifetime_ms(100);
+    assert_eq!(node.interest(A, &short).len(), 1);
+    node.advance(ms(50));
+    let second = node.interest(A, &interest("/a").nonce(2));
+    assert_eq!(summary(&second), [(C, Kind::Interest)]);
+    node.advance(ms(60));
+    assert_eq!(node.nack(C, NackReason::NoRoute, &second[0].wire), []);
+    // What it sends late is still welcome.
+    assert_eq!(summary(&node.data(B, &data("/a"))), [(A, Kind::Data)]);
+}
+
+#[test]
+fn downstream_whose_time_is_over_hears_no_nack() {
+    // B and this node ask each other, as below; B no longer waits.
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0)
+        .route("/a", D, 1)
+        .strategy("/a", "multicast");
+    let sent = node.interest(A, &interest("/a").nonce(1));
+    node.interest(B, &interest("/a").nonce(2).lifetime_ms(10));
+    node.advance(ms(20));
+    assert_eq!(node.nack(D, NackReason::NoRoute, &sent[1].wire), []);
+    let heard = node.nack(B, NackReason::NoRoute, &sent[0].wire);
+    assert_eq!(summary(&heard), [nack(NackReason::NoRoute, A)]);
+}
+
+#[test]
+fn nack_for_an_expired_interest_does_not_count() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    let sent = node.interest(A, &interest("/a").lifetime_ms(100));
+    node.now = node.now + ms(100);
+    assert_eq!(node.nack(B, NackReason::NoRoute, &sent[0].wire), []);
+    node.advance(ms(2));
+    assert_eq!(node.nack(B, NackReason::NoRoute, &sent[0].wire), []);
+    assert_eq!(node.n_dropped(DropReason::NackNotPending), 1);
+    assert_eq!(node.engine.counters().n_out_nacks, 0);
+}
+
+#[test]
+fn nack_from_the_producer_region_counts_without_the_hint() {
+    // The upstream has stripped the hint before it found no route.
+    let mut node = Node::with_remote_faces();
+    node.route("/isp", B, 0).route("/a", C, 0);
+    let hinted = interest("/a").hint(&["/isp"]).nonce(1).wire();
+    assert_eq!(node.receive(A, &hinted, token(b"t")).len(), 1);
+    // Another Interest for the same name, which has no hint and went elsewhere.
+    assert_eq!(node.interest(D, &interest("/a").nonce(2)).len(), 1);
+    let stripped = interest("/a").nonce(1).wire();
+    let heard = node.nack(B, NackReason::NoRoute, &stripped);
+    assert_eq!(summary(&heard), [nack(NackReason::NoRoute, A)]);
+    assert_eq!(
+        (&heard[0].wire, heard[0].token()),
+        (&hinted, Some(b"t".to_vec()))
+    );
+    // A hint that this node did not send is no such thing.
+    node.receive(
+        A,
+        &interest("/a").nonce(3).hint(&["/isp"]).wire(),
+        token(b"t"),
+    );
+    let other = interest("/a").nonce(3).hint(&["/isp/2"]).wire();
+    assert_eq!(node.nack(B, NackReason::NoRoute, &other), []);
+    assert_eq!(node.n_dropped(DropReason::NackNotPending), 1);
+}
+
+#[test]
+fn pit_tokens_of_every_length_come_back_with_the_nack() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    for len in 1..=32 {
+        let bytes: Vec<u8> = (0..len).collect();
+        let uri = format!("/a/{len}");
+        let sent = node.receive(A, &interest(&uri).wire(), token(&bytes));
+        let heard = node.nack(B, NackReason::NoRoute, &sent[0].wire);
+        assert_eq!(heard[0].token(), Some(bytes));
+    }
+}
+
+#[test]
+fn nack_without_a_nonce_does_not_count() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    node.interest(A, &interest("/a"));
+    let bare = interest("/a").without_nonce().wire();
+    assert_eq!(node.nack(B, NackReason::NoRoute, &bare), []);
+    assert_eq!(node.n_dropped(DropReason::NackMismatch), 1);
+}
+
+#[test]
 fn nacked_interest_may_be_asked_again_at_once() {
     let mut node = Node::with_remote_faces();
     node.route("/a", B, 0);

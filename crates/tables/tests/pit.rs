@@ -476,6 +476,35 @@ fn hints_cannot_crowd_a_name_out() {
 }
 
 #[test]
+fn an_interest_is_found_whatever_its_hint() {
+    for hashing in Hashing::ALL {
+        let mut bench = Bench::new(hashing, PitConfig::default());
+        let plain = InterestSpec::new(name("/a"));
+        let hinted = plain.clone().hint("/x");
+        let (first, _) = bench.insert(&hinted).unwrap();
+        let (second, _) = bench.insert(&plain.clone().hint("/y")).unwrap();
+        let find = |spec: &InterestSpec, wanted: Option<EntryIdx>| {
+            let wire = spec.encode();
+            let interest = InterestView::parse(&wire).unwrap();
+            let hashes = hashing.hashes(interest.name());
+            let is_wanted = |entry: &tachonym_tables::PitEntry| {
+                wanted.is_none_or(|idx| std::ptr::eq(entry, bench.pit.get(idx).unwrap()))
+            };
+            bench.pit.find_with_any_hint(&interest, &hashes, is_wanted)
+        };
+        assert_eq!(find(&plain, Some(first)), Some(first));
+        assert_eq!(find(&hinted, Some(second)), Some(second));
+        for other in [
+            InterestSpec::new(name("/b")),
+            plain.clone().can_be_prefix(),
+            plain.must_be_fresh(),
+        ] {
+            assert_eq!(find(&other, None), None);
+        }
+    }
+}
+
+#[test]
 fn a_digest_answers_only_under_its_own_name() {
     let mut bench = Bench::new(Hashing::Constant, PitConfig::default());
     let digest = Component::implicit_digest(&digest_of(&name("/a"), 1));
@@ -487,20 +516,6 @@ fn a_digest_answers_only_under_its_own_name() {
         .unwrap();
     assert_eq!(bench.matches(&data_of(&name("/a"), 1)), [wanted]);
     assert_eq!(bench.matches(&data_of(&name("/a"), 0)), []);
-}
-
-#[test]
-fn a_nonce_loops_only_from_another_face() {
-    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
-    let (idx, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
-    bench.pit.insert_in_record(idx, in_record(1, 77)).unwrap();
-    bench.pit.insert_out_record(idx, out_record(2, 88)).unwrap();
-    let entry = bench.pit.get(idx).unwrap();
-    let nonce = |number: u32| Nonce(number.to_be_bytes());
-    assert!(!entry.has_nonce_of_another(nonce(77), FaceId(1)));
-    assert!(entry.has_nonce_of_another(nonce(77), FaceId(2)));
-    assert!(entry.has_nonce_of_another(nonce(88), FaceId(1)));
-    assert!(!entry.has_nonce_of_another(nonce(99), FaceId(1)));
 }
 
 #[test]

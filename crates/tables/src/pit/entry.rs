@@ -4,7 +4,7 @@
 //! an entry is found by never changes; what belongs to other structures (its
 //! deadline, the bytes it holds) changes through [`Pit`](super::Pit) only.
 
-use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameView, Nonce};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameView};
 
 use super::records::{InRecord, OutRecord, Records};
 
@@ -240,18 +240,5 @@ impl PitEntry {
     /// Removes the upstreams that `keep` does not accept.
     pub fn retain_out_records(&mut self, keep: impl FnMut(&OutRecord) -> bool) {
         self.out_records.retain(keep);
-    }
-
-    /// Whether a downstream on another face than `face`, or any upstream, holds
-    /// `nonce`: the mark of a loop.
-    #[must_use]
-    pub fn has_nonce_of_another(&self, nonce: Nonce, face: FaceId) -> bool {
-        self.in_records
-            .iter()
-            .any(|record| record.nonce == nonce && record.face != face)
-            || self
-                .out_records
-                .iter()
-                .any(|record| record.nonce == nonce && record.face != face)
     }
 }

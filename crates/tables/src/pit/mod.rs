@@ -265,6 +265,32 @@ impl Pit {
         self.search(interest, hashes[interest.name().len()]).ok()
     }
 
+    /// An entry that differs from `interest` in its forwarding hint at most,
+    /// among those that `accepts` takes.
+    ///
+    /// # Panics
+    /// If `hashes` is not as [`Pit::find_or_insert`] wants it.
+    #[must_use]
+    pub fn find_with_any_hint(
+        &self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        mut accepts: impl FnMut(&PitEntry) -> bool,
+    ) -> Option<EntryIdx> {
+        let name = interest.name();
+        let hash = index_hash(hashes[name.len()], interest.can_be_prefix());
+        self.index.candidates(hash).find_map(|slot| {
+            let entry = &self.slots[slot];
+            let is_alike = entry.can_be_prefix == interest.can_be_prefix()
+                && entry.must_be_fresh == interest.must_be_fresh()
+                && entry.name_bytes() == name.value_bytes();
+            (is_alike && accepts(entry)).then_some(EntryIdx {
+                slot,
+                generation: entry.generation,
+            })
+        })
+    }
+
     /// The entry of this number, unless it was removed.
     #[must_use]
     pub fn get(&self, idx: EntryIdx) -> Option<&PitEntry> {
