@@ -4,7 +4,7 @@
 //! `tachonym-protocol`. Source: NFD Management protocol, "ControlCommand",
 //! "StatusDataset" and "NotificationStream".
 
-use tachonym_packet::types::component;
+use tachonym_packet::types::{component, content_type};
 use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
@@ -44,13 +44,13 @@ pub enum CommandError {
     #[error(transparent)]
     Express(#[from] ExpressError),
     /// The answer makes no sense.
-    #[error("the router's answer is malformed: {0}")]
+    #[error("the router's answer is malformed")]
     Malformed(#[from] DecodeError),
     /// The segments of a dataset make no sense together.
-    #[error("the router's dataset is malformed: {0}")]
+    #[error("the router's dataset is malformed")]
     Segments(#[from] ReassemblyError),
     /// The command could not be signed.
-    #[error("cannot sign the command: {0}")]
+    #[error("cannot sign the command")]
     Sign(#[from] KeyError),
 }
 
@@ -133,19 +133,18 @@ impl<'e> Controller<'e> {
         loop {
             let answer = self.endpoint.express(&interest, DATASET_RETRIES)?;
             let data = answer.data();
-            // A refused query is answered by a ControlResponse.
-            if data.content_type() == tachonym_packet::types::content_type::NACK {
-                return Err(refused(ControlResponse::decode(data.content())?));
-            }
-            let number = data
+            let segment = data
                 .name()
                 .last()
                 .filter(|_| data.name().len() == n_prefix + 2)
                 .filter(|last| last.typ() == component::SEGMENT)
-                .and_then(|last| last.as_number())
-                .ok_or(DecodeError::Missing {
-                    typ: u32::from(component::SEGMENT),
-                })?;
+                .and_then(|last| last.as_number());
+            // A refused query is answered by a ControlResponse: in a Data of type
+            // NACK, or by ndnd in one that is no segment.
+            let is_refusal = data.content_type() == content_type::NACK;
+            let Some(number) = segment.filter(|_| !is_refusal) else {
+                return Err(refused(ControlResponse::decode(data.content())?));
+            };
             let last = data.final_block_id().and_then(|id| id.as_number());
             parts.insert(number, last, data.content())?;
             let versioned = data.name().prefix(n_prefix + 1).to_name();

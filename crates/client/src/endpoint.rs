@@ -47,7 +47,7 @@ pub enum EndpointError {
         reason: String,
     },
     /// The operating system refused to wait.
-    #[error("cannot wait for packets: {0}")]
+    #[error("cannot wait for packets")]
     Io(#[from] io::Error),
 }
 

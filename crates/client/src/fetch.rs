@@ -69,7 +69,7 @@ pub enum FetchError {
         segment: u64,
     },
     /// The content could not be handed over.
-    #[error("cannot write the content: {0}")]
+    #[error("cannot write the content")]
     Sink(#[from] io::Error),
     /// The connection to the router is gone.
     #[error(transparent)]

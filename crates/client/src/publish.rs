@@ -85,10 +85,10 @@ impl PublishOptions {
 #[non_exhaustive]
 pub enum PublishError {
     /// The content could not be read.
-    #[error("cannot read the content: {0}")]
+    #[error("cannot read the content")]
     Read(#[from] io::Error),
     /// The packet could not be signed.
-    #[error("cannot sign: {0}")]
+    #[error("cannot sign")]
     Sign(#[from] KeyError),
     /// Name, content and signature exceed the largest packet.
     #[error("packets would have {n_bytes} bytes, more than {max}; use smaller segments", max = tachonym_packet::types::MAX_PACKET_BYTES)]

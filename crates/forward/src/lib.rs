@@ -31,4 +31,4 @@ pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableSizes};
 pub use faces::{FaceTraits, LinkType, Scope};
 pub use management::RouteError;
-pub use strategy::{StrategyError, registered_strategies};
+pub use strategy::{StrategyError, registered_strategies, resolve_strategy};

@@ -27,7 +27,7 @@ pub(crate) struct Announcement<'a> {
 pub(crate) enum AnnouncementError {
     #[error("the command bears no prefix announcement")]
     Missing,
-    #[error("malformed prefix announcement: {0}")]
+    #[error("malformed prefix announcement")]
     Malformed(#[from] DecodeError),
     #[error("not the name or the type of a prefix announcement")]
     NotAnAnnouncement,

@@ -104,8 +104,8 @@ impl Router {
         }
         for choice in &config.strategy {
             let prefix: Name = choice.prefix.parse()?;
-            let strategy = strategies::find(&choice.strategy)
-                .with_context(|| format!("there is no strategy {}", choice.strategy))?;
+            let strategy =
+                strategies::find(&choice.strategy).with_context(|| choice.strategy.clone())?;
             engine.set_strategy(prefix.view(), strategy.view())?;
         }
 

@@ -1,6 +1,6 @@
 //! Strategies as an operator writes them: by a short name or in full.
 
-use tachonym_forward::registered_strategies;
+use tachonym_forward::{StrategyError, registered_strategies, resolve_strategy};
 use tachonym_packet::Name;
 
 /// Components of `/localhost/nfd/strategy`, before the kind.
@@ -8,15 +8,15 @@ const N_PREFIX_COMPONENTS: usize = 3;
 
 /// Full name of the strategy that `text` means: `multicast`, or a whole name
 /// with version and parameters.
-pub(crate) fn find(text: &str) -> Option<Name> {
+pub(crate) fn find(text: &str) -> Result<Name, StrategyError> {
     if text.starts_with('/') {
-        let name: Name = text.parse().ok()?;
-        let known = registered_strategies();
-        return known.iter().any(|k| is_same_kind(k, &name)).then_some(name);
+        let name: Name = text.parse().map_err(|_| StrategyError::NotRegistered)?;
+        return resolve_strategy(name.view());
     }
     registered_strategies()
         .into_iter()
         .find(|name| kind(name) == text)
+        .ok_or(StrategyError::NotRegistered)
 }
 
 /// Every short name.
@@ -30,10 +30,6 @@ fn kind(name: &Name) -> String {
         .unwrap_or_default()
 }
 
-fn is_same_kind(known: &Name, name: &Name) -> bool {
-    name.starts_with(known.prefix(N_PREFIX_COMPONENTS + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,8 +38,15 @@ mod tests {
     fn strategies_are_found_by_short_and_by_full_name() {
         assert!(short_names().contains(&"best-route".to_string()));
         let full = find("multicast").expect("registered");
-        assert_eq!(find(&full.to_string()), Some(full));
-        assert_eq!(find("no-such-strategy"), None);
-        assert_eq!(find("/localhost/nfd/strategy/no-such/v=1"), None);
+        assert_eq!(find(&full.to_string()), Ok(full));
+        let refused = [
+            "no-such-strategy",
+            "/localhost/nfd/strategy/no-such/v=1",
+            "/localhost/nfd/strategy/multicast/v=99",
+            "/localhost/nfd/strategy/multicast/v=5/no-such-parameter~1",
+        ];
+        for text in refused {
+            assert!(find(text).is_err(), "{text}");
+        }
     }
 }

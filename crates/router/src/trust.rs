@@ -116,14 +116,14 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
     };
     for (i, file) in signers.anchors.iter().enumerate() {
         read_certificate(file)
-            .and_then(|certificate| policy.add_anchor(&certificate).map_err(|e| e.to_string()))
+            .and_then(|certificate| policy.add_anchor(&certificate).map_err(whole))
             .map_err(|what| unusable("anchors", i, file, what))?;
     }
     for (i, file) in signers.certificates.iter().enumerate() {
         read_certificate(file)
             .and_then(|certificate| {
                 let added = policy.add_certificate(&certificate);
-                added.map(|_| ()).map_err(|e| e.to_string())
+                added.map(|_| ()).map_err(whole)
             })
             .map_err(|what| unusable("certificates", i, file, what))?;
     }
@@ -139,6 +139,11 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
 }
 
 fn read_certificate(file: &Path) -> Result<Certificate, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
-    Certificate::from_base64(&text).map_err(|e| e.to_string())
+    let text = std::fs::read_to_string(file).map_err(whole)?;
+    Certificate::from_base64(&text).map_err(whole)
+}
+
+/// An error with its causes, in one line.
+fn whole(error: impl std::error::Error + Send + Sync + 'static) -> String {
+    format!("{:#}", anyhow::Error::new(error))
 }

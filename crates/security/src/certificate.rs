@@ -31,7 +31,7 @@ const FRESHNESS_MS: u64 = 3_600_000;
 #[non_exhaustive]
 pub enum CertificateError {
     /// They are not a Data.
-    #[error("the certificate is not a well-formed Data: {0}")]
+    #[error("the certificate is not a well-formed Data")]
     Decode(#[from] DecodeError),
     /// The name is not that of a certificate.
     #[error("{0} is not a certificate's name, /<identity>/KEY/<key-id>/<issuer-id>/<version>")]

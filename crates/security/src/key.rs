@@ -113,7 +113,7 @@ pub enum VerifyError {
     #[error("digest of the parameters does not verify")]
     BadParametersDigest,
     /// Elements of the signature are malformed.
-    #[error("malformed signature: {0}")]
+    #[error("malformed signature")]
     Malformed(#[from] tachonym_packet::DecodeError),
 }
 

@@ -23,7 +23,7 @@ const FIELDS: [Field; 2] = [Field::Once(types::DATA), Field::Once(ENCRYPTED_KEY)
 #[non_exhaustive]
 pub enum SafeBagError {
     /// The bytes are not a SafeBag.
-    #[error("not a well-formed SafeBag: {0}")]
+    #[error("not a well-formed SafeBag")]
     Decode(#[from] DecodeError),
     /// The text is not base64.
     #[error("the SafeBag's file is {0}")]

@@ -53,7 +53,7 @@ pub enum Reject {
     #[error("not signed")]
     Unsigned,
     /// Its signature elements are malformed.
-    #[error("malformed signature: {0}")]
+    #[error("malformed signature")]
     Malformed(DecodeError),
     /// It does not tell when it was signed, and its signer has to.
     #[error("does not tell when it was signed")]

@@ -37,7 +37,7 @@ const MAX_NAMESPACES: usize = 65_536;
 pub enum StrategyError {
     /// There is no strategy of this name.
     NotRegistered,
-    /// The strategy exists, but not in this version.
+    /// The strategy exists, but not yet in this version.
     UnsupportedVersion,
     /// The strategy does not know a parameter, or its value is out of range.
     BadParameter,
@@ -71,6 +71,15 @@ pub fn registered_strategies() -> Vec<Name> {
         .iter()
         .map(|&(kind, version)| strategy_name(kind, version))
         .collect()
+}
+
+/// The full name under which the strategy called `name` would be chosen: its
+/// version is added where it has none.
+///
+/// # Errors
+/// If there is no such strategy, or not with this version or parameters.
+pub fn resolve_strategy(name: NameView<'_>) -> Result<Name, StrategyError> {
+    parse(name).map(|(_, full_name)| full_name)
 }
 
 fn strategy_name(kind: &str, version: u64) -> Name {
@@ -107,7 +116,8 @@ pub(super) fn parse(name: NameView<'_>) -> Result<(Strategy, Name), StrategyErro
     match rest.next() {
         None => {}
         Some(component) if component.typ() != VERSION => return Err(StrategyError::NotRegistered),
-        Some(component) if component.as_number() != Some(version) => {
+        // As in NFD, a version stands for itself and those before it.
+        Some(component) if component.as_number().is_none_or(|asked| asked > version) => {
             return Err(StrategyError::UnsupportedVersion);
         }
         Some(_) => {}
@@ -238,13 +248,21 @@ mod tests {
             assert_eq!(refusal(uri), NotRegistered, "{uri}");
         }
         assert_eq!(
-            refusal("/localhost/nfd/strategy/best-route/v=4"),
+            refusal("/localhost/nfd/strategy/best-route/v=6"),
             UnsupportedVersion
         );
         assert_eq!(
             refusal("/localhost/nfd/strategy/random/v=5"),
             UnsupportedVersion
         );
+    }
+
+    #[test]
+    fn an_earlier_version_is_served_by_this_one() {
+        let uri = "/localhost/nfd/strategy/multicast/v=1";
+        let (strategy, name) = parse_uri(uri).unwrap();
+        assert!(matches!(strategy, Strategy::Multicast(_)));
+        assert_eq!(name, uri);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use tachonym_tables::{FibEntry, NextHop, OutRecord, PitEntry};
 pub(crate) use choice::{InstanceIdx, StrategyTable};
 pub(crate) use suppression::IntervalMs;
 
-pub use instance::{StrategyError, registered_strategies};
+pub use instance::{StrategyError, registered_strategies, resolve_strategy};
 
 use crate::faces::{FaceTable, LinkType};
 use crate::rng::Rng;

@@ -245,10 +245,10 @@ fn forwarding(config: &Config, found: &mut Faults) {
     }
     for (i, choice) in config.strategy.iter().enumerate() {
         found.name(&format!("strategy[{i}].prefix"), &choice.prefix);
-        if strategies::find(&choice.strategy).is_none() {
+        if let Err(e) = strategies::find(&choice.strategy) {
             found.push(
                 format!("strategy[{i}].strategy"),
-                format!("there is no strategy `{}`", choice.strategy),
+                format!("`{}`: {e}", choice.strategy),
                 &format!("use one of: {}", strategies::short_names().join(", ")),
             );
         }

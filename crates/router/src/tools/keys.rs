@@ -416,7 +416,7 @@ fn describe(certificate: &Certificate) -> String {
             "public key",
             match certificate.verifying_key() {
                 Ok(key) => format!("{:?}", key.kind()).to_lowercase(),
-                Err(error) => error.to_string(),
+                Err(error) => format!("{:#}", anyhow::Error::new(error)),
             },
         ),
     ])

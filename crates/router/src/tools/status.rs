@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use tachonym_client::CommandError;
 use tachonym_protocol::cs_flags;
 
 use super::{Management, text};
@@ -23,7 +24,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     arguments.management.with(|controller| {
         let status = controller.general_status()?;
         let faces = controller.faces()?;
-        let channels = controller.channels()?;
+        // Not every forwarder tells where it listens.
+        let channels = match controller.channels() {
+            Err(CommandError::Refused { .. }) => Vec::new(),
+            other => other?,
+        };
         let store = controller.content_store()?;
         let uptime_ms = status
             .current_timestamp_ms
