@@ -3,6 +3,7 @@
 //! Start reading at [`Router::start`]; the loop on which packets travel is in
 //! `worker.rs`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout)]
 
 pub mod config;
 mod control;

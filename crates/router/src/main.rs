@@ -1,7 +1,9 @@
 //! The `tachonym` command.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::io::IsTerminal as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,7 +13,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
-    self, cs, dissect, face, get, keys, peek, ping, pingserver, poke, put, route, status, strategy,
+    self, cs, dissect, face, get, keys, output, peek, ping, pingserver, poke, put, route, status,
+    strategy,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -82,14 +85,17 @@ fn main() -> ExitCode {
         },
         Command::Completions { shell } => {
             let mut command = Arguments::command();
-            clap_complete::generate(shell, &mut command, "tachonym", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "tachonym", &mut script);
+            output::text(&String::from_utf8_lossy(&script)).map_err(Into::into)
         }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tachonym: {error:#}");
+            // Whoever has closed standard error does not want to know.
+            let _ = writeln!(std::io::stderr(), "tachonym: {error:#}");
             tools::exit_code(&error)
         }
     }
@@ -97,11 +103,11 @@ fn main() -> ExitCode {
 
 fn check_config(file: Option<&std::path::Path>, print_reference: bool) -> anyhow::Result<()> {
     if print_reference {
-        print!("{}", reference::markdown());
+        output::text(&reference::markdown())?;
     }
     if let Some(file) = file {
         Config::load(file)?;
-        println!("{}: good", file.display());
+        output::line(format_args!("{}: good", file.display()))?;
     }
     Ok(())
 }
@@ -113,14 +119,18 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        // A log that nobody reads any more is lost. Complaining of that on the
+        // same standard error would panic, in whichever thread logs.
+        .log_internal_errors(false)
         .init();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
         .context("cannot wait for signals")?;
     let router = Router::start(&config)?;
+    // The router outlives whoever reads this.
     for uri in router.listening() {
-        println!("listening on {uri}");
+        let _ = output::line(format_args!("listening on {uri}"));
     }
-    println!("ready");
+    let _ = output::line("ready");
     signals.forever().next();
     let snapshot = router.snapshot()?;
     for (reason, n) in &snapshot.drops {

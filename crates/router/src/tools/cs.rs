@@ -74,8 +74,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Command::Erase { prefix, count } => {
             let n_erased = erase(controller, prefix, *count)?;
             let value = json!({ "prefix": prefix.to_string(), "erased": n_erased });
-            management.print(&value, || format!("{n_erased} packets erased\n"));
-            Ok(())
+            management.print(&value, || format!("{n_erased} packets erased\n"))
         }
     })
 }
@@ -133,6 +132,5 @@ fn info(controller: &mut Controller<'_>, management: &Management) -> anyhow::Res
             row("admit", on_off(admit)),
             row("serve", on_off(serve)),
         ])
-    });
-    Ok(())
+    })
 }

@@ -9,7 +9,7 @@ use tachonym_protocol::{
     status_code,
 };
 
-use super::{FaceArgument, Management, Switch, canonical, find_face, text};
+use super::{FaceArgument, Management, Switch, canonical, find_face, output, text};
 
 /// List, make, change and destroy faces.
 #[derive(Args)]
@@ -145,13 +145,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             faces.sort_by_key(|face| face.face_id);
             let value = Value::Array(faces.iter().map(to_json).collect());
-            management.print(&value, || list(&faces));
-            Ok(())
+            management.print(&value, || list(&faces))
         }
         Command::Show { face } => {
             let face = status_of(controller, face)?;
-            management.print(&to_json(&face), || show(&face));
-            Ok(())
+            management.print(&to_json(&face), || show(&face))
         }
         Command::Create {
             remote,
@@ -169,8 +167,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     "face made"
                 };
                 format!("{what}\n{}", show(&face))
-            });
-            Ok(())
+            })
         }
         Command::Update { face, link } => {
             let parameters = ControlParameters {
@@ -180,8 +177,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let id = parameters.face_id.unwrap_or_default();
             controller.command("faces", "update", &parameters)?;
             let face = status_of(controller, &FaceArgument::Id(id))?;
-            management.print(&to_json(&face), || show(&face));
-            Ok(())
+            management.print(&to_json(&face), || show(&face))
         }
         Command::Destroy { face } => {
             // The protocol lets a face be destroyed that is not there; a person
@@ -194,8 +190,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             controller.command("faces", "destroy", &parameters)?;
             management.print(&json!({ "face_id": id }), || {
                 format!("face {id} destroyed\n")
-            });
-            Ok(())
+            })
         }
         Command::Events { count } => events(controller, management, *count),
     })
@@ -259,12 +254,12 @@ fn events(
                 "remote": event.uri,
                 "local": event.local_uri,
             });
-            println!("{value}");
+            output::line(value)?;
         } else {
-            println!(
+            output::line(format_args!(
                 "{} face {}: {} from {}",
                 event.kind, event.face_id, event.uri, event.local_uri
-            );
+            ))?;
         }
     }
     Ok(())

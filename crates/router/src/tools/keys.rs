@@ -17,7 +17,7 @@ use tachonym_security::{
 };
 use zeroize::Zeroizing;
 
-use super::{default_key_store, text};
+use super::{default_key_store, output, text};
 
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -138,17 +138,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         None => default_key_store()?,
     };
     let store = KeyStore::open(folder)?;
-    let print = |value: Value, text: String| {
-        if arguments.json {
-            println!("{value:#}");
-        } else {
-            println!("{}", text.trim_end());
-        }
+    let print = |value: Value, text: String| match arguments.json {
+        true => output::line(format_args!("{value:#}")),
+        false => output::line(text.trim_end()),
     };
     match &arguments.command {
         Command::List => {
             let (value, text) = list(&store)?;
-            print(value, text);
+            print(value, text)?;
         }
         Command::Generate { identity, typ } => {
             let generate = || match typ {
@@ -158,11 +155,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 Type::Hmac => SigningKey::generate_hmac(),
             };
             let name = store.create_key(identity, generate, wall_ms())?;
-            print(json!({ "key": name.to_string() }), name.to_string());
+            print(json!({ "key": name.to_string() }), name.to_string())?;
         }
         Command::Certificate { name } => {
             let certificate = find_certificate(&store, name)?;
-            print(to_json(&certificate), certificate.to_base64());
+            print(to_json(&certificate), certificate.to_base64())?;
         }
         Command::Show { certificate } => {
             let certificate = match certificate.parse::<Name>() {
@@ -171,7 +168,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 }
                 _ => read_certificate(Path::new(certificate))?,
             };
-            print(to_json(&certificate), describe(&certificate));
+            print(to_json(&certificate), describe(&certificate))?;
         }
         Command::Issue {
             request,
@@ -188,12 +185,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 validity: Validity::days_from(wall_ms(), *days),
             }
             .issue(&store.signer(by.as_ref())?)?;
-            print(to_json(&certificate), certificate.to_base64());
+            print(to_json(&certificate), certificate.to_base64())?;
         }
         Command::Install { file } => {
             let certificate = read_certificate(file)?;
             store.add_certificate(&certificate)?;
-            print(to_json(&certificate), certificate.name().to_string());
+            print(to_json(&certificate), certificate.name().to_string())?;
         }
         Command::Verify {
             certificate,
@@ -214,7 +211,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             print(
                 to_json(&certificate),
                 format!("signed by {}", issuer.key_name()),
-            );
+            )?;
         }
         Command::Default { name } => {
             if Certificate::is_name(name.view()) {
@@ -244,7 +241,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             print(
                 json!({ "safe_bag": bag.to_base64(), "certificate": certificate.name().to_string() }),
                 bag.to_base64(),
-            );
+            )?;
         }
         Command::Import {
             file,
@@ -254,7 +251,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 .with_context(|| format!("{} holds no SafeBag", file.display()))?;
             let password = password(password_file.as_deref(), Confirm::No)?;
             let key = store.import(&bag, password.as_bytes())?;
-            print(json!({ "key": key.to_string() }), key.to_string());
+            print(json!({ "key": key.to_string() }), key.to_string())?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ pub mod dissect;
 pub mod face;
 pub mod get;
 pub mod keys;
+pub mod output;
 pub mod peek;
 pub mod ping;
 pub mod pingserver;
@@ -198,12 +199,13 @@ impl Management {
     }
 
     /// Prints `value` if JSON is wanted, else what `text` makes of it.
-    fn print(&self, value: &Value, text: impl FnOnce() -> String) {
+    fn print(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.json {
-            println!("{value:#}");
+            output::line(format_args!("{value:#}"))?;
         } else {
-            print!("{}", text());
+            output::text(&text())?;
         }
+        Ok(())
     }
 }
 

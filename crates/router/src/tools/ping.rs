@@ -4,6 +4,7 @@
 //! `<prefix>/ping/<number>`.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use serde_json::json;
 use tachonym_client::{Endpoint, ExpressError, Received};
 use tachonym_packet::{Component, Interest, MonoNs, NackReason, Name, NameView};
 
-use super::{Connection, Stop};
+use super::{Connection, Stop, output};
 
 /// Measure the round-trip time to a ping server.
 #[derive(Args)]
@@ -55,13 +56,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut pings = Pings::new(arguments)?;
     if !arguments.json {
-        println!("PING {}", arguments.prefix);
+        output::line(format_args!("PING {}", arguments.prefix))?;
     }
     let interval = Duration::from_millis(arguments.interval_ms);
     let mut next_send = endpoint.now();
     while !stop.is_set() {
         let now = endpoint.now();
-        pings.give_up(now);
+        pings.give_up(now)?;
         let more = arguments.count.is_none_or(|count| pings.n_sent < count);
         if more && now >= next_send {
             pings.send(&mut endpoint, now);
@@ -76,12 +77,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .chain(more.then_some(next_send))
             .chain(pings.next_timeout())
             .min();
+        let mut outcome = Ok(());
         endpoint.poll(deadline, |_, received| {
-            pings.receive(received);
-            ControlFlow::Continue(())
+            outcome = pings.receive(received);
+            match outcome {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
         })?;
+        outcome?;
     }
-    pings.summary();
+    pings.summary()?;
     match pings.last_nack {
         _ if !pings.rtts_ms.is_empty() => Ok(()),
         Some(reason) => Err(ExpressError::Nack(reason).into()),
@@ -143,7 +149,7 @@ impl<'a> Pings<'a> {
         self.pending.values().min().map(|&sent| sent + self.timeout)
     }
 
-    fn give_up(&mut self, now: MonoNs) {
+    fn give_up(&mut self, now: MonoNs) -> io::Result<()> {
         let timeout = self.timeout;
         let late: Vec<u64> = self
             .pending
@@ -153,29 +159,31 @@ impl<'a> Pings<'a> {
             .collect();
         for number in late {
             self.pending.remove(&number);
-            self.tell(number, "timeout", None);
+            self.tell(number, "timeout", None)?;
         }
+        Ok(())
     }
 
-    fn receive(&mut self, received: Received<'_>) {
+    fn receive(&mut self, received: Received<'_>) -> io::Result<()> {
         let arrived = tachonym_face::monotonic_now();
         match received {
             Received::Data(data, _) => {
                 if let Some((number, sent)) = self.take(data.name()) {
                     let rtt_ms = arrived.saturating_since(sent).as_secs_f64() * 1e3;
                     self.rtts_ms.push(rtt_ms);
-                    self.tell(number, "content", Some(rtt_ms));
+                    return self.tell(number, "content", Some(rtt_ms));
                 }
             }
             Received::Nack(reason, interest) => {
                 if let Some((number, _)) = self.take(interest.name()) {
                     self.n_nacks += 1;
                     self.last_nack = Some(reason);
-                    self.tell(number, &format!("nack {reason}"), None);
+                    return self.tell(number, &format!("nack {reason}"), None);
                 }
             }
             Received::Interest(..) => {}
         }
+        Ok(())
     }
 
     fn take(&mut self, name: NameView<'_>) -> Option<(u64, MonoNs)> {
@@ -187,25 +195,23 @@ impl<'a> Pings<'a> {
         self.pending.remove(&number).map(|sent| (number, sent))
     }
 
-    fn tell(&self, number: u64, what: &str, rtt_ms: Option<f64>) {
+    fn tell(&self, number: u64, what: &str, rtt_ms: Option<f64>) -> io::Result<()> {
         if self.arguments.quiet {
-            return;
+            return Ok(());
         }
         if self.arguments.json {
-            println!(
-                "{}",
-                json!({ "seq": number, "event": what, "rtt_ms": rtt_ms })
-            );
-            return;
+            return output::line(json!({ "seq": number, "event": what, "rtt_ms": rtt_ms }));
         }
         let prefix = &self.arguments.prefix;
         match rtt_ms {
-            Some(rtt_ms) => println!("{what} from {prefix}: seq={number} time={rtt_ms:.3} ms"),
-            None => println!("{what} from {prefix}: seq={number}"),
+            Some(rtt_ms) => output::line(format_args!(
+                "{what} from {prefix}: seq={number} time={rtt_ms:.3} ms"
+            )),
+            None => output::line(format_args!("{what} from {prefix}: seq={number}")),
         }
     }
 
-    fn summary(&self) {
+    fn summary(&self) -> io::Result<()> {
         let n_received = self.rtts_ms.len();
         let n_lost = self.n_sent - n_received as u64;
         let loss_pct = if self.n_sent == 0 {
@@ -229,16 +235,21 @@ impl<'a> Pings<'a> {
                     "min": min, "mean": mean, "max": max, "deviation": deviation,
                 })),
             });
-            println!("{value}");
-            return;
+            return output::line(value);
         }
-        println!("--- {} ping statistics ---", self.arguments.prefix);
-        println!(
+        output::line(format_args!(
+            "--- {} ping statistics ---",
+            self.arguments.prefix
+        ))?;
+        output::line(format_args!(
             "{} Interests sent, {n_received} Data received, {} Nacks, {loss_pct:.1} % loss",
             self.n_sent, self.n_nacks
-        );
-        if let Some([min, mean, max, deviation]) = rtt {
-            println!("rtt min/mean/max/deviation = {min:.3}/{mean:.3}/{max:.3}/{deviation:.3} ms");
+        ))?;
+        match rtt {
+            Some([min, mean, max, deviation]) => output::line(format_args!(
+                "rtt min/mean/max/deviation = {min:.3}/{mean:.3}/{max:.3}/{deviation:.3} ms"
+            )),
+            None => Ok(()),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tachonym_client::{Controller, Received};
 use tachonym_packet::{Data, Name};
 
-use super::{Connection, Identity, Stop};
+use super::{Connection, Identity, Stop, output};
 
 /// Answer pings under a prefix until told to stop.
 #[derive(Args)]
@@ -47,13 +47,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let base = arguments.prefix.clone().with("ping");
     Controller::new(&mut endpoint, signer.clone()).register(&base)?;
     if arguments.json {
-        println!("{}", json!({ "ready": true, "prefix": base.to_string() }));
+        output::line(json!({ "ready": true, "prefix": base.to_string() }))?;
     } else {
-        println!("answering pings under {base}");
+        output::line(format_args!("answering pings under {base}"))?;
     }
     let content = vec![b'p'; usize::try_from(arguments.size_bytes).unwrap_or(0)];
     let mut n_answered = 0;
-    let mut failure = None;
+    let mut failure: Option<anyhow::Error> = None;
     let enough = |n| arguments.count.is_some_and(|count| n >= count);
     while !stop.is_set() && !enough(n_answered) && failure.is_none() {
         let deadline = Stop::next_look(&endpoint);
@@ -72,13 +72,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             match signer.sign_data(&data) {
                 Ok(wire) => link.send_data(&wire, headers.pit_token),
                 Err(error) => {
-                    failure = Some(error);
+                    failure = Some(error.into());
                     return ControlFlow::Break(());
                 }
             }
             n_answered += 1;
-            if !arguments.quiet && !arguments.json {
-                println!("{}", interest.name());
+            if !arguments.quiet
+                && !arguments.json
+                && let Err(error) = output::line(interest.name())
+            {
+                failure = Some(error.into());
+                return ControlFlow::Break(());
             }
             if enough(n_answered) {
                 ControlFlow::Break(())
@@ -88,12 +92,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         })?;
     }
     if let Some(error) = failure {
-        return Err(error.into());
+        return Err(error);
     }
     if arguments.json {
-        println!("{}", json!({ "answered": n_answered }));
+        output::line(json!({ "answered": n_answered }))?;
     } else {
-        println!("{n_answered} pings answered");
+        output::line(format_args!("{n_answered} pings answered"))?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use tachonym_client::{Controller, ExpressError, Received};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{Component, Data, DataView, InterestView, Name};
 
-use super::{Connection, Identity, Stop};
+use super::{Connection, Identity, Stop, output};
 
 /// Publish standard input as one Data, and wait until it was asked for.
 #[derive(Args)]
@@ -75,10 +75,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     Controller::new(&mut endpoint, signer).register(&arguments.name)?;
     if arguments.json {
-        println!(
-            "{}",
-            json!({ "ready": true, "name": arguments.name.to_string() })
-        );
+        output::line(json!({ "ready": true, "name": arguments.name.to_string() }))?;
     }
     let view = DataView::parse(&wire)?;
     let started = endpoint.now();

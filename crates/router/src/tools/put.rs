@@ -13,7 +13,7 @@ use tachonym_client::{
 };
 use tachonym_packet::Name;
 
-use super::{Connection, Identity, Stop, text};
+use super::{Connection, Identity, Stop, output, text};
 
 /// Serve a file under a name until told to stop.
 #[derive(Args)]
@@ -87,23 +87,20 @@ fn serve<C: Content>(
             "segments": publication.n_segments(),
             "bytes": n_bytes,
         });
-        println!("{value}");
+        output::line(value)?;
     } else {
-        println!(
+        output::line(format_args!(
             "serving {} as {} in {} segments",
             text::bytes(n_bytes),
             publication.versioned_name(),
             publication.n_segments()
-        );
+        ))?;
     }
     while !stop.is_set() {
         answer_some(&mut endpoint, &mut publication)?;
     }
     if arguments.json {
-        println!(
-            "{}",
-            json!({ "segments_sent": publication.n_segments_sent() })
-        );
+        output::line(json!({ "segments_sent": publication.n_segments_sent() }))?;
     }
     Ok(())
 }

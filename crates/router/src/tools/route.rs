@@ -92,15 +92,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let mut entries = controller.fib()?;
             entries.retain(|entry| prefix.as_ref().is_none_or(|p| *p == entry.name));
             let value = Value::Array(entries.iter().map(fib_to_json).collect());
-            management.print(&value, || list_fib(&entries));
-            Ok(())
+            management.print(&value, || list_fib(&entries))
         }
         Command::List { prefix, .. } => {
             let mut entries = controller.rib()?;
             entries.retain(|entry| prefix.as_ref().is_none_or(|p| *p == entry.name));
             let value = Value::Array(entries.iter().map(rib_to_json).collect());
-            management.print(&value, || list_rib(&entries));
-            Ok(())
+            management.print(&value, || list_rib(&entries))
         }
         Command::Show { name } => {
             let mut entries = controller.fib()?;
@@ -110,8 +108,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let Some(entry) = entries.first() else {
                 anyhow::bail!("no route for {name}");
             };
-            management.print(&fib_to_json(entry), || list_fib(&entries));
-            Ok(())
+            management.print(&fib_to_json(entry), || list_fib(&entries))
         }
         Command::Add {
             prefix,
@@ -147,8 +144,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             controller.command("rib", "register", &parameters)?;
             let value = json!({ "prefix": prefix.to_string(), "face_id": face_id, "cost": cost });
-            management.print(&value, || format!("{prefix} goes to face {face_id}\n"));
-            Ok(())
+            management.print(&value, || format!("{prefix} goes to face {face_id}\n"))
         }
         Command::Remove {
             prefix,
@@ -181,8 +177,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let value = json!({ "prefix": prefix.to_string(), "face_id": face_id });
             management.print(&value, || {
                 format!("{prefix} no longer goes to face {face_id}\n")
-            });
-            Ok(())
+            })
         }
     })
 }

@@ -116,7 +116,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 ),
             ]);
             text::columns(&rows)
-        });
-        Ok(())
+        })
     })
 }

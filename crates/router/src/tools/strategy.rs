@@ -60,8 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Command::List => {
             let choices = controller.strategies()?;
             let value = Value::Array(choices.iter().map(to_json).collect());
-            management.print(&value, || list(&choices));
-            Ok(())
+            management.print(&value, || list(&choices))
         }
         Command::Show { name } => {
             let mut choices = controller.strategies()?;
@@ -71,8 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let Some(choice) = choices.first() else {
                 anyhow::bail!("the router names no strategy for {name}");
             };
-            management.print(&to_json(choice), || list(&choices));
-            Ok(())
+            management.print(&to_json(choice), || list(&choices))
         }
         Command::Set { prefix, strategy } => {
             let parameters = ControlParameters {
@@ -85,8 +83,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 name: prefix.clone(),
                 strategy: set.strategy.unwrap_or_default(),
             };
-            management.print(&to_json(&choice), || list(std::slice::from_ref(&choice)));
-            Ok(())
+            management.print(&to_json(&choice), || list(std::slice::from_ref(&choice)))
         }
         Command::Unset { prefix } => {
             let parameters = ControlParameters {
@@ -95,8 +92,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             controller.command("strategy-choice", "unset", &parameters)?;
             let value = json!({ "prefix": prefix.to_string() });
-            management.print(&value, || format!("{prefix} inherits its strategy\n"));
-            Ok(())
+            management.print(&value, || format!("{prefix} inherits its strategy\n"))
         }
     })
 }
