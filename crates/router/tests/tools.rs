@@ -2,6 +2,9 @@
 
 mod bed;
 
+use std::os::unix::process::ExitStatusExt as _;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use bed::{Bed, noise};
@@ -171,8 +174,28 @@ fn a_poked_data_is_peeked_at() {
     assert_eq!(shown["freshness_ms"], 1000);
     let (code, error) = bed.failure(&["peek", "/nobody"]);
     assert_eq!(code, 4, "{error}");
-    let (code, _) = bed.failure(&["poke", "/nobody", "--timeout-ms", "50"]);
-    assert_eq!(code, 3);
+}
+
+#[test]
+fn poke_gives_up_unless_it_was_asked_for_often_enough() {
+    let bed = Bed::new();
+    let poke = ["poke", "/poked", "--json", "-c", "2", "-t", "200"];
+    let mut server = bed.serve(&poke, b"content");
+    // Asked for once, or on a slow machine not at all: not twice in any case.
+    bed.run(&["peek", "/poked", "--lifetime-ms", "100"]);
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(3));
+}
+
+#[test]
+fn poke_is_ended_by_the_signal_that_interrupts_it() {
+    let bed = Bed::new();
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut server = bed.serve(&["poke", "/poked", "--json"], b"content");
+        let pid = Pid::from_child(&server.child);
+        kill_process(pid, signal).expect("it runs");
+        let status = server.child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
+    }
 }
 
 #[test]

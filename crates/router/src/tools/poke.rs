@@ -1,4 +1,7 @@
 //! `tachonym poke`: one Data, for whoever asks first.
+//!
+//! Takes no notice of signals: it has nothing to tidy up, and one that ends it
+//! before the Data was asked for leaves its work undone, as its status then says.
 
 use std::io::Read as _;
 use std::ops::ControlFlow;
@@ -11,9 +14,12 @@ use tachonym_client::{Controller, ExpressError, Received};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{Component, Data, DataView, InterestView, Name};
 
-use super::{Connection, Identity, Stop, output};
+use super::{Connection, Identity, output};
 
 /// Publish standard input as one Data, and wait until it was asked for.
+///
+/// A signal ends it at once; a shell then sees 128 and the signal's number, as
+/// in 130 for SIGINT.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -28,7 +34,8 @@ pub struct Arguments {
     /// Its FinalBlockId, as a name component.
     #[arg(long, value_name = "COMPONENT")]
     final_block_id: Option<Component>,
-    /// Give up when nobody has asked for this long, in milliseconds.
+    /// Give up this long after the start unless it was asked for as often as
+    /// `--count` says, in milliseconds; without it, wait as long as it takes.
     #[arg(short, long, value_name = "N")]
     timeout_ms: Option<u64>,
     /// Send it unasked, and end.
@@ -72,23 +79,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         endpoint.poll(Some(now), |_, _| ControlFlow::Continue(()))?;
         return Ok(());
     }
-    let stop = Stop::on_signals()?;
     Controller::new(&mut endpoint, signer).register(&arguments.name)?;
     if arguments.json {
         output::line(json!({ "ready": true, "name": arguments.name.to_string() }))?;
     }
     let view = DataView::parse(&wire)?;
-    let started = endpoint.now();
     let patience = arguments.timeout_ms.map(Duration::from_millis);
+    let end = patience.map(|patience| endpoint.now() + patience);
     let mut n_answered = 0;
-    while n_answered < arguments.count && !stop.is_set() {
-        let now = endpoint.now();
-        let end = patience.map(|patience| started + patience);
-        if end.is_some_and(|end| now >= end) {
+    while n_answered < arguments.count {
+        if end.is_some_and(|end| endpoint.now() >= end) {
             return Err(ExpressError::TimedOut.into());
         }
-        let deadline = end.into_iter().chain([Stop::next_look(&endpoint)]).min();
-        endpoint.poll(deadline, |link, received| {
+        endpoint.poll(end, |link, received| {
             if let Received::Interest(interest, headers) = received
                 && is_asked_for(&view, &interest)
             {
