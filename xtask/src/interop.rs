@@ -228,6 +228,10 @@ fn once(
     if fs::read(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
+    // An installation that fails leaves no stamp of the one before.
+    if stamp.exists() {
+        fs::remove_file(&stamp).with_context(|| format!("remove {}", stamp.display()))?;
+    }
     install().with_context(|| format!("cannot install {name} for the peers"))?;
     fs::write(&stamp, wanted).with_context(|| format!("write {}", stamp.display()))
 }
