@@ -1,14 +1,16 @@
 //! Finding the latest version of an object.
 //!
 //! Owns the two questions that producers understand: for metadata (RDR), and
-//! for anything fresh under the name. Source: "Realtime Data Retrieval (RDR)"
+//! for anything fresh under the name. Believes no answer that its caller does
+//! not: who can forge one can lead to an old version. Source: "Realtime Data Retrieval (RDR)"
 //! protocol page.
 
 use std::time::Duration;
 
-use tachonym_packet::types::component;
-use tachonym_packet::{DataView, Interest, Name};
+use tachonym_packet::types::{component, content_type};
+use tachonym_packet::{DataView, DecodeError, Interest, Name};
 use tachonym_protocol::rdr::{Metadata, metadata_prefix};
+use tachonym_security::Reject;
 
 use crate::endpoint::{Answer, Endpoint, ExpressError};
 
@@ -39,83 +41,144 @@ pub enum Object {
     Single(Answer),
 }
 
+/// Why it is not known what is behind a name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// There was no answer.
+    #[error(transparent)]
+    Express(#[from] ExpressError),
+    /// The signature of the answer is wrong, or not one that counts.
+    #[error("{name}: {reason}")]
+    Untrusted {
+        /// Name of the answer.
+        name: Name,
+        /// What is wrong with it.
+        reason: Reject,
+    },
+    /// The answer to the question for metadata is none that can be read.
+    #[error("{name} holds no metadata: {reason}")]
+    BadMetadata {
+        /// Name of the answer.
+        name: Name,
+        /// What is wrong with it.
+        reason: DecodeError,
+    },
+    /// The producer answers that there is nothing.
+    #[error("the producer has nothing: {0}")]
+    Nothing(Name),
+}
+
 /// Finds out what is behind `name`. Each question waits up to `lifetime` and is
-/// repeated `n_retries` times.
+/// repeated `n_retries` times. `verify` is asked about each answer
+/// ([`crate::check_digest`] is the least).
 ///
 /// # Errors
-/// If nobody answers.
+/// If nobody answers, or not sensibly, or not to be trusted.
 pub fn discover(
     endpoint: &mut Endpoint,
     name: &Name,
     how: Discovery,
     lifetime: Duration,
     n_retries: u32,
-) -> Result<Object, ExpressError> {
+    verify: impl FnMut(&DataView<'_>) -> Result<(), Reject>,
+) -> Result<Object, DiscoverError> {
+    let mut search = Search {
+        endpoint,
+        name,
+        lifetime,
+        n_retries,
+        verify,
+    };
     let is_versioned = name
         .last()
         .is_some_and(|last| last.typ() == component::VERSION);
     match how {
         Discovery::Exact => Ok(Object::Segmented(name.clone())),
         Discovery::Auto if is_versioned => Ok(Object::Segmented(name.clone())),
-        Discovery::Metadata => by_metadata(endpoint, name, lifetime, n_retries),
-        Discovery::Prefix => by_prefix(endpoint, name, lifetime, n_retries),
+        Discovery::Metadata => search.by_metadata(),
+        Discovery::Prefix => search.by_prefix(),
         // Who has no metadata may say nothing at all: do not wait long.
-        Discovery::Auto => match by_metadata(endpoint, name, lifetime.min(METADATA_PATIENCE), 0) {
-            Err(ExpressError::TimedOut | ExpressError::Nack(_)) => {
-                by_prefix(endpoint, name, lifetime, n_retries)
-            }
+        Discovery::Auto => match search.hasty().by_metadata() {
+            Err(
+                DiscoverError::Express(ExpressError::TimedOut | ExpressError::Nack(_))
+                | DiscoverError::Nothing(_),
+            ) => search.by_prefix(),
             other => other,
         },
     }
 }
 
-fn question(name: Name, lifetime: Duration) -> Interest {
-    Interest {
-        can_be_prefix: true,
-        must_be_fresh: true,
-        lifetime_ms: Some(u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX)),
-        ..Interest::new(name)
+struct Search<'a, V> {
+    endpoint: &'a mut Endpoint,
+    name: &'a Name,
+    lifetime: Duration,
+    n_retries: u32,
+    verify: V,
+}
+
+impl<V: FnMut(&DataView<'_>) -> Result<(), Reject>> Search<'_, V> {
+    /// The same search, whose question is asked once and not for long.
+    fn hasty(&mut self) -> Search<'_, &mut V> {
+        Search {
+            endpoint: self.endpoint,
+            name: self.name,
+            lifetime: self.lifetime.min(METADATA_PATIENCE),
+            n_retries: 0,
+            verify: &mut self.verify,
+        }
     }
-}
 
-fn by_metadata(
-    endpoint: &mut Endpoint,
-    name: &Name,
-    lifetime: Duration,
-    n_retries: u32,
-) -> Result<Object, ExpressError> {
-    let interest = question(metadata_prefix(name.view()), lifetime);
-    Ok(object_of(name, endpoint.express(&interest, n_retries)?))
-}
+    fn by_metadata(&mut self) -> Result<Object, DiscoverError> {
+        self.ask(metadata_prefix(self.name.view()))
+    }
 
-fn by_prefix(
-    endpoint: &mut Endpoint,
-    name: &Name,
-    lifetime: Duration,
-    n_retries: u32,
-) -> Result<Object, ExpressError> {
-    let interest = question(name.clone(), lifetime);
-    Ok(object_of(name, endpoint.express(&interest, n_retries)?))
-}
+    fn by_prefix(&mut self) -> Result<Object, DiscoverError> {
+        self.ask(self.name.clone())
+    }
 
-fn object_of(name: &Name, answer: Answer) -> Object {
-    match segments_prefix(name, &answer.data()) {
-        Some(prefix) => Object::Segmented(prefix),
-        None => Object::Single(answer),
+    /// What something fresh under `question` tells, if it is to be believed.
+    fn ask(&mut self, question: Name) -> Result<Object, DiscoverError> {
+        let lifetime_ms = u64::try_from(self.lifetime.as_millis()).unwrap_or(u64::MAX);
+        let interest = Interest {
+            can_be_prefix: true,
+            must_be_fresh: true,
+            lifetime_ms: Some(lifetime_ms),
+            ..Interest::new(question)
+        };
+        let answer = self.endpoint.express(&interest, self.n_retries)?;
+        let data = answer.data();
+        (self.verify)(&data).map_err(|reason| DiscoverError::Untrusted {
+            name: data.name().to_name(),
+            reason,
+        })?;
+        Ok(match segments_prefix(self.name, &data)? {
+            Some(prefix) => Object::Segmented(prefix),
+            None => Object::Single(answer),
+        })
     }
 }
 
 /// The name of the segments that `data` tells of, an answer to either question
 /// about `name`. Metadata that come too late for the one answer the other.
-fn segments_prefix(name: &Name, data: &DataView<'_>) -> Option<Name> {
-    if data.name().starts_with(metadata_prefix(name.view()).view()) {
-        // Else it is of a producer that answers everything under its prefix.
-        if let Ok(metadata) = Metadata::decode(data.content()) {
-            return Some(metadata.name);
-        }
+fn segments_prefix(name: &Name, data: &DataView<'_>) -> Result<Option<Name>, DiscoverError> {
+    let own = data.name();
+    if data.content_type() == content_type::NACK {
+        return Err(DiscoverError::Nothing(own.to_name()));
     }
-    let (own, last) = (data.name(), data.name().last()?);
-    (last.typ() == component::SEGMENT).then(|| own.prefix(own.len() - 1).to_name())
+    if own.starts_with(metadata_prefix(name.view()).view()) {
+        return match Metadata::decode(data.content()) {
+            Ok(metadata) => Ok(Some(metadata.name)),
+            Err(reason) => Err(DiscoverError::BadMetadata {
+                name: own.to_name(),
+                reason,
+            }),
+        };
+    }
+    let is_segment = own
+        .last()
+        .is_some_and(|last| last.typ() == component::SEGMENT);
+    Ok(is_segment.then(|| own.prefix(own.len() - 1).to_name()))
 }
 
 #[cfg(test)]
@@ -125,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    fn prefix_of(answer: &Data) -> Option<Name> {
+    fn prefix_of(answer: &Data) -> Result<Option<Name>, DiscoverError> {
         let wire = answer.encode();
         let data = DataView::parse(&wire).expect("it was just encoded");
         segments_prefix(&object(), &data)
@@ -143,18 +206,16 @@ mod tests {
             name: versioned.clone(),
         }
         .encode();
-        assert_eq!(prefix_of(&late), Some(versioned));
+        assert_eq!(prefix_of(&late).expect("metadata"), Some(versioned));
     }
 
     #[test]
     fn any_other_data_tell_by_their_own_name() {
         let versioned = object().with(&Component::version(3));
         let segment = Data::new(versioned.clone().with(&Component::segment(7)));
-        assert_eq!(prefix_of(&segment), Some(versioned.clone()));
-        assert_eq!(prefix_of(&Data::new(versioned)), None);
-        // Content that is no metadata, under the name of metadata.
-        let odd = Data::new(metadata_name(object().view(), 9));
-        let own = odd.name.view();
-        assert_eq!(prefix_of(&odd), Some(own.prefix(own.len() - 1).to_name()));
+        let prefix = prefix_of(&segment).expect("a segment");
+        assert_eq!(prefix, Some(versioned.clone()));
+        let prefix = prefix_of(&Data::new(versioned)).expect("a single Data");
+        assert_eq!(prefix, None);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tachonym_face::monotonic_now;
 use tachonym_packet::types::{component, content_type, signature_type};
 use tachonym_packet::{Component, DataView, Interest, MonoNs, NackReason, Name};
-use tachonym_security::{VerifyError, VerifyingKey, verify_data};
+use tachonym_security::{Reject, VerifyingKey, verify_data};
 
 use crate::endpoint::{Endpoint, EndpointError, Received};
 use crate::fetcher::{Arrival, FetchCounters, FetchLimits, Fetcher, SEGMENT_LIFETIME};
@@ -54,13 +54,13 @@ pub enum FetchError {
         /// Why a router last sent its Interest back, if one did.
         nack: Option<NackReason>,
     },
-    /// A segment's signature is wrong.
+    /// A segment's signature is wrong, or not one that counts.
     #[error("segment {segment}: {reason}")]
     Untrusted {
         /// The segment.
         segment: u64,
         /// What is wrong with it.
-        reason: VerifyError,
+        reason: Reject,
     },
     /// The producer says that there is no such segment.
     #[error("the producer has no segment {segment}")]
@@ -108,9 +108,9 @@ pub struct FetchReport {
 ///
 /// # Errors
 /// If it is one, and wrong.
-pub fn check_digest(data: &DataView<'_>) -> Result<(), VerifyError> {
+pub fn check_digest(data: &DataView<'_>) -> Result<(), Reject> {
     if data.signature_info().typ() == signature_type::DIGEST_SHA256 {
-        verify_data(data, &VerifyingKey::digest())
+        Ok(verify_data(data, &VerifyingKey::digest())?)
     } else {
         Ok(())
     }
@@ -126,7 +126,7 @@ pub fn fetch(
     endpoint: &mut Endpoint,
     prefix: &Name,
     options: &FetchOptions,
-    mut verify: impl FnMut(&DataView<'_>) -> Result<(), VerifyError>,
+    mut verify: impl FnMut(&DataView<'_>) -> Result<(), Reject>,
     sink: impl FnMut(&[u8]) -> io::Result<()>,
     mut progress: impl FnMut(&FetchProgress),
 ) -> Result<FetchReport, FetchError> {
@@ -230,7 +230,7 @@ fn take<S: FnMut(&[u8]) -> io::Result<()>>(
     in_order: &mut InOrder<S>,
     data: &DataView<'_>,
     arrived: Arrived,
-    verify: &mut impl FnMut(&DataView<'_>) -> Result<(), VerifyError>,
+    verify: &mut impl FnMut(&DataView<'_>) -> Result<(), Reject>,
 ) -> Result<bool, FetchError> {
     let Arrived {
         now,

@@ -4,8 +4,14 @@ mod bed;
 
 use std::io::Read as _;
 use std::net::UdpSocket;
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixListener;
+use std::sync::mpsc;
 use std::thread;
+
+use tachonym_client::{Controller, Endpoint, Received};
+use tachonym_packet::Data;
+use tachonym_security::Signer;
 
 use bed::Bed;
 
@@ -233,4 +239,36 @@ fn a_router_that_goes_away_is_6() {
     ];
     let lines = lines.map(|line| format!("{line} --transport unix://{}", socket.display()));
     expect(&bed, 6, &lines.each_ref().map(String::as_str));
+}
+
+#[test]
+fn a_wrong_signature_is_7() {
+    let bed = Bed::new();
+    let uri = bed.transport.parse().expect("a FaceUri");
+    let (ready, is_ready) = mpsc::channel();
+    thread::spawn(move || {
+        let mut endpoint = Endpoint::connect(&uri).expect("it listens");
+        let forged = "/forged".parse().expect("a name");
+        let registered = Controller::new(&mut endpoint, Signer::digest()).register(&forged);
+        ready.send(registered.is_ok()).expect("somebody waits");
+        // Answers whatever is asked for, until the router goes.
+        while let Ok(()) = endpoint.poll(None, |link, received| {
+            if let Received::Interest(interest, headers) = received {
+                let data = Data {
+                    content: b"forged".to_vec(),
+                    ..Data::new(interest.name().to_name())
+                };
+                let mut wire = data.encode_with_digest();
+                *wire.last_mut().expect("a signature") ^= 1;
+                link.send_data(&wire, headers.pit_token);
+            }
+            ControlFlow::Continue(())
+        }) {}
+    });
+    assert!(is_ready.recv().expect("it runs"), "it is registered");
+    expect(
+        &bed,
+        7,
+        &["get /forged --discover exact", "get /forged/v=1 --quiet"],
+    );
 }

@@ -124,13 +124,13 @@ fn copy(
         How::Exact => Discovery::Exact,
     };
     let retries = arguments.retries.min(3);
-    let object = discover(endpoint, &arguments.name, how, lifetime, retries)
-        .with_context(|| format!("cannot find {}", arguments.name))?;
+    let name = &arguments.name;
+    let object = discover(endpoint, name, how, lifetime, retries, check_digest)
+        .with_context(|| format!("cannot find {name}"))?;
     let prefix = match object {
         Object::Segmented(prefix) => prefix,
         Object::Single(answer) => {
             let data = answer.data();
-            check_digest(&data)?;
             out.write_all(data.content())?;
             return Ok((data.name().to_name(), None));
         }

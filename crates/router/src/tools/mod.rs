@@ -34,7 +34,7 @@ use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_client::transport::{self, TransportError};
 use tachonym_client::{
-    CommandError, Controller, Endpoint, EndpointError, ExpressError, FetchError,
+    CommandError, Controller, DiscoverError, Endpoint, EndpointError, ExpressError, FetchError,
 };
 use tachonym_packet::{MonoNs, Name};
 use tachonym_protocol::{FaceQueryFilter, FaceUri, FaceUriError};
@@ -56,6 +56,8 @@ mod exit {
     pub(super) const REFUSED: u8 = 5;
     /// There is no router, or no longer.
     pub(super) const NO_ROUTER: u8 = 6;
+    /// What came is not signed as it should be.
+    pub(super) const UNTRUSTED: u8 = 7;
 }
 
 /// What `tachonym --help` says about exit codes.
@@ -63,7 +65,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 failure, 2 wrong usage (an option, name or address \
 that makes no sense), 3 no answer in time, \
 4 an Interest came back as a Nack, 5 the router refused a command, \
-6 no router could be reached.";
+6 no router could be reached, 7 a signature is wrong or not to be trusted.";
 
 /// The exit code that tells a shell what kind of failure `error` is.
 #[must_use]
@@ -95,6 +97,14 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             FetchError::GaveUp { nack: Some(_), .. } => Some(exit::NACK),
             FetchError::GaveUp { nack: None, .. } => Some(exit::TIMED_OUT),
             FetchError::Endpoint(_) => Some(exit::NO_ROUTER),
+            FetchError::Untrusted { .. } => Some(exit::UNTRUSTED),
+            _ => None,
+        };
+    }
+    if let Some(error) = cause.downcast_ref() {
+        return match error {
+            DiscoverError::Express(error) => of_express(error),
+            DiscoverError::Untrusted { .. } => Some(exit::UNTRUSTED),
             _ => None,
         };
     }
