@@ -5,15 +5,14 @@
 //! ```
 //!
 //! The link between `middle` and `east` goes through a relay that loses and
-//! delays datagrams. A namespace has no name, but a process that holds it: the
-//! kernel removes it, with its devices, when the last process in it has ended.
+//! delays datagrams.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{Router, Running, binary, in_namespace, output_of};
+use crate::namespace::{Namespace, connect};
+use crate::{Router, Running, binary, in_namespace};
 
 /// Port of the routers and of the relay.
 const PORT: u16 = 6363;
@@ -40,8 +39,8 @@ impl Chain {
     pub fn new(prefix: &str, loss_pct: &str, delay_ms: &str) -> Self {
         let namespaces = [(); 3].map(|()| Namespace::new());
         let [west, middle, east] = &namespaces;
-        connect(west, "10.77.1.1", middle, "10.77.1.2");
-        connect(middle, "10.77.2.1", east, "10.77.2.2");
+        connect(west, "10.77.1.1/24", middle, "10.77.1.2/24");
+        connect(middle, "10.77.2.1/24", east, "10.77.2.2/24");
 
         // The relay stands at the middle router's end of the link.
         let mut command = in_namespace(Some(&middle.path()), &binary("tachonym-lab"));
@@ -94,47 +93,4 @@ impl Chain {
     pub fn west_namespace(&self) -> PathBuf {
         self.namespaces[0].path()
     }
-}
-
-/// A network namespace: that of a process which does nothing else.
-struct Namespace(Running);
-
-impl Namespace {
-    fn new() -> Self {
-        let mut command = Command::new("unshare");
-        // It speaks when it is inside, and ends with its input.
-        command.args(["--net", "sh", "-c", "echo inside; exec cat"]);
-        let mut holder = Running::start(&mut command);
-        holder.line();
-        let space = Self(holder);
-        space.ip(&["link", "set", "lo", "up"]);
-        space
-    }
-
-    fn path(&self) -> PathBuf {
-        format!("/proc/{}/ns/net", self.0.id()).into()
-    }
-
-    fn ip(&self, arguments: &[&str]) {
-        output_of(in_namespace(Some(&self.path()), Path::new("ip")).args(arguments));
-    }
-}
-
-/// Joins two namespaces by a pair of virtual Ethernet devices.
-fn connect(left: &Namespace, left_ip: &str, right: &Namespace, right_ip: &str) {
-    let (to_right, to_left) = (device(left_ip), device(right_ip));
-    let holder = right.0.id().to_string();
-    left.ip(&[
-        "link", "add", &to_right, "type", "veth", "peer", "name", &to_left, "netns", &holder,
-    ]);
-    for (space, device, address) in [(left, &to_right, left_ip), (right, &to_left, right_ip)] {
-        let address = format!("{address}/24");
-        space.ip(&["address", "add", &address, "dev", device]);
-        space.ip(&["link", "set", device, "up"]);
-    }
-}
-
-/// A device's name out of its address: at most 15 characters.
-fn device(address: &str) -> String {
-    format!("v{}", address.replace('.', "x"))
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+pub mod namespace;
 mod peer;
 mod router;
 

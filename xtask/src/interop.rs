@@ -68,8 +68,11 @@ pub(crate) fn run(workspace: &Workspace, report: &mut Report) {
         Ok(_) => suite(workspace, &peers, "interop-ipv6", &["--test", "ipv6"]),
         Err(error) => Outcome::Skipped(format!("no IPv6 loopback address: {error}")),
     });
-    report.step("interop chain", || match can_make_namespaces() {
-        true => suite(workspace, &peers, "interop-chain", &["--test", "chain"]),
+    report.step("interop networks", || match can_make_namespaces() {
+        true => {
+            let tests = ["--test", "chain", "--test", "group"];
+            suite(workspace, &peers, "interop-networks", &tests)
+        }
         false => Outcome::Skipped("network namespaces need root".to_owned()),
     });
 }

@@ -12,7 +12,8 @@ use anyhow::{Context as _, anyhow};
 use crossbeam_channel::unbounded;
 use tachonym_client::transport;
 use tachonym_face::{
-    ChannelOptions, FaceParams, FaceSystem, LinkOptions, MulticastOptions, SystemOptions, Waker,
+    ChannelOptions, FaceInfo, FaceParams, FaceSystem, LinkOptions, MulticastOptions, SystemOptions,
+    Waker,
 };
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
@@ -20,8 +21,8 @@ use tachonym_packet::{
     Component, DataView, FaceId, HashKey, Interest, InterestView, MonoNs, Name, SignatureInfo,
 };
 use tachonym_protocol::{
-    CommandName, ControlParameters, ControlResponse, FacePersistency, FaceUri, route_origin,
-    status_code,
+    CommandName, ControlParameters, ControlResponse, FacePersistency, FaceUri, LinkType,
+    route_origin, status_code,
 };
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
 
@@ -401,7 +402,7 @@ fn faces_to(
     let wanted = remote.clone();
     let found: Vec<FaceId> = worker.call(move |plane| {
         let faces = plane.faces.faces();
-        let there = faces.filter(|face| face.remote == wanted);
+        let there = faces.filter(|face| face.remote == wanted || are_one_group(face, &wanted));
         there.map(|face| face.id).collect()
     })?;
     if !found.is_empty() {
@@ -411,6 +412,17 @@ fn faces_to(
     params.link = link_options(config);
     params.persistency = lasting(&params.remote);
     Ok(vec![make_face(worker, params)?])
+}
+
+/// Whether `face` is to the group `remote`, which may leave the interface open:
+/// an IPv6 group is another one on each.
+fn are_one_group(face: &FaceInfo, remote: &FaceUri) -> bool {
+    match (&face.remote, remote) {
+        (FaceUri::Udp(a), FaceUri::Udp(b)) => {
+            face.link_type == LinkType::MultiAccess && a.ip() == b.ip() && a.port() == b.port()
+        }
+        _ => false,
+    }
 }
 
 fn add_route(
