@@ -3,22 +3,7 @@
 
 mod bed;
 
-use std::path::Path;
-
-use bed::{Bed, tachonym};
-
-/// Makes a key for `identity` in the key store `store`, and returns its
-/// certificate.
-fn generate(store: &Path, identity: &str) -> String {
-    let keys = |verb: &str| {
-        let mut command = tachonym(&["keys", verb, identity, "--key-store"]);
-        let output = command.arg(store).output().expect("it runs");
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).expect("text")
-    };
-    keys("generate");
-    keys("certificate")
-}
+use bed::{Bed, generate};
 
 /// A router whose routes and faces only `/operator` of the key store `mine` may
 /// change. The key store `other` has a key of the same identity.

@@ -16,11 +16,12 @@ use serde_json::json;
 use tachonym_client::fetcher::FetchLimits;
 use tachonym_client::{
     Discovery, Endpoint, FetchOptions, FetchProgress, FetchReport, Object, check_digest, discover,
-    fetch,
+    fetch, wall_ms,
 };
-use tachonym_packet::Name;
+use tachonym_packet::{DataView, Name};
+use tachonym_security::{Reject, TrustPolicy};
 
-use super::{Connection, text};
+use super::{Connection, keys, text};
 
 /// Fetch a segmented object.
 #[derive(Args)]
@@ -46,6 +47,13 @@ pub struct Arguments {
     #[arg(short, long, value_name = "N", default_value_t = 4000,
           value_parser = clap::value_parser!(u64).range(1..))]
     lifetime_ms: u64,
+    /// Accept only what the key of this certificate has signed, metadata and
+    /// every segment: a file, as `tachonym keys certificate` prints it. May be
+    /// repeated; one of the keys must have signed then. Without this option
+    /// nobody in particular must have: plain digests are checked, signatures
+    /// by keys are not.
+    #[arg(long, value_name = "CERTIFICATE")]
+    trust: Vec<PathBuf>,
     /// Print no progress.
     #[arg(short, long)]
     quiet: bool,
@@ -72,12 +80,18 @@ enum How {
 /// # Errors
 /// If the object is not there, or does not arrive, or cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let trusted = trusted(&arguments.trust)?;
     let mut endpoint = arguments.connection.open()?;
+    let source = Source {
+        arguments,
+        trusted,
+        endpoint: &mut endpoint,
+    };
     let (name, report) = match &arguments.output {
-        Some(path) => to_file(arguments, &mut endpoint, path)?,
+        Some(path) => to_file(source, path)?,
         None => {
             let mut out = io::stdout().lock();
-            let done = copy(arguments, &mut endpoint, &mut out)?;
+            let done = source.copy_to(&mut out)?;
             out.flush()?;
             done
         }
@@ -86,18 +100,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Writes beside `path` and renames what is whole.
-fn to_file(
-    arguments: &Arguments,
-    endpoint: &mut Endpoint,
-    path: &Path,
-) -> anyhow::Result<(Name, Option<FetchReport>)> {
+fn to_file(source: Source<'_>, path: &Path) -> anyhow::Result<(Name, Option<FetchReport>)> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".part");
     let partial = PathBuf::from(partial);
     let file =
         File::create(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let result = copy(arguments, endpoint, &mut out).and_then(|done| {
+    let result = source.copy_to(&mut out).and_then(|done| {
         out.flush()
             .with_context(|| format!("cannot write {}", partial.display()))?;
         std::fs::rename(&partial, path)
@@ -111,50 +121,80 @@ fn to_file(
     result
 }
 
-fn copy(
-    arguments: &Arguments,
-    endpoint: &mut Endpoint,
-    out: &mut dyn Write,
-) -> anyhow::Result<(Name, Option<FetchReport>)> {
-    let lifetime = Duration::from_millis(arguments.lifetime_ms);
-    let how = match arguments.discover {
-        How::Auto => Discovery::Auto,
-        How::Metadata => Discovery::Metadata,
-        How::Prefix => Discovery::Prefix,
-        How::Exact => Discovery::Exact,
-    };
-    let retries = arguments.retries.min(3);
-    let name = &arguments.name;
-    let object = discover(endpoint, name, how, lifetime, retries, check_digest)
-        .with_context(|| format!("cannot find {name}"))?;
-    let prefix = match object {
-        Object::Segmented(prefix) => prefix,
-        Object::Single(answer) => {
-            let data = answer.data();
-            out.write_all(data.content())?;
-            return Ok((data.name().to_name(), None));
-        }
-    };
-    let options = FetchOptions {
-        limits: FetchLimits {
-            max_window: usize::try_from(arguments.max_window).unwrap_or(usize::MAX),
-            max_retries: arguments.retries,
-        },
-        lifetime,
-        ..FetchOptions::default()
-    };
-    let bar = Bar::new(arguments);
-    let report = fetch(
-        endpoint,
-        &prefix,
-        &options,
-        check_digest,
-        |content| out.write_all(content),
-        |progress| bar.show(progress),
-    );
-    bar.0.finish_and_clear();
-    let report = report.with_context(|| format!("cannot fetch {prefix}"))?;
-    Ok((prefix, Some(report)))
+/// Whose signatures count, if not anybody's.
+fn trusted(certificates: &[PathBuf]) -> anyhow::Result<Option<TrustPolicy>> {
+    if certificates.is_empty() {
+        return Ok(None);
+    }
+    let mut policy = TrustPolicy::new();
+    for file in certificates {
+        policy.add_anchor(&keys::read_certificate(file)?)?;
+    }
+    Ok(Some(policy))
+}
+
+/// What is asked for, of whom, and what is believed.
+struct Source<'a> {
+    arguments: &'a Arguments,
+    trusted: Option<TrustPolicy>,
+    endpoint: &'a mut Endpoint,
+}
+
+impl Source<'_> {
+    /// Fetches it. The name that it was found under, and how that went if it
+    /// had segments.
+    fn copy_to(self, out: &mut dyn Write) -> anyhow::Result<(Name, Option<FetchReport>)> {
+        let Self {
+            arguments,
+            trusted,
+            endpoint,
+        } = self;
+        let verify = |data: &DataView<'_>| -> Result<(), Reject> {
+            match &trusted {
+                Some(policy) => policy.verify_data(data, wall_ms()).map(|_| ()),
+                None => check_digest(data),
+            }
+        };
+        let lifetime = Duration::from_millis(arguments.lifetime_ms);
+        let how = match arguments.discover {
+            How::Auto => Discovery::Auto,
+            How::Metadata => Discovery::Metadata,
+            How::Prefix => Discovery::Prefix,
+            How::Exact => Discovery::Exact,
+        };
+        let retries = arguments.retries.min(3);
+        let name = &arguments.name;
+        let object = discover(endpoint, name, how, lifetime, retries, verify)
+            .with_context(|| format!("cannot find {name}"))?;
+        let prefix = match object {
+            Object::Segmented(prefix) => prefix,
+            Object::Single(answer) => {
+                let data = answer.data();
+                out.write_all(data.content())?;
+                return Ok((data.name().to_name(), None));
+            }
+        };
+        let options = FetchOptions {
+            limits: FetchLimits {
+                max_window: usize::try_from(arguments.max_window).unwrap_or(usize::MAX),
+                max_retries: arguments.retries,
+            },
+            lifetime,
+            ..FetchOptions::default()
+        };
+        let bar = Bar::new(arguments);
+        let report = fetch(
+            endpoint,
+            &prefix,
+            &options,
+            verify,
+            |content| out.write_all(content),
+            |progress| bar.show(progress),
+        );
+        bar.0.finish_and_clear();
+        let report = report.with_context(|| format!("cannot fetch {prefix}"))?;
+        Ok((prefix, Some(report)))
+    }
 }
 
 fn tell(arguments: &Arguments, name: &Name, report: Option<&FetchReport>) -> anyhow::Result<()> {

@@ -271,7 +271,8 @@ fn find_certificate(store: &KeyStore, name: &Name) -> anyhow::Result<Certificate
         .with_context(|| format!("{key} has no certificate"))
 }
 
-fn read_certificate(file: &Path) -> anyhow::Result<Certificate> {
+/// The certificate in `file`, or in standard input if that is `-`.
+pub(super) fn read_certificate(file: &Path) -> anyhow::Result<Certificate> {
     Certificate::from_base64(&read_text(file)?)
         .with_context(|| format!("{} holds no certificate", file.display()))
 }

@@ -123,6 +123,19 @@ pub fn tachonym(arguments: &[&str]) -> Command {
     command
 }
 
+/// Makes a key for `identity` in the key store `store`, and returns its
+/// certificate.
+pub fn generate(store: &Path, identity: &str) -> String {
+    let keys = |verb: &str| {
+        let mut command = tachonym(&["keys", verb, identity, "--key-store"]);
+        let output = command.arg(store).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    keys("generate");
+    keys("certificate")
+}
+
 /// A new certificate of `identity` in base64, whose key nobody has.
 pub fn certificate(identity: &str) -> String {
     let key = SigningKey::generate_ecdsa().expect("randomness");
