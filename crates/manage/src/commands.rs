@@ -69,20 +69,26 @@ fn face_uri(text: &str) -> Result<FaceUri, ControlError> {
     }
 }
 
+/// What has come of a command to create a face.
+pub(crate) enum Creation {
+    /// It can be answered.
+    Done(ControlResponse),
+    /// The face is there and connects; the parameters in effect if it can.
+    UnderWay(FaceId, Box<ControlParameters>),
+}
+
 pub(crate) fn create_face(
     control: &mut impl ControlPlane,
     parameters: &ControlParameters,
-) -> Result<ControlResponse, ControlError> {
+) -> Result<Creation, ControlError> {
     let remote = face_uri(parameters.uri.as_deref().unwrap_or_default())?;
     let local = parameters.local_uri.as_deref().map(face_uri).transpose()?;
     let persistency = parameters
         .face_persistency
         .unwrap_or(FacePersistency::Persistent);
     if persistency == FacePersistency::OnDemand {
-        return Ok(ControlResponse::new(
-            status_code::UNSUPPORTED_PROTOCOL,
-            "an on-demand face is made by its peer",
-        ));
+        let text = "an on-demand face is made by its peer";
+        return Err(ControlError::Unsupported(text));
     }
     let request = FaceCreateRequest {
         remote,
@@ -91,11 +97,14 @@ pub(crate) fn create_face(
         options: LinkOptions::from_parameters(parameters),
     };
     Ok(match control.create_face(&request)? {
-        FaceCreated::New(face) => ok(&created(&face, parameters)),
-        FaceCreated::Existing(face) => {
-            ControlResponse::new(status_code::CONFLICT, "face exists already")
-                .with_parameters(&created(&face, parameters))
+        FaceCreated::New(face) => Creation::Done(ok(&created(&face, parameters))),
+        FaceCreated::Connecting(face) => {
+            Creation::UnderWay(FaceId(face.face_id), Box::new(created(&face, parameters)))
         }
+        FaceCreated::Existing(face) => Creation::Done(
+            ControlResponse::new(status_code::CONFLICT, "face exists already")
+                .with_parameters(&created(&face, parameters)),
+        ),
     })
 }
 

@@ -17,6 +17,7 @@ use tachonym_protocol::{
 /// The data plane, as the manager sees it.
 pub trait ControlPlane {
     /// Opens a face to `request.remote`, or finds the one that is open already.
+    /// Does not wait for the other end: an event will tell the manager of it.
     ///
     /// # Errors
     /// If the face cannot be opened as asked.
@@ -172,6 +173,10 @@ impl LinkOptions {
 pub enum FaceCreated {
     /// A new face.
     New(FaceStatus),
+    /// A new face whose connection is under way. An event will tell whether it
+    /// is established (Up), will be tried again (Down), or has failed
+    /// (Destroyed).
+    Connecting(FaceStatus),
     /// There was one already, unchanged.
     Existing(FaceStatus),
 }
@@ -248,6 +253,9 @@ pub enum ControlError {
     /// Nothing here can open a face of this scheme.
     #[error("unsupported protocol")]
     UnsupportedProtocol,
+    /// Faces of this scheme cannot be so.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// The address cannot be one end of such a face.
     #[error("{0}")]
     BadAddress(&'static str),
@@ -269,9 +277,9 @@ pub enum ControlError {
     /// A limit of the router is reached.
     #[error("limit reached: {0}")]
     LimitReached(&'static str),
-    /// The peer did not answer in time.
-    #[error("timed out")]
-    Timeout,
+    /// The other end refused, or did not answer in time; how.
+    #[error("could not connect: {0}")]
+    NoAnswer(String),
     /// The operating system refused; its reason.
     #[error("{0}")]
     Socket(String),
@@ -285,15 +293,14 @@ impl ControlError {
     #[must_use]
     pub const fn status_code(&self) -> u64 {
         match self {
-            Self::FaceNotFound | Self::StrategyNotFound | Self::StrategyParameters(_) => {
-                status_code::NOT_FOUND
-            }
-            Self::UnsupportedProtocol => status_code::UNSUPPORTED_PROTOCOL,
+            Self::FaceNotFound | Self::StrategyNotFound => status_code::NOT_FOUND,
+            Self::UnsupportedProtocol | Self::Unsupported(_) => status_code::UNSUPPORTED_PROTOCOL,
             Self::BadAddress(_) => status_code::BAD_REQUEST,
-            Self::Conflict(_) => status_code::CONFLICT,
+            // NFD tells bad parameters from an unknown strategy by this code.
+            Self::Conflict(_) | Self::StrategyParameters(_) => status_code::CONFLICT,
             Self::NameTooLong { .. } => status_code::NAME_TOO_LONG,
             Self::LimitReached(_) | Self::Unavailable => status_code::UNAVAILABLE,
-            Self::Timeout => status_code::TIMEOUT,
+            Self::NoAnswer(_) => status_code::TIMEOUT,
             Self::Socket(_) => status_code::SOCKET_ERROR,
         }
     }

@@ -53,7 +53,8 @@ pub struct Counters {
     pub n_commands: u64,
     /// Interests for datasets or their segments.
     pub n_datasets: u64,
-    /// Interests for notifications that have still to come.
+    /// Interests that wait for what has still to come: a notification, or the
+    /// answer to a command that is being carried out.
     pub n_waiting: u64,
     /// Notifications sent.
     pub n_notifications: u64,

@@ -9,6 +9,7 @@
 mod announcement;
 mod authorize;
 mod commands;
+mod connecting;
 mod control;
 mod counters;
 mod datasets;

@@ -20,7 +20,8 @@ use tracing::debug;
 
 use crate::announcement::Announcement;
 use crate::authorize::{Authorizer, ManagementTrust};
-use crate::commands::{self, FIRST_FACE_ID, meant_face};
+use crate::commands::{self, Creation, FIRST_FACE_ID, meant_face};
+use crate::connecting::ConnectingFaces;
 use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefusalReason};
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
@@ -62,6 +63,7 @@ pub struct Manager<C> {
     rib: Rib,
     datasets: PublishedDatasets,
     face_events: NotificationStream,
+    connecting: ConnectingFaces,
     counters: Counters,
     /// What the FIB has to be told before the commands below are answered.
     fib_changes: Vec<FibChange>,
@@ -104,6 +106,7 @@ impl<C: ControlPlane> Manager<C> {
             rib: Rib::new(config.rib),
             datasets: PublishedDatasets::new(config.max_dataset_bytes),
             face_events: NotificationStream::new(CommandName::local("faces", "events").name()),
+            connecting: ConnectingFaces::default(),
             counters: Counters::default(),
             fib_changes: Vec::new(),
             unanswered: Vec::new(),
@@ -216,8 +219,8 @@ impl<C: ControlPlane> Manager<C> {
         self.apply_routes(out);
     }
 
-    /// Takes note of what happened to a face: tells those who listen, and removes
-    /// the routes of one that is gone.
+    /// Takes note of what happened to a face: removes the routes of one that is
+    /// gone, answers the command that waits for it, and tells those who listen.
     pub fn handle_face_event(
         &mut self,
         now: MonoNs,
@@ -227,6 +230,9 @@ impl<C: ControlPlane> Manager<C> {
         if event.kind == FaceEventKind::Destroyed {
             self.forget_face(FaceId(event.face_id));
             self.apply_routes(out);
+        }
+        if let Some((name, response)) = self.connecting.handle_event(event) {
+            self.respond(name.view(), response, out);
         }
         let name = self.face_events.next_name();
         if let Some(wire) = replies::notification(name, event.encode()) {
@@ -264,6 +270,11 @@ impl<C: ControlPlane> Manager<C> {
     ) {
         self.counters.n_commands += 1;
         let name = request.interest.name();
+        if self.connecting.is_under_way(name) {
+            // Sent again by somebody impatient; the answer will come.
+            self.counters.n_waiting += 1;
+            return;
+        }
         let verdict = self.authorizer.check(
             request.interest,
             (request.scope, module),
@@ -293,7 +304,13 @@ impl<C: ControlPlane> Manager<C> {
         }
         let (control, incoming) = (&mut self.control, request.incoming);
         let outcome = match verb {
-            Verb::FacesCreate => commands::create_face(control, &parameters),
+            Verb::FacesCreate => match commands::create_face(control, &parameters) {
+                Ok(Creation::Done(response)) => Ok(response),
+                Ok(Creation::UnderWay(face, effective)) => {
+                    return self.connecting.insert(face, name.to_name(), *effective);
+                }
+                Err(error) => Err(error),
+            },
             Verb::FacesUpdate => commands::update_face(control, &parameters, incoming),
             Verb::FacesDestroy => self.destroy_face(&parameters, out),
             Verb::FibAddNextHop => commands::add_next_hop(control, &parameters, incoming),

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use tachonym_manage::{ControlError, ManagerConfig, RibLimits};
-use tachonym_packet::{Component, FaceId, Interest, Name, SignatureInfo};
+use tachonym_packet::{Component, Data, DataView, FaceId, Interest, Name, SignatureInfo};
 use tachonym_protocol::*;
 
 fn site() -> Site {
@@ -76,7 +76,7 @@ fn faces_that_cannot_be_created_say_why() {
         ("wss://192.0.2.1", 406),
         ("ether://[08:00:27:01:01:01]", 406),
         ("tcp4://192.0.2.1:1", 504),
-        ("tcp4://192.0.2.1:6363", 505),
+        ("tcp4://192.0.2.1:2", 505),
     ] {
         assert_eq!(
             site.outcome("faces", "create", &uri(text)).0,
@@ -96,13 +96,61 @@ fn faces_that_cannot_be_created_say_why() {
     assert_eq!(site.outcome("faces", "create", &on_demand).0, 406);
     let mut local_fields = uri("udp4://192.0.2.1:6363");
     local_fields.set_flag(face_flags::LOCAL_FIELDS, true);
-    let (code, refused) = site.outcome("faces", "create", &local_fields);
-    assert_eq!(
-        (code, refused.flag(face_flags::LOCAL_FIELDS)),
-        (409, Some(true))
-    );
+    assert_eq!(site.outcome("faces", "create", &local_fields).0, 406);
     assert_eq!(site.outcome("faces", "create", &p()).0, 400);
     assert_eq!(site.router().faces.len(), n_faces);
+}
+
+/// What an event of this kind on the face `id` makes the manager send.
+fn happen(site: &mut Site, id: u64, kind: FaceEventKind) -> Vec<Data> {
+    let mut status = site.router().faces[&id].clone();
+    status.local_uri = "tcp4://192.0.2.99:50000".into();
+    let event = support::router::event(kind, &status);
+    let mut sent = Vec::new();
+    let now = site.now;
+    site.manager.handle_face_event(now, &event, &mut |wire| {
+        sent.push(DataView::parse(&wire).unwrap().to_data());
+    });
+    sent
+}
+
+#[test]
+fn creating_a_face_is_answered_when_it_is_connected_or_cannot_be() {
+    use FaceEventKind::{Created, Destroyed, Down, Up};
+    let create = CommandName::local("faces", "create");
+    let mut site = site();
+    let client = site.client;
+    for (n, (kind, code)) in [(Up, 200), (Down, 200), (Destroyed, 504)]
+        .into_iter()
+        .enumerate()
+    {
+        let wire = signed_command(create, &uri(&format!("tcp4://192.0.2.{n}:6363")));
+        assert!(site.send_from(client, &wire).is_empty(), "not before");
+        // The same again is neither an error nor another face.
+        let n_faces = site.router().faces.len();
+        assert!(site.send_from(client, &wire).is_empty());
+        assert_eq!(site.router().faces.len(), n_faces);
+        assert_eq!(site.manager.counters().n_waiting, n as u64 + 1);
+
+        let id = *site.router().faces.last_key_value().unwrap().0;
+        assert_eq!(happen(&mut site, id, Created).len(), 1, "the notification");
+        let sent = happen(&mut site, id, kind);
+        let reply = sent
+            .iter()
+            .find(|data| data.name.starts_with(&create.name()));
+        let reply = reply.expect("an answer");
+        let asked = tachonym_packet::InterestView::parse(&wire).unwrap();
+        assert_eq!(asked.name(), reply.name);
+        let response = ControlResponse::decode(&reply.content).unwrap();
+        assert_eq!(response.code, code);
+        let face = response.parameters().unwrap().unwrap();
+        assert_eq!(face.face_id, (code == 200).then_some(id));
+        if code == 200 {
+            assert_eq!(face.local_uri.unwrap(), "tcp4://192.0.2.99:50000");
+        }
+        // Once only.
+        assert_eq!(happen(&mut site, id, kind).len(), 1);
+    }
 }
 
 #[test]
@@ -285,7 +333,7 @@ fn strategies_are_set_by_name_and_unset_below_the_root() {
         ("/", "/localhost/nfd/strategy/best-route/v=5", 200),
         ("/a", "/localhost/nfd/strategy/best-route/v=99", 404),
         ("/a", "/localhost/nfd/strategy/unknown", 404),
-        ("/a", "/localhost/nfd/strategy/best-route/v=5/p~1", 404),
+        ("/a", "/localhost/nfd/strategy/best-route/v=5/p~1", 409),
         ("/a", "/", 404),
         (
             "/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x",

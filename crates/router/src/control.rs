@@ -1,6 +1,7 @@
 //! The manager's view of the router: each call is a job for the worker, and
 //! returns when the job has run.
 
+use std::io::ErrorKind;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tachonym_face::{
@@ -64,9 +65,10 @@ impl ControlPlane for RouterControl {
             let outcome = plane.faces.create(&params).map_err(create_error)?;
             plane.handle_face_events();
             let status = status(plane, outcome.id).ok_or(ControlError::FaceNotFound)?;
-            Ok(match outcome.already_existed {
-                false => FaceCreated::New(status),
-                true => FaceCreated::Existing(status),
+            Ok(match (outcome.already_existed, outcome.is_up) {
+                (true, _) => FaceCreated::Existing(status),
+                (false, true) => FaceCreated::New(status),
+                (false, false) => FaceCreated::Connecting(status),
             })
         })?
     }
@@ -302,7 +304,20 @@ fn create_error(error: CreateError) -> ControlError {
         CreateError::UnsupportedScheme => ControlError::UnsupportedProtocol,
         CreateError::NotCanonical => ControlError::BadAddress("FaceUri is not canonical"),
         CreateError::BadLocalUri => ControlError::BadAddress("LocalUri cannot be had"),
+        CreateError::BadPersistency => ControlError::Unsupported("such faces are not permanent"),
+        CreateError::NotLocal => ControlError::Unsupported("local fields are for local faces only"),
         CreateError::TooManyFaces => ControlError::LimitReached("faces"),
+        CreateError::Io(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused
+                    | ErrorKind::HostUnreachable
+                    | ErrorKind::NetworkUnreachable
+                    | ErrorKind::TimedOut
+            ) =>
+        {
+            ControlError::NoAnswer(error.to_string())
+        }
         other => ControlError::Socket(other.to_string()),
     }
 }

@@ -253,6 +253,32 @@ fn commands_change_the_router_and_bad_ones_are_answered_with_their_code() {
 }
 
 #[test]
+fn tcp_face_is_answered_for_when_it_is_connected_or_refused() {
+    let bed = Bed::new("");
+    let mut operator = bed.unix();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let uri = format!("tcp4://{}", listener.local_addr().expect("bound"));
+    let create = ControlParameters {
+        uri: Some(uri),
+        ..ControlParameters::default()
+    };
+    assert_eq!(operator.command("faces", "create", &create), 200);
+    listener.set_nonblocking(true).expect("a socket");
+    let (stream, _) = listener.accept().expect("it is connected by now");
+    assert_eq!(operator.command("faces", "create", &create), 409);
+    drop(stream);
+    // A port that was free a moment ago.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let uri = format!("tcp4://{}", closed.local_addr().expect("bound"));
+    drop(closed);
+    let create = ControlParameters {
+        uri: Some(uri),
+        ..ControlParameters::default()
+    };
+    assert_eq!(operator.command("faces", "create", &create), 504);
+}
+
+#[test]
 fn static_routes_are_there_before_the_first_packet() {
     let upstream = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     upstream

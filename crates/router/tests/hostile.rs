@@ -63,11 +63,9 @@ impl Bed {
         socket
     }
 
-    /// Packets dropped so far; notifications of faces for which nobody waits do
-    /// not count.
+    /// Packets dropped so far.
     fn n_drops(&self) -> u64 {
-        let snapshot = self.router.snapshot().expect("it runs");
-        snapshot.n_drops() - snapshot.n_dropped("unsolicited-data")
+        self.router.snapshot().expect("it runs").n_drops()
     }
 
     /// A producer and a consumer that are to be served whatever others do.

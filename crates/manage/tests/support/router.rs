@@ -163,9 +163,17 @@ impl ControlPlane for MemoryRouter {
         let uri = request.remote.to_string();
         match request.remote {
             FaceUri::Udp(_) => {}
-            FaceUri::Tcp(addr) if addr.port() == 1 => return Err(ControlError::Timeout),
-            FaceUri::Tcp(_) => return Err(ControlError::Socket("no route to host".into())),
+            FaceUri::Tcp(addr) if addr.port() == 1 => {
+                return Err(ControlError::NoAnswer("connection refused".into()));
+            }
+            FaceUri::Tcp(addr) if addr.port() == 2 => {
+                return Err(ControlError::Socket("permission denied".into()));
+            }
+            FaceUri::Tcp(_) => {}
             _ => return Err(ControlError::UnsupportedProtocol),
+        }
+        if request.options.local_fields == Some(true) {
+            return Err(ControlError::Unsupported("not on a non-local face"));
         }
         if let Some(face) = self.faces.values().find(|face| face.uri == uri) {
             return Ok(FaceCreated::Existing(face.clone()));
@@ -177,6 +185,9 @@ impl ControlPlane for MemoryRouter {
         let id = self.add_face(&uri, &local_uri, request.persistency);
         let face = self.faces.get_mut(&id.0).unwrap();
         match Self::set_options(face, &request.options) {
+            Ok(()) if matches!(request.remote, FaceUri::Tcp(_)) => {
+                Ok(FaceCreated::Connecting(face.clone()))
+            }
             Ok(()) => Ok(FaceCreated::New(face.clone())),
             Err(error) => {
                 self.faces.remove(&id.0);
