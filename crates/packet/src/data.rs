@@ -53,14 +53,13 @@ impl<'a> DataView<'a> {
         }
         let value = tlv::read_single(wire, types::DATA)?;
         let mut fields = FieldReader::new(value, &FIELDS);
-        let mut name = None;
+        let name = NameView::parse_packet_name(fields.read_first(types::NAME)?)?;
         let mut content: &[u8] = &[];
         let mut signature_info = None;
         let mut signature_value: Option<&[u8]> = None;
         let mut meta = MetaInfo::default();
         while let Some(element) = fields.read_field()? {
             match element.typ {
-                types::NAME => name = Some(NameView::parse_packet_name(element.value)?),
                 types::META_INFO => meta = MetaInfo::parse(element.value)?,
                 types::CONTENT => content = element.value,
                 types::SIGNATURE_INFO => {
@@ -76,7 +75,7 @@ impl<'a> DataView<'a> {
         let signed_len = signature_value.as_ptr().addr() - value.as_ptr().addr() - value_head;
         Ok(Self {
             wire,
-            name: name.ok_or(missing(types::NAME))?,
+            name,
             content,
             signed_portion: &value[..signed_len],
             signature_info: signature_info.ok_or(missing(types::SIGNATURE_INFO))?,

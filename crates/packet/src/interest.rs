@@ -75,10 +75,7 @@ impl<'a> InterestView<'a> {
         }
         let value = tlv::read_single(wire, types::INTEREST)?;
         let mut fields = FieldReader::new(value, &FIELDS);
-        let name = match fields.read_field()? {
-            Some(first) if first.typ == types::NAME => NameView::parse_packet_name(first.value)?,
-            _ => return Err(DecodeError::Missing { typ: types::NAME }),
-        };
+        let name = NameView::parse_packet_name(fields.read_first(types::NAME)?)?;
         if name.is_empty() {
             return Err(DecodeError::EmptyInterestName);
         }

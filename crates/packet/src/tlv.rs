@@ -233,6 +233,24 @@ impl<'a, 'f> FieldReader<'a, 'f> {
         }
     }
 
+    /// The TLV-VALUE of `typ`, the first of the fields, before which not even
+    /// what could be skipped may come: the name of a packet.
+    ///
+    /// # Errors
+    /// If something else comes first, or nothing.
+    pub fn read_first(&mut self, typ: u32) -> Result<&'a [u8], DecodeError> {
+        self.next_idx = 1;
+        if self.reader.is_empty() {
+            return Err(DecodeError::Missing { typ });
+        }
+        let element = self.reader.read_element()?;
+        if element.typ == typ {
+            Ok(element.value)
+        } else {
+            Err(DecodeError::Missing { typ })
+        }
+    }
+
     /// The next recognised element in order; `None` at the end.
     ///
     /// # Errors

@@ -146,7 +146,9 @@ fn unknown_elements_follow_the_evolvability_rule_at_every_place() {
                 let mut changed = original.clone();
                 changed.insert(at, (typ, b"later".to_vec()));
                 let wire = wrap(outer, &changed);
-                assert_eq!(is_read(&wire), skipped, "{outer}: {typ} at {at}");
+                // Nothing comes before the name.
+                let expected = skipped && at > 0;
+                assert_eq!(is_read(&wire), expected, "{outer}: {typ} at {at}");
             }
         }
     }
@@ -177,7 +179,7 @@ fn unknown_elements_follow_the_evolvability_rule_inside_nested_elements() {
 #[test]
 fn skipped_elements_change_nothing_that_is_read() {
     let mut changed = interest_elements();
-    for at in (0..=changed.len()).rev() {
+    for at in (1..=changed.len()).rev() {
         changed.insert(at, (252, vec![0; 3]));
     }
     let (wire, original) = (wrap(types::INTEREST, &changed), interest());
@@ -186,7 +188,7 @@ fn skipped_elements_change_nothing_that_is_read() {
     assert_eq!(view.to_interest(), original.to_interest());
 
     let mut changed = data_elements();
-    for at in (0..=changed.len()).rev() {
+    for at in (1..=changed.len()).rev() {
         changed.insert(at, (252, vec![0; 3]));
     }
     let (wire, original) = (wrap(types::DATA, &changed), data());

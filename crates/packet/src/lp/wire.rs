@@ -33,7 +33,7 @@ pub struct MisplacedHeader;
 
 impl<'a> LpView<'a> {
     /// Reads `wire` as exactly one LpPacket, Interest or Data. What is inside the
-    /// fragment is not looked at.
+    /// fragment is not looked at. Header fields may come in any order.
     ///
     /// # Errors
     /// If it is malformed, or an unrecognised header field may not be ignored

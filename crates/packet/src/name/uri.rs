@@ -30,7 +30,8 @@ pub enum NameUriError {
     UnknownPrefix,
     /// A digest is not 64 hexadecimal digits, or not 32 bytes.
     BadDigest,
-    /// The value after `seg=` and the like is not a decimal number of 64 bits.
+    /// The value after `seg=` and the like is not a decimal number of 64 bits
+    /// without leading zeros.
     BadNumber,
 }
 
@@ -101,7 +102,7 @@ impl FromStr for Component {
         if prefix.starts_with(|c: char| c.is_ascii_digit()) {
             let typ = parse_decimal(prefix)
                 .and_then(|number| u16::try_from(number).ok())
-                .filter(|&typ| typ != 0 && !prefix.starts_with('0'))
+                .filter(|&typ| typ != 0)
                 .ok_or(NameUriError::BadType)?;
             return Self::new(typ, unescape(value)?).map_err(|_| NameUriError::BadDigest);
         }
@@ -117,10 +118,11 @@ impl FromStr for Component {
     }
 }
 
-/// A number of 64 bits in decimal digits only.
+/// A number of 64 bits in decimal digits only, without leading zeros.
 fn parse_decimal(text: &str) -> Option<u64> {
     let digits_only = text.bytes().all(|b| b.is_ascii_digit());
-    text.parse().ok().filter(|_| digits_only)
+    let is_shortest = text == "0" || !text.starts_with('0');
+    text.parse().ok().filter(|_| digits_only && is_shortest)
 }
 
 fn parse_hex(text: &str) -> Option<Vec<u8>> {
@@ -319,6 +321,8 @@ mod tests {
             ("/SEG=1", NameUriError::UnknownPrefix),
             ("/seg=", NameUriError::BadNumber),
             ("/seg=+1", NameUriError::BadNumber),
+            ("/seg=00", NameUriError::BadNumber),
+            ("/v=01", NameUriError::BadNumber),
             ("/seg=18446744073709551616", NameUriError::BadNumber),
             ("/sha256digest=00", NameUriError::BadDigest),
             ("/sha256digest=0", NameUriError::BadDigest),
