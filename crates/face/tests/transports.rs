@@ -292,3 +292,53 @@ fn a_receive_queue_that_fills_up_marks_data_and_shows_what_it_lost() {
     assert!(node.packets.iter().all(|p| p.headers.congestion_mark > 0));
     assert_eq!(node.faces.counters().n_kernel_drops, 100 - n_kept);
 }
+
+#[test]
+fn a_websocket_message_without_end_takes_its_turn_like_others() {
+    use std::io::{ErrorKind, Write};
+    use std::time::Duration;
+
+    let mut node = Node::default();
+    let uri = node.listen(&ChannelOptions::websocket(support::loopback()));
+    let mut peer = std::net::TcpStream::connect(uri.socket_addr().unwrap()).unwrap();
+    let upgrade = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    peer.write_all(upgrade.as_bytes()).unwrap();
+    let id = node.accepted();
+    node.until("face up", |node| node.info(id).is_up);
+
+    // A message whose pieces are empty, as many as the sockets hold.
+    let frame = |head: u8, payload: &[u8]| {
+        let mut frame = vec![head, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+        frame.extend(payload);
+        frame
+    };
+    peer.write_all(&frame(0x02, &[])).unwrap();
+    let pieces = frame(0, &[]).repeat(20_000);
+    peer.set_nonblocking(true).unwrap();
+    let (mut n_bytes, mut n_left) = (0, 0);
+    while n_bytes < 4 << 20 {
+        match peer.write(&pieces[n_left..]) {
+            Ok(n) => (n_bytes, n_left) = (n_bytes + n, (n_left + n) % pieces.len()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(n_bytes > 200_000, "{n_bytes}");
+    let before = node.faces.counters().n_rx_syscalls;
+    node.step(Duration::ZERO);
+    let n_reads = node.faces.counters().n_rx_syscalls - before;
+    assert!((1..=16).contains(&n_reads), "{n_reads} reads in one round");
+
+    // Nothing of it is lost: its last piece is a packet.
+    peer.set_nonblocking(false).unwrap();
+    let (rest, last) = (pieces[n_left..].to_vec(), frame(0x80, &interest(1)));
+    let writer = std::thread::spawn(move || {
+        peer.write_all(&rest).unwrap();
+        peer.write_all(&last).unwrap();
+        peer
+    });
+    node.until("a packet", |node| !node.packets.is_empty());
+    assert_eq!(node.packets[0].l3, interest(1));
+    drop(writer.join());
+}

@@ -436,6 +436,9 @@ impl FaceSystem {
         let Some(slot) = self.faces.slot_of(id) else {
             return;
         };
+        if let Transport::WebSocket(socket) = &mut self.faces[slot].transport {
+            socket.begin_round();
+        }
         let mut n_read_bytes = 0;
         let outcome = loop {
             let face = &mut self.faces[slot];

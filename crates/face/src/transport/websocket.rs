@@ -19,23 +19,44 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 
 use super::{DialTarget, Redial};
+use crate::batch::STREAM_READ_BYTES;
 use crate::framing::MAX_FRAME_BYTES;
 
 const READ_BUFFER_BYTES: usize = 16 << 10;
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 const MAX_WRITE_BUFFER_BYTES: usize = 4 * WRITE_BUFFER_BYTES;
 
-/// A TCP stream that counts its system calls.
+/// A TCP stream that counts its system calls, and yields no more than it may.
 pub(crate) struct CountingStream {
     stream: TcpStream,
     n_reads: u64,
     n_writes: u64,
+    /// Bytes that may yet be read in this round. The protocol reads on until a
+    /// message is whole, and a peer can make one of pieces without end.
+    granted_bytes: usize,
+}
+
+impl CountingStream {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            n_reads: 0,
+            n_writes: 0,
+            granted_bytes: STREAM_READ_BYTES,
+        }
+    }
 }
 
 impl Read for CountingStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let room = out.len().min(self.granted_bytes);
+        if room == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         self.n_reads += 1;
-        self.stream.read(out)
+        let n_bytes = self.stream.read(&mut out[..room])?;
+        self.granted_bytes -= n_bytes;
+        Ok(n_bytes)
     }
 }
 
@@ -116,11 +137,7 @@ fn to_io(error: Error) -> io::Error {
 impl WebSocketTransport {
     /// Answers the handshake on an accepted connection.
     pub(crate) fn accept(stream: TcpStream, give_up_at: MonoNs) -> io::Result<Self> {
-        let stream = CountingStream {
-            stream,
-            n_reads: 0,
-            n_writes: 0,
-        };
+        let stream = CountingStream::new(stream);
         let state = match tungstenite::accept_with_config(stream, Some(config())) {
             Ok(socket) => State::Open(socket),
             Err(HandshakeError::Interrupted(handshake)) => State::ServerHandshake(handshake),
@@ -153,11 +170,7 @@ impl WebSocketTransport {
 
     /// Goes on with a new stream that is being connected.
     pub(crate) fn redial(&mut self, stream: TcpStream, give_up_at: MonoNs) {
-        self.state = State::Connecting(CountingStream {
-            stream,
-            n_reads: 0,
-            n_writes: 0,
-        });
+        self.state = State::Connecting(CountingStream::new(stream));
         self.give_up_at = give_up_at;
     }
 
@@ -210,6 +223,7 @@ impl WebSocketTransport {
 
     /// Goes on with connecting or the handshake, as far as the socket lets it.
     pub(crate) fn advance(&mut self) -> io::Result<Progress> {
+        self.begin_round();
         let state = std::mem::replace(&mut self.state, State::Waiting(MonoNs::NEVER));
         self.state = match state {
             State::Connecting(stream) => {
@@ -239,6 +253,19 @@ impl WebSocketTransport {
         } else {
             Progress::Pending
         })
+    }
+
+    /// Begins a round of reading: [`STREAM_READ_BYTES`] at most leave the socket,
+    /// and what is left keeps it ready.
+    pub(crate) fn begin_round(&mut self) {
+        let stream = match &mut self.state {
+            State::Connecting(stream) => stream,
+            State::ServerHandshake(handshake) => handshake.get_mut().get_mut(),
+            State::ClientHandshake(handshake) => handshake.get_mut().get_mut(),
+            State::Open(socket) => socket.get_mut(),
+            State::Waiting(_) => return,
+        };
+        stream.granted_bytes = STREAM_READ_BYTES;
     }
 
     /// Reads the next message. Until this says that there is nothing more,
