@@ -130,7 +130,9 @@ pub(super) fn read(
 }
 
 fn read_frames(input: &[u8], frames: &mut Frames<'_>, sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    let mut reader = create_reader(WINDOW_BYTES, input)
+    // Room for what is there and a little more, lest the end go unnoticed.
+    let window_bytes = WINDOW_BYTES.min(input.len() + 64);
+    let mut reader = create_reader(window_bytes, input)
         .map_err(|error| anyhow!("not a capture, or cut off at its head: {error:?}"))?;
     let mut ticks_per_us = 1;
     let mut interfaces: Vec<(Linktype, u64)> = Vec::new();
