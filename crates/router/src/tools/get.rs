@@ -1,10 +1,9 @@
 //! `tachonym get`: fetches a segmented object.
 //!
 //! The latest version is found by RDR metadata, or by prefix; segments are
-//! fetched under a CUBIC window that honours congestion marks. A file appears
-//! under its name only when it is whole.
+//! fetched under a CUBIC window that honours congestion marks. How a file gets
+//! its content, and when, is in `target`.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +20,7 @@ use tachonym_client::{
 use tachonym_packet::{DataView, Name};
 use tachonym_security::{Reject, TrustPolicy};
 
+use super::target::Target;
 use super::{Connection, keys, text};
 
 /// Fetch a segmented object.
@@ -30,7 +30,9 @@ pub struct Arguments {
     connection: Connection,
     /// The name; with a version, or without for the latest.
     name: Name,
-    /// Where to write; standard output if not given.
+    /// Where to write; standard output if not given. A file appears, or takes
+    /// the place of the old one, when all is there; a pipe, a device or a link
+    /// is written as content arrives.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How to find the latest version.
@@ -99,26 +101,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     tell(arguments, &name, report.as_ref())
 }
 
-/// Writes beside `path` and renames what is whole.
+/// Writes a file that appears only when it is whole; or straight to what is no
+/// regular file.
 fn to_file(source: Source<'_>, path: &Path) -> anyhow::Result<(Name, Option<FetchReport>)> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".part");
-    let partial = PathBuf::from(partial);
-    let file =
-        File::create(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    let result = source.copy_to(&mut out).and_then(|done| {
-        out.flush()
-            .with_context(|| format!("cannot write {}", partial.display()))?;
-        std::fs::rename(&partial, path)
-            .with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(done)
-    });
-    if result.is_err() {
-        // What is left of a failed fetch is of no use; why it failed is told.
-        let _ = std::fs::remove_file(&partial);
+    let writing = || format!("cannot write {}", path.display());
+    match Target::open(path).with_context(|| format!("cannot make {}", path.display()))? {
+        Target::Partial(partial, file) => {
+            let mut out = BufWriter::with_capacity(1 << 20, file);
+            let done = source.copy_to(&mut out)?;
+            out.flush().with_context(writing)?;
+            partial.complete().with_context(writing)?;
+            Ok(done)
+        }
+        Target::Other(file) => {
+            let mut out = BufWriter::new(file);
+            let done = source.copy_to(&mut out)?;
+            out.flush().with_context(writing)?;
+            Ok(done)
+        }
     }
-    result
 }
 
 /// Whose signatures count, if not anybody's.

@@ -19,6 +19,7 @@ pub mod put;
 pub mod route;
 pub mod status;
 pub mod strategy;
+mod target;
 mod text;
 
 use std::path::PathBuf;
