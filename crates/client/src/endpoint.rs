@@ -158,7 +158,8 @@ impl Link {
         self.n_unsent += u64::from(dropped.is_err());
     }
 
-    /// Packets that arrived and were no Interest, Data or Nack.
+    /// Packets that arrived and were no Interest, Data or Nack, and Interests
+    /// whose parameters are not those that the digest in their name tells.
     #[must_use]
     pub const fn n_unparsed(&self) -> u64 {
         self.n_unparsed
@@ -262,7 +263,9 @@ impl Endpoint {
                 (Ok(PacketView::Interest(interest)), Some(reason)) => {
                     Received::Nack(reason, interest)
                 }
-                (Ok(PacketView::Interest(interest)), None) => {
+                (Ok(PacketView::Interest(interest)), None)
+                    if interest.verify_parameters_digest() =>
+                {
                     Received::Interest(interest, frame.headers)
                 }
                 (Ok(PacketView::Data(data)), None) => Received::Data(data, frame.headers),

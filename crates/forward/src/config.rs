@@ -31,6 +31,11 @@ pub struct EngineConfig {
     /// names one of them, or a prefix of one, has arrived in its producer's
     /// region and loses the hint.
     pub producer_regions: Vec<Name>,
+    /// Whether an Interest with parameters is dropped unless the digest in its
+    /// name is theirs (NDN Packet Format 0.3, "Interest Packet"). Costs a
+    /// SHA-256 over the parameters of each such Interest; producers check it
+    /// anyway.
+    pub verify_parameters_digest: bool,
 }
 
 impl Default for EngineConfig {
@@ -44,6 +49,7 @@ impl Default for EngineConfig {
             max_lifetime_ms: 600_000,
             unsolicited_data: UnsolicitedDataPolicy::DropAll,
             producer_regions: Vec::new(),
+            verify_parameters_digest: false,
         }
     }
 }

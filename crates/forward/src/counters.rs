@@ -38,6 +38,8 @@ drop_reasons! {
     /// A packet under `/localhost` came from, or was about to go to, a
     /// non-local face.
     LocalhostScope = "localhost-scope",
+    /// The digest in an Interest's name is not that of its parameters.
+    BadParametersDigest = "bad-parameters-digest",
     /// An Interest's nonce was seen before on this name.
     InterestLoop = "interest-loop",
     /// The pending Interest table has no room for another entry.

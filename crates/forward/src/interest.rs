@@ -39,6 +39,9 @@ impl Pipelines {
         if !arrival.traits.is_local() && is_localhost(interest.name()) {
             return self.drop_packet(DropReason::LocalhostScope);
         }
+        if self.verify_parameters_digest && !interest.verify_parameters_digest() {
+            return self.drop_packet(DropReason::BadParametersDigest);
+        }
         match interest.nonce() {
             Some(nonce) if !self.is_in_producer_region(interest) => {
                 self.admitted_interest(arrival, interest, nonce, interest.wire(), out);

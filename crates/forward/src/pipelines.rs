@@ -57,6 +57,7 @@ pub(crate) struct Pipelines {
     pub(crate) dead_nonce_lifetime_ms: u64,
     pub(crate) unsolicited_data: UnsolicitedDataPolicy,
     pub(crate) producer_regions: Vec<Name>,
+    pub(crate) verify_parameters_digest: bool,
     pub(crate) scratch: Scratch,
 }
 
@@ -123,6 +124,7 @@ impl Pipelines {
                 .unwrap_or(u64::MAX),
             unsolicited_data: config.unsolicited_data,
             producer_regions: config.producer_regions,
+            verify_parameters_digest: config.verify_parameters_digest,
             scratch: Scratch::default(),
         }
     }

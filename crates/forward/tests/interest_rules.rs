@@ -87,6 +87,32 @@ fn hop_limit_zero_is_not_answered_from_the_store_either_and_one_is() {
 }
 
 #[test]
+fn parameters_are_checked_against_their_digest_only_where_that_is_set() {
+    let mut asked = tachonym_packet::Interest::new(name("/a"));
+    asked.nonce = Some(tachonym_packet::Nonce([7; 4]));
+    asked.application_parameters = Some(b"parameters".to_vec());
+    let good = asked.encode();
+    let mut bad = good.clone();
+    *bad.last_mut().expect("not empty") ^= 1;
+    for (verify_parameters_digest, n_bad_sent) in [(false, 1), (true, 0)] {
+        let mut node = Node::with(EngineConfig {
+            verify_parameters_digest,
+            ..EngineConfig::default()
+        });
+        node.face(A, REMOTE).face(B, REMOTE).route("/", B, 0);
+        let sent = node.receive(A, &bad, Headers::default());
+        assert_eq!(sent.len(), n_bad_sent);
+        let n_dropped = node.n_dropped(DropReason::BadParametersDigest);
+        assert_eq!(n_dropped, 1 - n_bad_sent as u64);
+        assert_eq!(node.engine.sizes().n_pit_entries, n_bad_sent);
+        node.advance(ms(5_000));
+        node.advance(ms(7_000));
+        assert_eq!(node.receive(A, &good, Headers::default()).len(), 1);
+        assert_eq!(node.interest(A, &interest("/b")).len(), 1);
+    }
+}
+
+#[test]
 fn hop_limit_is_decreased_by_one() {
     let mut node = forwarding_node();
     let sent = node.interest(A, &interest("/a").hop_limit(7));

@@ -337,6 +337,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             UnsolicitedData::AdmitAll => UnsolicitedDataPolicy::AdmitAll,
         },
         producer_regions: regions?,
+        verify_parameters_digest: config.forwarding.verify_parameters_digest,
         ..EngineConfig::default()
     };
     let key = HashKey::from_u64s(getrandom::u64()?, getrandom::u64()?);

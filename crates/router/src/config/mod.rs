@@ -281,6 +281,9 @@ pub struct Forwarding {
     /// Name prefixes of the producer region: a forwarding hint that names one
     /// of them has arrived and is stripped.
     pub producer_region: Vec<String>,
+    /// Whether an Interest with parameters is dropped unless the digest in its
+    /// name is theirs. Costs a SHA-256 each; producers check it anyway.
+    pub verify_parameters_digest: bool,
 }
 
 /// A strategy for a prefix.
