@@ -755,5 +755,13 @@ mod tests {
             InterestView::parse(&interest.encode()).unwrap_err(),
             DecodeError::PacketTooLarge
         );
+        let overhead = interest.encode().len() - types::MAX_PACKET_BYTES;
+        let largest = types::MAX_PACKET_BYTES - overhead;
+        for (n_bytes, ok) in [(largest, true), (largest + 1, false)] {
+            interest.application_parameters = Some(vec![0; n_bytes]);
+            let wire = interest.encode();
+            assert_eq!(wire.len() <= types::MAX_PACKET_BYTES, ok);
+            assert_eq!(InterestView::parse(&wire).is_ok(), ok);
+        }
     }
 }

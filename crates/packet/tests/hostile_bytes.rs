@@ -124,8 +124,10 @@ fn data_elements() -> Vec<(u32, Vec<u8>)> {
 }
 
 /// Types that neither packet knows, and whether they may be skipped.
-const UNKNOWN: [(u32, bool); 8] = [
+const UNKNOWN: [(u32, bool); 10] = [
     (3, false),
+    (4, false),
+    (0x10, false),
     (0x1f, false),
     (0x2b, false),
     (0x2d, false),
