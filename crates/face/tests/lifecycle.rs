@@ -125,6 +125,30 @@ fn dialling_nobody_fails_without_blocking() {
 }
 
 #[test]
+fn a_closed_port_costs_datagrams_and_not_the_face() {
+    let mut a = Node::default();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = peer.local_addr().unwrap();
+    let to_peer = a.dial(&FaceUri::Udp(addr));
+    drop(peer);
+    // The kernel tells of the closed port by an error of a later call.
+    for n in 0..5 {
+        a.send(to_peer, &interest(n));
+        a.step(Duration::from_millis(2));
+    }
+    assert!(!a.has(FaceEventKind::Destroyed));
+    let peer = UdpSocket::bind(addr).unwrap();
+    peer.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    a.step(Duration::ZERO);
+    // The first one may still meet the last error.
+    a.send(to_peer, &interest(6));
+    a.send(to_peer, &interest(7));
+    let mut room = [0; 100];
+    let len = peer.recv(&mut room).unwrap();
+    assert!([interest(6), interest(7)].contains(&room[..len].to_vec()));
+}
+
+#[test]
 fn a_face_is_changed_as_asked_or_not_at_all() {
     let (mut a, mut b) = (Node::default(), Node::default());
     let (to_b, to_a) = connect(&mut a, &mut b, &ChannelOptions::udp(loopback()));
