@@ -426,14 +426,70 @@ fn query_filters_match_on_every_present_field() {
         ..by_scheme("udp4")
     };
     assert!(!other_id.matches(&face));
-    let remote = FaceQueryFilter {
-        uri: Some("udp4://192.0.2.2:6363".into()),
-        ..FaceQueryFilter::default()
-    };
-    assert!(!remote.matches(&face));
-    let local = FaceQueryFilter {
-        face_scope: Some(FaceScope::Local),
-        ..FaceQueryFilter::default()
-    };
-    assert!(!local.matches(&face));
+    let filter = FaceQueryFilter::default;
+    for (right, wrong) in [
+        (
+            FaceQueryFilter {
+                face_id: Some(300),
+                ..filter()
+            },
+            FaceQueryFilter {
+                face_id: Some(0),
+                ..filter()
+            },
+        ),
+        (
+            FaceQueryFilter {
+                uri: Some(face.uri.clone()),
+                ..filter()
+            },
+            FaceQueryFilter {
+                uri: Some(face.local_uri.clone()),
+                ..filter()
+            },
+        ),
+        (
+            FaceQueryFilter {
+                local_uri: Some(face.local_uri.clone()),
+                ..filter()
+            },
+            FaceQueryFilter {
+                local_uri: Some(face.uri.clone()),
+                ..filter()
+            },
+        ),
+        (
+            FaceQueryFilter {
+                face_scope: Some(FaceScope::NonLocal),
+                ..filter()
+            },
+            FaceQueryFilter {
+                face_scope: Some(FaceScope::Local),
+                ..filter()
+            },
+        ),
+        (
+            FaceQueryFilter {
+                face_persistency: Some(FacePersistency::Persistent),
+                ..filter()
+            },
+            FaceQueryFilter {
+                face_persistency: Some(FacePersistency::Permanent),
+                ..filter()
+            },
+        ),
+        (
+            FaceQueryFilter {
+                link_type: Some(LinkType::PointToPoint),
+                ..filter()
+            },
+            FaceQueryFilter {
+                link_type: Some(LinkType::AdHoc),
+                ..filter()
+            },
+        ),
+    ] {
+        assert!(right.matches(&face), "{right:?}");
+        assert!(!wrong.matches(&face), "{wrong:?}");
+    }
 }
