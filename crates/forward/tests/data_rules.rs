@@ -248,6 +248,17 @@ fn new_face_with_the_number_of_one_that_has_gone_inherits_nothing() {
 }
 
 #[test]
+fn new_face_is_not_the_upstream_that_had_its_number() {
+    let mut node = forwarding_node();
+    let sent = node.interest(A, &interest("/a"));
+    node.engine.remove_face(B);
+    node.face(B, REMOTE);
+    assert_eq!(node.nack(B, NackReason::NoRoute, &sent[0].wire), []);
+    assert_eq!(node.n_dropped(DropReason::NackMismatch), 1);
+    assert_eq!(node.engine.sizes().n_pit_entries, 1);
+}
+
+#[test]
 fn face_that_vanishes_in_mid_burst_costs_only_its_own_packets() {
     let mut node = forwarding_node();
     for n in 0..10 {

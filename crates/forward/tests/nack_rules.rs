@@ -156,6 +156,9 @@ fn upstream_that_is_a_downstream_hears_a_nack_when_all_others_have_nacked() {
 fn upstream_whose_face_has_gone_is_not_waited_for() {
     let mut node = node_with_two_upstreams();
     let sent = node.interest(A, &interest("/a"));
+    // Records of faces that have gone are swept out now and then only.
+    node.engine.remove_face(D);
+    node.advance(ms(0));
     node.engine.remove_face(B);
     let heard = node.nack(C, NackReason::NoRoute, &sent[1].wire);
     assert_eq!(summary(&heard), [nack(NackReason::NoRoute, A)]);

@@ -115,6 +115,20 @@ fn multicast_suppresses_retransmissions_for_each_upstream_alone() {
 }
 
 #[test]
+fn multicast_retransmission_that_is_held_back_does_not_lack_a_route() {
+    let mut node = node_with("multicast");
+    let short = interest("/a").nonce(1).lifetime_ms(5);
+    assert_eq!(node.interest(A, &short).len(), 3);
+    node.advance(ms(1));
+    assert_eq!(node.interest(D, &interest("/a").nonce(2)), []);
+    // No upstream is awaited any more, and it is too early to ask again.
+    node.advance(ms(5));
+    assert_eq!(node.interest(D, &interest("/a").nonce(3)), []);
+    assert_eq!(node.n_dropped(DropReason::NoRoute), 0);
+    assert_eq!(node.engine.counters().n_aggregated_interests, 2);
+}
+
+#[test]
 fn multicast_interest_without_next_hop_waits_and_goes_to_one_that_comes() {
     let mut node = Node::with_remote_faces();
     node.strategy("/a", "multicast");
@@ -330,6 +344,45 @@ fn lingering_entry_asked_for_again_begins_anew() {
                 summary(&node.data(faces[1], &data(&uri))),
                 [(A, Kind::Data)]
             );
+            return;
+        }
+        node.advance(ms(1_000));
+    }
+    panic!("no probe within 20 seconds");
+}
+
+#[test]
+fn nack_of_a_probe_after_the_data_does_not_count() {
+    let mut node = node_with("asf/v=5/probing-interval~1000");
+    for n in 0..20 {
+        let uri = format!("/a/{n}");
+        let sent = node.interest(A, &interest(&uri));
+        node.data(sent[0].face, &data(&uri));
+        if let [_, probe] = &sent[..] {
+            assert_eq!(node.nack(probe.face, NackReason::NoRoute, &probe.wire), []);
+            assert_eq!(node.n_dropped(DropReason::NackNotPending), 1);
+            node.advance(ms(60));
+            assert_eq!(node.engine.counters().n_unsatisfied_interests, 0);
+            return;
+        }
+        node.advance(ms(1_000));
+    }
+    panic!("no probe within 20 seconds");
+}
+
+#[test]
+fn entry_begun_anew_does_not_wait_for_the_probe_of_its_earlier_life() {
+    let mut node = node_with("asf/v=5/probing-interval~1000");
+    node.engine.cs_mut().set_serves(false);
+    for n in 0..20 {
+        let uri = format!("/a/{n}");
+        let sent = node.interest(A, &interest(&uri));
+        node.data(sent[0].face, &data(&uri));
+        if sent.len() == 2 {
+            let again = node.interest(A, &interest(&uri).nonce(77));
+            assert_eq!(again.len(), 1);
+            let heard = node.nack(again[0].face, NackReason::NoRoute, &again[0].wire);
+            assert_eq!(summary(&heard), [(A, Kind::Nack(NackReason::NoRoute))]);
             return;
         }
         node.advance(ms(1_000));
