@@ -135,6 +135,13 @@ impl Engine {
         self.pipelines.cs.erase(prefix, &hashes, limit)
     }
 
+    /// Whether the content store has Data under `prefix`.
+    #[must_use]
+    pub fn has_cached(&self, prefix: NameView<'_>) -> bool {
+        let hashes = self.hashes_of(prefix);
+        self.pipelines.cs.has_below(prefix, &hashes)
+    }
+
     /// Lets the strategy of this name serve everything under `prefix` that has
     /// no longer choice of its own. The version may be left out. Pending
     /// Interests go on, without what the strategy before remembered of them.

@@ -214,13 +214,13 @@ pub(crate) fn erase_cs(
 ) -> Result<ControlResponse, ControlError> {
     let name = command_name(parameters);
     let wanted = parameters.count.unwrap_or(u64::MAX);
-    let n_erased = control.cs_erase(&name, wanted.min(MAX_ERASE_PKTS))?;
-    // A Capacity in the response tells the client that there may be more: it was
+    let erased = control.cs_erase(&name, wanted.min(MAX_ERASE_PKTS))?;
+    // A Capacity in the response tells the client that there are more: it was
     // this limit that stopped the erasure, not the client's.
-    let is_cut = n_erased >= MAX_ERASE_PKTS && wanted > MAX_ERASE_PKTS;
+    let is_cut = erased.has_more && wanted > MAX_ERASE_PKTS;
     Ok(ok(&ControlParameters {
         name: Some(name),
-        count: Some(n_erased),
+        count: Some(erased.n_erased),
         capacity: is_cut.then_some(MAX_ERASE_PKTS),
         ..ControlParameters::default()
     }))

@@ -74,11 +74,11 @@ pub trait ControlPlane {
     /// If the capacity cannot be had.
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError>;
 
-    /// Erases up to `limit` packets under `prefix` and returns how many it were.
+    /// Erases up to `limit` packets under `prefix`.
     ///
     /// # Errors
     /// If the router cannot be reached.
-    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<u64, ControlError>;
+    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError>;
 
     /// State of the content store.
     ///
@@ -241,6 +241,15 @@ pub struct CsConfig {
     pub admit: Option<bool>,
     /// Whether Interests are answered.
     pub serve: Option<bool>,
+}
+
+/// What an erasure has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CsErased {
+    /// Packets erased.
+    pub n_erased: u64,
+    /// Whether there are more under the prefix.
+    pub has_more: bool,
 }
 
 /// Why the router did not do as asked.

@@ -21,8 +21,8 @@ mod verbs;
 
 pub use authorize::{AuthorizeRule, ManagementTrust};
 pub use control::{
-    ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
-    FibRefusal, FibRefusalReason, LinkOptions,
+    ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
+    FibChange, FibRefusal, FibRefusalReason, LinkOptions,
 };
 pub use counters::{Counters, DropReason};
 pub use manager::{Manager, ManagerConfig, ReplySink};

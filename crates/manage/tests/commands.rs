@@ -290,7 +290,7 @@ fn the_content_store_is_configured_and_erased() {
     };
     assert_eq!(site.outcome("cs", "config", &huge).0, 503);
 
-    for i in 0..3000 {
+    for i in 0..1024 + 1024 + 10 {
         let data: Name = format!("/a/seg={i}").parse().unwrap();
         site.router().cs_names.insert(data);
     }
@@ -300,12 +300,7 @@ fn the_content_store_is_configured_and_erased() {
     };
     assert_eq!(site.outcome("cs", "erase", &some), (200, some.clone()));
     // More than one command takes: Capacity says that it stopped early.
-    for (n_erased, capacity) in [
-        (1024, Some(1024)),
-        (1024, Some(1024)),
-        (942, None),
-        (0, None),
-    ] {
+    for (n_erased, capacity) in [(1024, Some(1024)), (1024, None), (0, None)] {
         let (code, erased) = site.outcome("cs", "erase", &named("/a"));
         assert_eq!(
             (code, erased.count, erased.capacity),

@@ -9,8 +9,8 @@ use tachonym_face::{
 };
 use tachonym_forward::{RouteError, StrategyError};
 use tachonym_manage::{
-    ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
-    FibRefusal, FibRefusalReason, LinkOptions,
+    ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
+    FibChange, FibRefusal, FibRefusalReason, LinkOptions,
 };
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
@@ -177,10 +177,13 @@ impl ControlPlane for RouterControl {
         })
     }
 
-    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<u64, ControlError> {
+    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError> {
         let prefix = prefix.clone();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        self.call(move |plane| plane.engine.erase_cs(prefix.view(), limit) as u64)
+        self.call(move |plane| CsErased {
+            n_erased: plane.engine.erase_cs(prefix.view(), limit) as u64,
+            has_more: plane.engine.has_cached(prefix.view()),
+        })
     }
 
     fn cs_info(&mut self) -> Result<CsInfo, ControlError> {

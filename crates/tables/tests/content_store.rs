@@ -43,6 +43,11 @@ impl Bench {
             .map(|data| data.wire().to_vec())
     }
 
+    fn has_below(&self, prefix: &Name) -> bool {
+        let hashes = self.hashing.hashes(prefix.view());
+        self.cs.has_below(prefix.view(), &hashes)
+    }
+
     fn erase(&mut self, prefix: &Name, limit: usize) -> usize {
         self.cs
             .erase(prefix.view(), &self.hashing.hashes(prefix.view()), limit)
@@ -201,7 +206,9 @@ fn run(hashing: Hashing, steps: &[Step]) {
                     .iter()
                     .filter(|data| data.full_name.starts_with(&prefix))
                     .count();
+                assert_eq!(bench.has_below(&prefix), n_under > 0);
                 assert_eq!(bench.erase(&prefix, *limit), n_under.min(*limit));
+                assert_eq!(bench.has_below(&prefix), n_under > *limit);
                 let left: Vec<Vec<u8>> = bench.cs.iter().map(|data| data.wire().to_vec()).collect();
                 assert!(
                     model.iter().all(

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tachonym_manage::{
-    ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
-    FibRefusal, FibRefusalReason, LinkOptions,
+    ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
+    FibChange, FibRefusal, FibRefusalReason, LinkOptions,
 };
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_protocol::*;
@@ -303,7 +303,7 @@ impl ControlPlane for MemoryRouter {
         self.cs_info()
     }
 
-    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<u64, ControlError> {
+    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError> {
         self.check()?;
         let victims: Vec<Name> = self
             .cs_names
@@ -315,7 +315,10 @@ impl ControlPlane for MemoryRouter {
         for name in &victims {
             self.cs_names.remove(name);
         }
-        Ok(victims.len() as u64)
+        Ok(CsErased {
+            n_erased: victims.len() as u64,
+            has_more: self.cs_names.iter().any(|name| name.starts_with(prefix)),
+        })
     }
 
     fn cs_info(&mut self) -> Result<CsInfo, ControlError> {

@@ -323,6 +323,16 @@ impl<P: Eviction> ContentStore<P> {
         n_erased
     }
 
+    /// Whether any Data has a name that begins with `prefix`. Counts as no use
+    /// of it.
+    #[must_use]
+    pub fn has_below(&self, prefix: NameView<'_>, hashes: &[NameHash]) -> bool {
+        let hash = hashes[prefix.len()];
+        let node = self.tree.find(prefix, prefix.len(), hash, &self.slots);
+        node.is_some_and(|node| self.tree.newest_below(node).is_some())
+            || self.find_exact(prefix, hash).is_some()
+    }
+
     /// Every Data, in no particular order. Counts as no use of them.
     pub fn iter(&self) -> impl Iterator<Item = DataRef<'_>> {
         self.slots
