@@ -54,7 +54,6 @@ fuzz_target!(|bytes: &[u8]| {
         for frame in bed.batch.frames() {
             assert!(!frame.l3.is_empty() && frame.l3.len() <= 8800);
         }
-        bed.faces.handle_timeout(tachonym_face::monotonic_now());
         bed.faces.flush();
         assert!(bed.faces.n_faces() <= 1);
     });

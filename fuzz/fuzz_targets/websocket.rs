@@ -61,7 +61,6 @@ impl Bed {
                 assert!(!frame.l3.is_empty() && frame.l3.len() <= 8800);
                 n_idle = 0;
             }
-            self.faces.handle_timeout(tachonym_face::monotonic_now());
             self.faces.flush();
         }
     }

@@ -350,15 +350,13 @@ impl Endpoint {
         result.transpose()
     }
 
-    /// One wait of the face system, until `deadline` or its own next timer.
+    /// One wait of the face system, until `deadline` at the latest.
     fn wait(&mut self, deadline: Option<MonoNs>) -> Result<(), EndpointError> {
         let faces = &mut self.link.faces;
         faces.flush();
         let now = monotonic_now();
-        let timer = faces.poll_timeout();
-        let until = deadline.into_iter().chain(timer).min();
-        faces.poll(until.map(|at| at.saturating_since(now)), &mut self.batch)?;
-        faces.handle_timeout(monotonic_now());
+        let timeout = deadline.map(|at| at.saturating_since(now));
+        faces.poll(timeout, &mut self.batch)?;
         self.next_idx = 0;
         Ok(())
     }

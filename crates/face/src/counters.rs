@@ -181,15 +181,17 @@ impl SystemCounters {
     #[must_use]
     pub fn syscalls_per_packet(&self) -> f64 {
         let n_packets = self.n_in_packets + self.n_out_packets;
-        let n_syscalls = self.n_rx_syscalls
-            + self.n_tx_syscalls
-            + self.n_poll_syscalls
-            + self.n_control_syscalls;
         if n_packets == 0 {
             0.0
         } else {
-            n_syscalls as f64 / n_packets as f64
+            self.n_syscalls() as f64 / n_packets as f64
         }
+    }
+
+    /// System calls of every kind.
+    #[must_use]
+    pub const fn n_syscalls(&self) -> u64 {
+        self.n_rx_syscalls + self.n_tx_syscalls + self.n_poll_syscalls + self.n_control_syscalls
     }
 }
 

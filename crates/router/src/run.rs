@@ -69,6 +69,8 @@ pub struct Snapshot {
     pub n_refused_connections: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full.
     pub n_kernel_drops: u64,
+    /// System calls made for faces.
+    pub n_syscalls: u64,
     /// System calls per packet received or sent.
     pub syscalls_per_packet: f64,
 }
@@ -195,6 +197,7 @@ impl Router {
                 drops: of_faces.chain(of_engine).filter(|&(_, n)| n > 0).collect(),
                 n_refused_connections: faces.n_refused,
                 n_kernel_drops: faces.n_kernel_drops,
+                n_syscalls: faces.n_syscalls(),
                 syscalls_per_packet: faces.syscalls_per_packet(),
             }
         })?;

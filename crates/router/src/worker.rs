@@ -170,16 +170,8 @@ impl Worker {
         if !self.jobs.is_empty() {
             return Some(Duration::ZERO);
         }
-        let now = monotonic_now();
-        let timers = [
-            self.plane.engine.poll_timeout(),
-            self.plane.faces.poll_timeout(),
-        ];
-        timers
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|at| at.saturating_since(now))
+        let timer = self.plane.engine.poll_timeout()?;
+        Some(timer.saturating_since(monotonic_now()))
     }
 
     /// Carries one burst through the engine. `spare` lends its memory.

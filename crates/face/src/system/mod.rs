@@ -4,7 +4,7 @@
 //! sockets. One thread drives it:
 //!
 //! ```text
-//! poll      wait, then read one burst into an RxBatch
+//! poll      wait, read one burst into an RxBatch, run the timers
 //! poll_event  until None: faces that came or went
 //! send      as often as the burst asks for
 //! flush     hand everything over to the kernel

@@ -62,10 +62,11 @@ impl Intake<'_> {
 }
 
 impl FaceSystem {
-    /// Waits until something is ready or `timeout` has passed (`None`: as long
-    /// as it takes), then reads a burst into `batch`, which is emptied first.
-    /// It may come back empty: woken by a [`crate::Waker`], for new faces, or
-    /// because of a signal.
+    /// Waits until something is ready, a timer of a face is due or `timeout` has
+    /// passed (`None`: as long as it takes), then reads a burst into `batch`,
+    /// which is emptied first, and does what is due. It may come back empty:
+    /// woken by a [`crate::Waker`], for new faces, by a timer, or because of a
+    /// signal.
     ///
     /// At most 64 KiB of one stream and 32 messages of one UDP socket are read
     /// in one poll, and none after [`crate::BATCH_TARGET_PKTS`] packets; what
@@ -81,7 +82,7 @@ impl FaceSystem {
             let timeout = if is_waiting_for_nothing {
                 Some(Duration::ZERO)
             } else {
-                timeout
+                self.until_timer(timeout)
             };
             self.counters.n_poll_syscalls += 1;
             self.poller.wait(timeout)?;
@@ -99,7 +100,19 @@ impl FaceSystem {
             self.handle_ready(ready, batch);
         }
         self.counters.n_in_packets += batch.len() as u64;
+        // After the reading: a face that has just been heard is not idle.
+        self.handle_timeout();
         Ok(())
+    }
+
+    /// `timeout`, or less if a timer is due before.
+    fn until_timer(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let at = self.next_timeout();
+        if at == MonoNs::NEVER {
+            return timeout;
+        }
+        let wait = at.saturating_since(monotonic_now());
+        Some(timeout.map_or(wait, |timeout| timeout.min(wait)))
     }
 
     fn handle_ready(&mut self, ready: Ready, batch: &mut RxBatch) {

@@ -15,23 +15,17 @@ use crate::transport::Transport;
 use crate::transport::stream::StreamState;
 
 impl FaceSystem {
-    /// When [`FaceSystem::handle_timeout`] next has work; `None`: not before
-    /// something else happens.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<MonoNs> {
-        let timer = self.alarms.first().map(|(at, _)| *at);
-        let listeners = self.resume_listeners_at;
-        match timer {
-            Some(at) => Some(at.min(listeners)),
-            None => (listeners != MonoNs::NEVER).then_some(listeners),
-        }
+    /// When [`FaceSystem::handle_timeout`] next has work;
+    /// [`MonoNs::NEVER`]: not before something else happens.
+    pub(super) fn next_timeout(&self) -> MonoNs {
+        let timer = self.alarms.first().map_or(MonoNs::NEVER, |(at, _)| *at);
+        timer.min(self.resume_listeners_at)
     }
 
-    /// Does what is due by `now`: closes idle faces, gives up connections and
-    /// incomplete packets, dials again, prepares retransmissions. Flush after
-    /// it.
-    pub fn handle_timeout(&mut self, now: MonoNs) {
-        self.now = self.now.max(now);
+    /// Does what is due now: closes idle faces, gives up connections and
+    /// incomplete packets, dials again, prepares retransmissions, which the next
+    /// flush sends.
+    pub(super) fn handle_timeout(&mut self) {
         let now = self.now;
         if self.resume_listeners_at <= now {
             self.resume_listeners();

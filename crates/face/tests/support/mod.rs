@@ -50,11 +50,6 @@ impl Node {
 
     /// One round, as the router makes them.
     pub(crate) fn step(&mut self, timeout: Duration) {
-        let now = tachonym_face::monotonic_now();
-        let timeout = match self.faces.poll_timeout() {
-            Some(at) => timeout.min(at.saturating_since(now)),
-            None => timeout,
-        };
         self.faces.poll(Some(timeout), &mut self.batch).unwrap();
         while let Some(event) = self.faces.poll_event() {
             self.events.push(event);
@@ -65,7 +60,6 @@ impl Node {
             l3: frame.l3.to_vec(),
             prefix_announcement: frame.prefix_announcement.map(<[u8]>::to_vec),
         }));
-        self.faces.handle_timeout(tachonym_face::monotonic_now());
         self.faces.flush();
         while let Some(event) = self.faces.poll_event() {
             self.events.push(event);
