@@ -158,6 +158,12 @@ impl RxBatch {
         self.received_at = now;
     }
 
+    /// Packets and bytes that it holds: any read that brings something changes
+    /// them.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        (self.frames.records.len(), self.used_bytes)
+    }
+
     /// Whether another read may add to it.
     pub(crate) fn has_room(&self) -> bool {
         self.frames.records.len() < BATCH_TARGET_PKTS

@@ -63,8 +63,12 @@ pub struct FaceSystem {
     events: VecDeque<FaceEvent>,
     /// Faces in state Closing.
     closing: Vec<FaceId>,
-    /// WebSocket faces that may have read more than they have handed out.
+    /// WebSocket faces that may have read more than they have handed out, each
+    /// once.
     unread: VecDeque<FaceId>,
+    /// Whose turn it is: that of the first of `unread`, or that of the next
+    /// socket that is ready.
+    is_unread_next: bool,
 
     /// Faces of a transport of their own with frames to send.
     dirty_faces: Vec<FaceId>,
@@ -111,6 +115,7 @@ impl FaceSystem {
             events: VecDeque::new(),
             closing: Vec::new(),
             unread: VecDeque::new(),
+            is_unread_next: false,
             dirty_faces: Vec::new(),
             dirty_sockets: Vec::new(),
             total_backlog_bytes: 0,

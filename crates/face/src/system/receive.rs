@@ -24,6 +24,10 @@ use crate::transport::stream::StreamState;
 use crate::transport::udp::UdpRole;
 use crate::transport::websocket::{Incoming, Progress};
 
+/// Messages that one WebSocket brings in one turn, those that carry no frame
+/// included.
+const MAX_WEBSOCKET_MESSAGES: usize = 32;
+
 /// Buffers for the beginnings of frames that are kept for reuse.
 const MAX_SPARE_LEFTOVERS: usize = 64;
 
@@ -68,9 +72,11 @@ impl FaceSystem {
     /// woken by a [`crate::Waker`], for new faces, by a timer, or because of a
     /// signal.
     ///
-    /// At most 64 KiB of one stream and 32 messages of one UDP socket are read
-    /// in one poll, and none after [`crate::BATCH_TARGET_PKTS`] packets; what
-    /// is ready and was not read comes first in the next poll.
+    /// All take turns. A turn is at most 64 KiB of a stream (less, if that was
+    /// more than [`crate::BATCH_TARGET_PKTS`] packets), 32 messages of a UDP
+    /// socket, and 32 messages or 64 KiB of a WebSocket. No turn begins after
+    /// [`crate::BATCH_TARGET_PKTS`] packets; whoever waits for one comes first
+    /// in the next poll.
     ///
     /// # Errors
     /// If the wait itself fails; that of a single face only ends that face.
@@ -89,20 +95,41 @@ impl FaceSystem {
         }
         self.now = monotonic_now().max(self.now);
         batch.set_received_at(self.now);
-        for _ in 0..self.unread.len() {
-            if let Some(id) = self.unread.pop_front() {
-                self.read_websocket(id, batch);
-            }
-        }
-        while batch.has_room()
-            && let Some(ready) = self.poller.next_ready()
-        {
-            self.handle_ready(ready, batch);
-        }
+        self.read_burst(batch);
         self.counters.n_in_packets += batch.len() as u64;
         // After the reading: a face that has just been heard is not idle.
         self.handle_timeout();
         Ok(())
+    }
+
+    /// Serves the sockets that are ready and the WebSockets that may have
+    /// messages in memory: in turns, from one poll to the next, since any turn
+    /// may fill the batch.
+    fn read_burst(&mut self, batch: &mut RxBatch) {
+        // Those that are added meanwhile have had their turn.
+        let mut n_unread = self.unread.len();
+        while batch.has_room() {
+            if n_unread > 0 && (self.is_unread_next || !self.poller.has_ready()) {
+                n_unread -= 1;
+                self.is_unread_next = false;
+                let Some(id) = self.unread.pop_front() else {
+                    continue;
+                };
+                if let Some(face) = self.faces.get_mut(id)
+                    && let Transport::WebSocket(socket) = &mut face.transport
+                {
+                    socket.is_unread = false;
+                    self.read_websocket(id, batch);
+                }
+            } else if let Some(ready) = self.poller.next_ready() {
+                let before = batch.extent();
+                self.handle_ready(ready, batch);
+                // What brings nothing takes no turn.
+                self.is_unread_next |= batch.extent() != before;
+            } else {
+                break;
+            }
+        }
     }
 
     /// `timeout`, or less if a timer is due before.
@@ -149,10 +176,12 @@ impl FaceSystem {
                     },
                     Transport::WebSocket(socket) if socket.is_waiting() => {}
                     Transport::WebSocket(socket) if socket.is_open() => {
+                        // Its turn comes from the other list.
+                        let is_readable = ready.is_readable && !socket.is_unread;
                         if ready.is_writable {
                             self.unblock(slot);
                         }
-                        if ready.is_readable {
+                        if is_readable {
                             self.read_websocket(id, batch);
                         }
                     }
@@ -185,7 +214,7 @@ impl FaceSystem {
             return;
         };
         let n_kept = stream.leftover.len();
-        let room = (n_kept + STREAM_READ_BYTES).min(memory.len());
+        let room = (n_kept + stream.read_bytes).min(memory.len());
         self.counters.n_rx_syscalls += 1;
         let n_read = match stream.receive(&mut memory[n_kept..room]) {
             Ok(0) => return self.close(slot, CloseReason::ClosedByPeer),
@@ -213,6 +242,7 @@ impl FaceSystem {
             budget: &mut self.reassembly,
         };
         let mut pos = 0;
+        let mut n_frames = 0;
         let mut is_malformed = false;
         while pos < received.len() {
             match front(&received[pos..]) {
@@ -220,6 +250,7 @@ impl FaceSystem {
                     let wire = &received[pos..pos + len];
                     intake.receive(face, wire, at + pos, None, false);
                     pos += len;
+                    n_frames += 1;
                 }
                 Front::Partial => break,
                 Front::Malformed => {
@@ -227,6 +258,9 @@ impl FaceSystem {
                     break;
                 }
             }
+        }
+        if let Transport::Stream(stream) = &mut face.transport {
+            stream.adapt_read(n_frames);
         }
         let rest = &received[pos..];
         if is_malformed || rest.is_empty() {
@@ -443,8 +477,8 @@ impl FaceSystem {
         }
     }
 
-    /// Reads messages from a WebSocket until there are none or the batch is
-    /// full.
+    /// Reads messages from a WebSocket until there are none, it has had its
+    /// share, or the batch is full.
     fn read_websocket(&mut self, id: FaceId, batch: &mut RxBatch) {
         let Some(slot) = self.faces.slot_of(id) else {
             return;
@@ -452,20 +486,25 @@ impl FaceSystem {
         if let Transport::WebSocket(socket) = &mut self.faces[slot].transport {
             socket.begin_round();
         }
-        let mut n_read_bytes = 0;
+        let (mut n_messages, mut n_read_bytes) = (0, 0);
         let outcome = loop {
             let face = &mut self.faces[slot];
             if matches!(face.state, FaceState::Closing(_)) {
                 break Ok(());
             }
-            if !batch.has_room() || n_read_bytes > STREAM_READ_BYTES {
-                // Messages that are in memory make no socket ready.
-                self.unread.push_back(id);
-                break Ok(());
-            }
             let Transport::WebSocket(socket) = &mut face.transport else {
                 break Ok(());
             };
+            let has_had_its_share =
+                n_messages == MAX_WEBSOCKET_MESSAGES || n_read_bytes > STREAM_READ_BYTES;
+            if has_had_its_share || !batch.has_room() {
+                // Messages that are in memory make no socket ready.
+                if !std::mem::replace(&mut socket.is_unread, true) {
+                    self.unread.push_back(id);
+                }
+                break Ok(());
+            }
+            n_messages += 1;
             match socket.receive() {
                 Ok(Incoming::Frame(bytes)) => {
                     n_read_bytes += bytes.len();
@@ -486,7 +525,7 @@ impl FaceSystem {
                     }
                     batch.keep(bytes.len());
                 }
-                Ok(Incoming::Nothing) => n_read_bytes += 1,
+                Ok(Incoming::Nothing) => {}
                 Ok(Incoming::Empty) => break Ok(()),
                 Err(error) => break Err(error),
             }

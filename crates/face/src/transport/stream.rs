@@ -15,10 +15,14 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tachonym_packet::MonoNs;
 
 use super::{DialTarget, Redial};
+use crate::batch::{BATCH_TARGET_PKTS, STREAM_READ_BYTES};
 use crate::sys::option;
 
 /// A queue length is looked up at most once in this time.
 const QUEUE_LOOK_NS: u64 = 1_000_000;
+
+/// Smallest limit of a read.
+const MIN_STREAM_READ_BYTES: usize = 1 << 10;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub(crate) struct Stream {
     pub(crate) state: StreamState,
     /// The beginning of a frame.
     pub(crate) leftover: Vec<u8>,
+    /// The next read brings no more than this.
+    pub(crate) read_bytes: usize,
     /// The kernel takes no more; readiness for writing is waited for.
     pub(crate) is_blocked: bool,
     pub(crate) queue: KernelQueue,
@@ -112,6 +118,7 @@ impl Stream {
             socket,
             state,
             leftover: Vec::new(),
+            read_bytes: STREAM_READ_BYTES,
             is_blocked: false,
             queue: KernelQueue::default(),
             dial,
@@ -127,8 +134,21 @@ impl Stream {
         self.socket = None;
         self.state = StreamState::Waiting(at);
         self.leftover = Vec::new();
+        self.read_bytes = STREAM_READ_BYTES;
         self.is_blocked = false;
         self.queue = KernelQueue::default();
+    }
+
+    /// Learns how many frames a read has brought: one read is to fill a batch,
+    /// not ten, however small they are. Others wait meanwhile.
+    #[inline]
+    pub(crate) fn adapt_read(&mut self, n_frames: usize) {
+        if n_frames > BATCH_TARGET_PKTS {
+            self.read_bytes =
+                (self.read_bytes * BATCH_TARGET_PKTS / n_frames).max(MIN_STREAM_READ_BYTES);
+        } else if n_frames < BATCH_TARGET_PKTS / 2 {
+            self.read_bytes = (2 * self.read_bytes).min(STREAM_READ_BYTES);
+        }
     }
 
     /// Goes on with a new socket that is being connected.

@@ -88,6 +88,9 @@ pub(crate) struct WebSocketTransport {
     give_up_at: MonoNs,
     /// The kernel takes no more; readiness for writing is waited for.
     pub(crate) is_blocked: bool,
+    /// It is in the queue of those that wait to be read whether or not their
+    /// socket is ready.
+    pub(crate) is_unread: bool,
     /// What to dial, on faces that were dialled.
     pub(crate) dial: Option<(DialTarget, Redial)>,
 }
@@ -147,6 +150,7 @@ impl WebSocketTransport {
             state,
             give_up_at,
             is_blocked: false,
+            is_unread: false,
             dial: None,
         })
     }
@@ -162,6 +166,7 @@ impl WebSocketTransport {
             state: State::Waiting(MonoNs::NEVER),
             give_up_at,
             is_blocked: false,
+            is_unread: false,
             dial: Some((target, redial)),
         };
         this.redial(stream, give_up_at);

@@ -1,0 +1,222 @@
+//! Peers that take more than their share: others are served all the same.
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use support::{Node, interest};
+use tachonym_face::{BATCH_TARGET_PKTS, ChannelOptions};
+use tachonym_packet::FaceId;
+
+/// Messages of one WebSocket that a poll takes.
+const WEBSOCKET_SHARE: usize = 32;
+
+const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// A message from a client: its mask is zero.
+fn message(head: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![head, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+    frame.extend(payload);
+    frame
+}
+
+/// A peer that never waits, and writes the same over and over.
+struct Flood<S> {
+    stream: S,
+    bytes: Vec<u8>,
+    next: usize,
+}
+
+impl<S: Write> Flood<S> {
+    /// `bytes` is written many times: its end need not be a border of anything.
+    fn new(stream: S, unit: &[u8]) -> Self {
+        Self {
+            stream,
+            bytes: unit.repeat((64 << 10) / unit.len()),
+            next: 0,
+        }
+    }
+
+    /// Writes as much as the kernel takes, but no more than `max_bytes`.
+    fn fill(&mut self, max_bytes: usize) -> usize {
+        let mut n_bytes = 0;
+        while n_bytes < max_bytes {
+            let room = (self.bytes.len() - self.next).min(max_bytes - n_bytes);
+            match self.stream.write(&self.bytes[self.next..][..room]) {
+                Ok(n) => {
+                    n_bytes += n;
+                    self.next = (self.next + n) % self.bytes.len();
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        n_bytes
+    }
+}
+
+/// An open WebSocket without a face at our end.
+fn open_websocket(node: &mut Node, remote: std::net::SocketAddr) -> TcpStream {
+    let before = node.faces.n_faces();
+    let mut peer = TcpStream::connect(remote).unwrap();
+    peer.write_all(UPGRADE.as_bytes()).unwrap();
+    node.until("all faces up", |node| {
+        node.faces.n_faces() > before && node.faces.faces().all(|face| face.is_up)
+    });
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        peer.read_exact(&mut byte).unwrap();
+        answer.extend(byte);
+    }
+    peer.set_nonblocking(true).unwrap();
+    peer
+}
+
+fn websocket_node() -> (Node, std::net::SocketAddr) {
+    let mut node = Node::default();
+    let uri = node.listen(&ChannelOptions::websocket(support::loopback()));
+    let remote = uri.socket_addr().unwrap();
+    (node, remote)
+}
+
+#[test]
+fn a_websocket_that_never_falls_silent_leaves_others_their_turn() {
+    let (mut node, remote) = websocket_node();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nfd.sock");
+    node.listen(&ChannelOptions::unix(&path));
+    let udp = node.listen(&ChannelOptions::udp(support::loopback()));
+
+    let peers: Vec<TcpStream> = (0..3).map(|_| open_websocket(&mut node, remote)).collect();
+    let mut floods: Vec<_> = peers
+        .into_iter()
+        .map(|peer| Flood::new(peer, &message(0x82, &interest(0))))
+        .collect();
+    for round in 1..20 {
+        for flood in &mut floods {
+            flood.fill(1 << 20);
+        }
+        node.step(Duration::ZERO);
+        assert!(node.packets.len() >= round * WEBSOCKET_SHARE);
+    }
+
+    // A new connection, and a datagram.
+    let mut unix = UnixStream::connect(&path).unwrap();
+    unix.write_all(&interest(1)).unwrap();
+    let datagrams = std::net::UdpSocket::bind(support::loopback()).unwrap();
+    datagrams
+        .send_to(&interest(2), udp.socket_addr().unwrap())
+        .unwrap();
+    for _ in 0..4 {
+        for flood in &mut floods {
+            flood.fill(1 << 20);
+        }
+        node.step(Duration::ZERO);
+    }
+    for n in [1, 2] {
+        assert!(
+            node.packets.iter().any(|packet| packet.l3 == interest(n)),
+            "packet {n} was never read"
+        );
+    }
+}
+
+#[test]
+fn websockets_with_much_to_say_take_turns() {
+    const N_PEERS: usize = 20;
+    let (mut node, remote) = websocket_node();
+    let mut peers = Vec::new();
+    for _ in 0..N_PEERS {
+        peers.push(open_websocket(&mut node, remote));
+    }
+    let ids: Vec<FaceId> = node.faces.faces().map(|face| face.id).collect();
+    let mut floods: Vec<_> = peers
+        .into_iter()
+        .map(|peer| Flood::new(peer, &message(0x82, &interest(0))))
+        .collect();
+    let mut n_packets = vec![0; N_PEERS];
+    for round in 0..50 {
+        for flood in &mut floods {
+            flood.fill(32 << 10);
+        }
+        node.packets.clear();
+        node.step(Duration::ZERO);
+        for (n_packets, id) in n_packets.iter_mut().zip(&ids) {
+            let n_new = node.packets.iter().filter(|p| p.face == *id).count();
+            assert!(n_new <= WEBSOCKET_SHARE, "{n_new} in round {round}");
+            *n_packets += n_new;
+        }
+    }
+    let (least, most) = (n_packets.iter().min(), n_packets.iter().max());
+    let spread = most.unwrap() - least.unwrap();
+    assert!(
+        *least.unwrap() > 0 && spread <= 2 * WEBSOCKET_SHARE,
+        "{n_packets:?}"
+    );
+}
+
+#[test]
+fn all_messages_that_lie_in_memory_are_read_in_their_order() {
+    let (mut node, remote) = websocket_node();
+    let mut peer = open_websocket(&mut node, remote);
+    let id = node.faces.faces().next().unwrap().id;
+    // More than one share, of both kinds, then silence.
+    let mut wire = Vec::new();
+    let mut sent = Vec::new();
+    for n in 0..500 {
+        wire.extend(message(0x82, &interest(n)));
+        wire.extend(message(0x89, b"ping"));
+        sent.push(interest(n));
+    }
+    peer.write_all(&wire).unwrap();
+    node.until("all packets", |node| node.packets.len() >= sent.len());
+    let received: Vec<_> = node
+        .packets
+        .iter()
+        .map(|packet| packet.l3.clone())
+        .collect();
+    assert_eq!(received, sent);
+    assert!(node.info(id).is_up);
+}
+
+#[test]
+fn a_stream_of_small_packets_is_read_in_smaller_bites() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nfd.sock");
+    let mut node = Node::default();
+    node.listen(&ChannelOptions::unix(&path));
+    let stream = UnixStream::connect(&path).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let mut flood = Flood::new(stream, &interest(0));
+    node.accepted();
+    for round in 0..8 {
+        flood.fill(1 << 20);
+        node.packets.clear();
+        node.step(Duration::ZERO);
+        let n_packets = node.packets.len();
+        // The first bite tells how small they are.
+        assert!(
+            round == 0 || n_packets.abs_diff(BATCH_TARGET_PKTS) < BATCH_TARGET_PKTS / 2,
+            "{n_packets} packets in one poll"
+        );
+    }
+
+    // Large ones come by the full bite again, once the small ones are read.
+    while flood.next != 0 {
+        flood.fill(flood.bytes.len() - flood.next);
+        node.step(Duration::ZERO);
+    }
+    let large = support::data(1, 8000);
+    let mut flood = Flood::new(flood.stream, &large);
+    node.until("eight large packets in one poll", |node| {
+        flood.fill(1 << 20);
+        let n_packets = node.packets.len();
+        node.packets.clear();
+        n_packets == 8
+    });
+}
