@@ -229,7 +229,7 @@ fn system_options(config: &Config) -> SystemOptions {
     let f = &config.faces;
     let mut options = SystemOptions::default();
     options.max_faces = f.max_faces;
-    options.max_on_demand_faces = options.max_on_demand_faces.min(f.max_faces);
+    options.max_on_demand_faces = f.max_faces;
     options.max_face_backlog_bytes = f.max_backlog_bytes;
     options.udp_receive_buffer_bytes = f.socket_buffer_bytes;
     options.udp_send_buffer_bytes = f.socket_buffer_bytes;
@@ -253,7 +253,7 @@ fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri
     if f.unix.enabled {
         let path = match f.unix.path.as_os_str().is_empty() {
             true => default_socket_path()?,
-            false => f.unix.path.clone(),
+            false => with_folder(&f.unix.path)?,
         };
         let mut channel = ChannelOptions::unix(path);
         channel.unix_mode = u32::from_str_radix(&f.unix.mode, 8).context("faces.unix.mode")?;
@@ -304,6 +304,15 @@ fn default_socket_path() -> anyhow::Result<PathBuf> {
     Ok(folder.join(transport::SOCKET_NAME))
 }
 
+/// `path`, whose folder is made if it is not there.
+fn with_folder(path: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+        let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    Ok(path.to_owned())
+}
+
 /// Whether nobody but this user can put a socket of his own into `folder`,
 /// which is made if it is not there.
 fn is_usable(folder: &Path) -> bool {
@@ -331,7 +340,8 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             max_pkts: t.cs_packets,
             max_bytes: t.cs_bytes,
         },
-        fib_max_entries: t.routes,
+        // The routes of management come on top.
+        fib_max_entries: t.routes + 2,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
         unsolicited_data: match config.forwarding.unsolicited_data {
             UnsolicitedData::DropAll => UnsolicitedDataPolicy::DropAll,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tachonym_manage::{AuthorizeRule, ManagementTrust, Module};
 use tachonym_security::{Certificate, TrustPolicy};
 
-use crate::config::{Authorize, Localhop, Management};
+use crate::config::{Authorize, Localhop, Management, NAME_REMEDY, parse_name};
 
 /// What is wrong with a rule.
 pub(crate) struct TrustFault {
@@ -128,10 +128,10 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
             .map_err(|what| unusable("certificates", i, file, what))?;
     }
     if let Some(prefix) = signers.under {
-        let prefix = prefix.parse().map_err(|e| TrustFault {
+        let prefix = parse_name(prefix).map_err(|message| TrustFault {
             key: "signers_under".into(),
-            message: format!("`{prefix}` is not a name: {e}"),
-            remedy: "write it like /example/prefix",
+            message,
+            remedy: NAME_REMEDY,
         })?;
         policy = policy.with_signers_under(prefix);
     }

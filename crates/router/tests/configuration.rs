@@ -131,3 +131,221 @@ fn a_route_may_be_by_a_group_that_is_joined() {
     Config::parse(&format!("{group}{route}")).expect("good");
     assert_eq!(complaints(route)[0].line, 3);
 }
+
+fn assert_told(cases: &[(&str, usize, &str, &str)]) {
+    for &(text, line, key, word) in cases {
+        let found = complaints(text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        let told = &found[0];
+        assert_eq!((told.line, told.key.as_str()), (line, key), "{text}");
+        let whole = format!("{}; {}", told.message, told.remedy);
+        assert!(whole.contains(word), "{text}: {whole}");
+    }
+}
+
+#[test]
+fn a_log_level_that_is_none_is_told_instead_of_silencing_everything() {
+    for level in [
+        "loud",
+        "warning",
+        "",
+        "info,",
+        "a=loud",
+        "=info",
+        "info debug",
+        "info, a=warn",
+    ] {
+        let text = format!("[log]\nlevel = \"{level}\"\n");
+        assert_told(&[(&text, 2, "log.level", "off, error, warn, info")]);
+    }
+    for level in [
+        "off",
+        "INFO",
+        "info,tachonym_router=debug",
+        "a=trace,b=warn",
+    ] {
+        Config::parse(&format!("log.level = \"{level}\"")).expect(level);
+    }
+}
+
+#[test]
+fn a_name_begins_with_a_slash() {
+    for name in [
+        "ndn",
+        "no slash",
+        "x y",
+        "",
+        "ndn:",
+        "ndn:a",
+        "//host/a",
+        "ndn://host/a",
+    ] {
+        let strategy = format!("[[strategy]]\nprefix = \"{name}\"\nstrategy = \"asf\"\n");
+        let route = format!("[[route]]\nprefix = \"{name}\"\nnext_hop = \"udp4://192.0.2.1\"\n");
+        let region = format!("[forwarding]\nproducer_region = [\"{name}\"]\n");
+        assert_told(&[
+            (&strategy, 2, "strategy[0].prefix", "/example/prefix"),
+            (&route, 2, "route[0].prefix", "/example/prefix"),
+            (
+                &region,
+                2,
+                "forwarding.producer_region[0]",
+                "/example/prefix",
+            ),
+        ]);
+    }
+    let good = "[forwarding]\nproducer_region = [\"/\", \"ndn:/a\", \"/a/b/\"]\n";
+    Config::parse(good).expect("good");
+}
+
+#[test]
+fn values_that_the_router_would_replace_by_others_are_told() {
+    let face = "[[face]]\nremote = \"udp4://192.0.2.1\"\nmtu_bytes = 127\n";
+    let multicast = "[[faces.multicast]]\ninterface = \"lo\"\nmtu_bytes = 127\n";
+    let group = "[[faces.multicast]]\ninterface = \"lo\"\ngroup = \"224.0.23.170:0\"\n";
+    assert_told(&[
+        ("faces.udp.mtu_bytes = 127", 1, "faces.udp.mtu_bytes", "128"),
+        (
+            "faces.udp.mtu_bytes = 65508",
+            1,
+            "faces.udp.mtu_bytes",
+            "65507",
+        ),
+        (face, 3, "face[0].mtu_bytes", "128"),
+        (multicast, 3, "faces.multicast[0].mtu_bytes", "128"),
+        (group, 3, "faces.multicast[0].group", "56363"),
+        (
+            "faces.max_backlog_bytes = 268435457",
+            1,
+            "faces.max_backlog_bytes",
+            "268435456",
+        ),
+        (
+            "faces.socket_buffer_bytes = 1073741824",
+            1,
+            "faces.socket_buffer_bytes",
+            "1073741823",
+        ),
+        (
+            "faces.udp.idle_timeout_s = 1000000001",
+            1,
+            "faces.udp.idle_timeout_s",
+            "1000000000",
+        ),
+    ]);
+    Config::parse("faces.udp.mtu_bytes = 128").expect("good");
+}
+
+#[test]
+fn keys_that_do_nothing_are_told() {
+    let localhop = "[management.localhop]\n\nany = true\n";
+    let unix = "faces.unix.enabled = false\nfaces.unix.mode = \"0600\"\n";
+    let udp = "[faces.udp]\nlisten = []\nmtu_bytes = 1400\n";
+    let tcp = "[faces.tcp]\nlisten = []\nidle_timeout_s = 9\n";
+    assert_told(&[
+        (localhop, 3, "management.localhop.any", "enabled"),
+        (unix, 2, "faces.unix.mode", "enabled"),
+        (udp, 3, "faces.udp.mtu_bytes", "listen"),
+        (tcp, 3, "faces.tcp.idle_timeout_s", "listen"),
+    ]);
+}
+
+#[test]
+fn more_than_the_tables_hold_is_told() {
+    let route = |i: usize, j: usize| {
+        format!("[[route]]\nprefix = \"/{i}\"\nnext_hop = \"udp4://192.0.2.1:{j}\"\n")
+    };
+    let of = |count: usize, one: &dyn Fn(usize) -> String| (1..=count).map(one).collect::<String>();
+    let many = format!("tables.routes = 16\n{}", of(17, &|i| route(i, 1)));
+    let remotes = format!("faces.max_faces = 2\n{}", of(3, &|i| route(1, i)));
+    let next_hops = of(257, &|i| route(1, i));
+    let deep = format!(
+        "[[route]]\nprefix = \"{}\"\nnext_hop = \"udp4://192.0.2.1\"",
+        "/a".repeat(33)
+    );
+    assert_told(&[
+        (&many, 1, "tables.routes", "17"),
+        (&remotes, 1, "faces.max_faces", "3 faces"),
+        (&next_hops, 256 * 3 + 2, "route[256].prefix", "256"),
+        (&deep, 2, "route[0].prefix", "32"),
+    ]);
+}
+
+#[test]
+fn what_the_machine_lacks_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("written");
+    let at = |path: &std::path::Path| format!("[faces.unix]\npath = \"{}\"\n", path.display());
+    let (is_folder, is_file) = (at(folder.path()), at(&file));
+    let below_file = at(&file.join("nfd.sock"));
+    let long = at(&folder.path().join("x".repeat(108)));
+    let key = "faces.unix.path";
+    assert_told(&[
+        (&is_folder, 2, key, "is a folder"),
+        (&is_file, 2, key, "no socket"),
+        (&below_file, 2, key, "choose a"),
+        (&long, 2, key, "shorter"),
+        (
+            "[[faces.multicast]]\ninterface = \"absent0\"\n",
+            2,
+            "faces.multicast[0].interface",
+            "ip link",
+        ),
+    ]);
+    let missing = folder.path().join("a/b/nfd.sock");
+    Config::parse(&at(&missing)).expect("the router makes the folders");
+    assert!(!folder.path().join("a").exists(), "a check makes nothing");
+}
+
+#[test]
+fn a_router_without_a_way_in_is_told() {
+    let text =
+        "[faces]\nunix.enabled = false\nudp.listen = []\ntcp.listen = []\nwebsocket.listen = []\n";
+    assert_told(&[(text, 1, "faces", "unix.enabled")]);
+    let face = format!("{text}[[face]]\nremote = \"udp4://192.0.2.1\"\n");
+    Config::parse(&face).expect("the other end can send");
+}
+
+#[test]
+fn an_address_is_listened_on_once() {
+    let listen = |list: &str| format!("[faces.udp]\nlisten = [{list}]\n");
+    for list in [
+        "\"127.0.0.1:1\", \"127.0.0.1:1\"",
+        "\"127.0.0.1:1\", \"0.0.0.0:1\"",
+        "\"0.0.0.0:1\", \"127.0.0.1:1\"",
+        "\"[::1]:1\", \"[::]:1\"",
+    ] {
+        assert_told(&[(&listen(list), 2, "faces.udp.listen[1]", "taken")]);
+    }
+    Config::parse(&listen(
+        "\"0.0.0.0:1\", \"[::]:1\", \"0.0.0.0:0\", \"127.0.0.1:0\"",
+    ))
+    .expect("good");
+    assert_told(&[(
+        &listen("\"224.0.23.170:1\""),
+        2,
+        "faces.udp.listen[0]",
+        "[[faces.multicast]]",
+    )]);
+}
+
+#[test]
+fn a_hundred_thousand_of_each_are_checked_in_passing() {
+    use std::fmt::Write as _;
+    let mut text = String::from("tables.routes = 100000\nfaces.max_faces = 100000\n");
+    for i in 0..100_000 {
+        let (a, b, c) = (i >> 16, i >> 8 & 255, i & 255);
+        let _ = write!(
+            text,
+            "[[route]]\nprefix = \"/r/{i}\"\nnext_hop = \"udp4://10.{a}.{b}.{c}\"\n\
+             [[face]]\nremote = \"udp4://10.{a}.{b}.{c}\"\n\
+             [[strategy]]\nprefix = \"/s/{i}\"\nstrategy = \"asf\"\n"
+        );
+    }
+    let config = Config::parse(&text).expect("good");
+    assert_eq!(config.route.len(), 100_000);
+    // As many complaints, each with its line.
+    let wrong = text.replace("asf", "fsa");
+    assert_eq!(complaints(&wrong).len(), 100_000);
+}

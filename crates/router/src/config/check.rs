@@ -1,13 +1,31 @@
 //! What the types of the configuration cannot say: ranges, addresses, names,
-//! and keys that contradict each other.
+//! keys that contradict each other and keys that do nothing.
+//!
+//! Every check is linear in the file: a router may have a hundred thousand
+//! routes.
 
-use std::net::SocketAddr;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 
+use tachonym_face::{MAX_MTU_BYTES, MIN_MTU_BYTES, SystemOptions};
+use tachonym_manage::RibLimits;
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
+use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
-use super::{Config, Multicast, Persistency, StrategyChoice};
+use super::machine::{has_interface, socket_path_fault};
+use super::{Config, Faces, Multicast, Persistency, Tcp, Udp, Unix};
 use crate::{strategies, trust};
+
+/// How a name is to be written.
+pub(crate) const NAME_REMEDY: &str = "write it like /example/prefix";
+/// Words that are a log level by themselves.
+const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+/// Largest time-out, in seconds: some thirty years.
+const MAX_IDLE_TIMEOUT_S: u64 = 1_000_000_000;
+/// Largest buffer that a socket can be asked for, in bytes: the kernel doubles
+/// it in an `int`.
+const MAX_SOCKET_BUFFER_BYTES: usize = i32::MAX as usize / 2;
 
 /// A value that cannot be used.
 pub(super) struct Fault {
@@ -24,14 +42,49 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     forwarding(config, &mut found);
     routes(config, &mut found);
     management(config, &mut found);
-    if let Err(e) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
+    if let Some(message) = level_fault(&config.log.level) {
         found.push(
             "log.level",
-            format!("{e}"),
-            "use error, warn, info, debug or trace",
+            message,
+            "use off, error, warn, info, debug or trace, or parts of the form target=level, \
+             like info,tachonym_router=debug",
         );
     }
     found.0
+}
+
+/// What is wrong with a filter of the log. A bare word that is no level would
+/// be taken for a target, and all else be silent.
+fn level_fault(filter: &str) -> Option<String> {
+    let is_level = |word: &str| LOG_LEVELS.iter().any(|l| l.eq_ignore_ascii_case(word));
+    for part in filter.split(',') {
+        let good = match part.rsplit_once('=') {
+            Some((target, level)) => !target.is_empty() && is_level(level),
+            None => is_level(part),
+        };
+        if !good || part.contains(char::is_whitespace) {
+            return Some(format!("`{part}` is no level"));
+        }
+    }
+    let parsed = filter.parse::<tracing_subscriber::EnvFilter>();
+    parsed.err().map(|e| e.to_string())
+}
+
+/// Reads a name as the configuration writes it: from its first slash on, so
+/// that no other word passes for a name.
+///
+/// # Errors
+/// What is wrong with it; [`NAME_REMEDY`] tells how to mend it.
+pub(crate) fn parse_name(uri: &str) -> Result<Name, String> {
+    let fault = |why: &str| Err(format!("`{uri}` is not a name: {why}"));
+    let path = uri.strip_prefix("ndn:").unwrap_or(uri);
+    if !path.starts_with('/') {
+        return fault("it does not begin with `/`");
+    }
+    if path.starts_with("//") {
+        return fault("it begins with two slashes");
+    }
+    uri.parse().or_else(|e| fault(&format!("{e}")))
 }
 
 #[derive(Default)]
@@ -56,13 +109,22 @@ impl Faults {
         }
     }
 
-    fn name(&mut self, key: &str, uri: &str) {
-        if let Err(e) = uri.parse::<Name>() {
-            self.push(
-                key,
-                format!("`{uri}` is not a name: {e}"),
-                "write it like /example/prefix",
-            );
+    /// The name at `key`, if it is one of at most `max_components` components.
+    fn name(&mut self, key: &str, uri: &str, max_components: usize) -> Option<Name> {
+        match parse_name(uri) {
+            Ok(name) if name.len() > max_components => {
+                self.push(
+                    key,
+                    format!("`{uri}` has {} components", name.len()),
+                    &format!("write a name of at most {max_components}"),
+                );
+                None
+            }
+            Ok(name) => Some(name),
+            Err(message) => {
+                self.push(key, message, NAME_REMEDY);
+                None
+            }
         }
     }
 
@@ -97,22 +159,37 @@ impl Faults {
             "name one host's udp4, udp6, tcp4, tcp6, ws or unix address",
         );
     }
+
+    fn mtu(&mut self, key: &str, mtu_bytes: u64) {
+        self.range(key, mtu_bytes, MIN_MTU_BYTES, MAX_MTU_BYTES);
+    }
+
+    /// A key that has been set though `reason` makes it of no effect.
+    fn idle(&mut self, key: &str, reason: &str) {
+        self.push(
+            key,
+            format!("it does nothing: {reason}"),
+            "remove the key, or change the other",
+        );
+    }
 }
 
 fn faces(config: &Config, found: &mut Faults) {
     let f = &config.faces;
     found.range("faces.max_faces", f.max_faces, 1, 1 << 20);
+    // All faces together may hold no more, so one may not either.
+    let max_backlog_bytes = SystemOptions::default().max_total_backlog_bytes;
     found.range(
         "faces.max_backlog_bytes",
         f.max_backlog_bytes,
         1 << 14,
-        1 << 30,
+        max_backlog_bytes,
     );
     found.range(
         "faces.congestion_threshold_bytes",
         f.congestion_threshold_bytes,
         1,
-        1 << 30,
+        max_backlog_bytes as u64,
     );
     found.range(
         "faces.congestion_interval_ms",
@@ -124,32 +201,18 @@ fn faces(config: &Config, found: &mut Faults) {
         "faces.socket_buffer_bytes",
         f.socket_buffer_bytes,
         1 << 12,
-        1 << 30,
+        MAX_SOCKET_BUFFER_BYTES,
     );
-    if f.congestion_threshold_bytes > f.max_backlog_bytes as u64 {
+    if f.congestion_marking && f.congestion_threshold_bytes > f.max_backlog_bytes as u64 {
         found.push(
             "faces.congestion_threshold_bytes",
             "packets would be dropped before any is marked",
             "choose less than faces.max_backlog_bytes",
         );
     }
-    found.range("faces.udp.mtu_bytes", f.udp.mtu_bytes, 64, 65_507);
-    match u32::from_str_radix(&f.unix.mode, 8) {
-        Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => {}
-        _ => found.push(
-            "faces.unix.mode",
-            format!("`{}` is not a usable mode", f.unix.mode),
-            "write three octal digits that let the owner read and write, like \"0660\"",
-        ),
-    }
-    if f.unix.path.as_os_str().len() > 107 {
-        found.push(
-            "faces.unix.path",
-            "a Unix socket's path has at most 107 bytes",
-            "choose a shorter path",
-        );
-    }
-    addresses(&[("faces.udp.listen", &f.udp.listen)], found);
+    unix(&f.unix, found);
+    udp(&f.udp, found);
+    tcp(&f.tcp, found);
     // Both are TCP to the kernel.
     addresses(
         &[
@@ -159,15 +222,78 @@ fn faces(config: &Config, found: &mut Faults) {
         found,
     );
     multicast(&f.multicast, found);
+    let is_dialling = !config.face.is_empty() || !config.route.is_empty();
+    if !is_dialling && !is_listening(f) {
+        found.push(
+            "faces",
+            "no packet can come in: the router listens nowhere and has no face",
+            "write unix.enabled = true, or list an address in udp.listen or tcp.listen",
+        );
+    }
+}
+
+fn is_listening(f: &Faces) -> bool {
+    let lists = [&f.udp.listen, &f.tcp.listen, &f.websocket.listen];
+    f.unix.enabled || !f.multicast.is_empty() || lists.iter().any(|list| !list.is_empty())
+}
+
+fn unix(unix: &Unix, found: &mut Faults) {
+    match u32::from_str_radix(&unix.mode, 8) {
+        Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => {}
+        _ => found.push(
+            "faces.unix.mode",
+            format!("`{}` is not a usable mode", unix.mode),
+            "write three octal digits that let the owner read and write, like \"0660\"",
+        ),
+    }
+    if unix.enabled {
+        if !unix.path.as_os_str().is_empty()
+            && let Some((message, remedy)) = socket_path_fault(&unix.path)
+        {
+            found.push("faces.unix.path", message, remedy);
+        }
+        return;
+    }
+    let default = Unix::default();
+    let off = "faces.unix.enabled is false";
+    if unix.path != default.path {
+        found.idle("faces.unix.path", off);
+    }
+    if unix.mode != default.mode {
+        found.idle("faces.unix.mode", off);
+    }
+}
+
+fn udp(udp: &Udp, found: &mut Faults) {
+    let timeout = "faces.udp.idle_timeout_s";
+    found.range(timeout, udp.idle_timeout_s, 0, MAX_IDLE_TIMEOUT_S);
+    found.mtu("faces.udp.mtu_bytes", udp.mtu_bytes);
+    addresses(&[("faces.udp.listen", &udp.listen)], found);
+    let default = Udp::default();
+    let off = "faces.udp.listen is empty";
+    if udp.listen.is_empty() && udp.idle_timeout_s != default.idle_timeout_s {
+        found.idle(timeout, off);
+    }
+    if udp.listen.is_empty() && udp.mtu_bytes != default.mtu_bytes {
+        found.idle("faces.udp.mtu_bytes", off);
+    }
+}
+
+fn tcp(tcp: &Tcp, found: &mut Faults) {
+    let timeout = "faces.tcp.idle_timeout_s";
+    found.range(timeout, tcp.idle_timeout_s, 0, MAX_IDLE_TIMEOUT_S);
+    if tcp.listen.is_empty() && tcp.idle_timeout_s != Tcp::default().idle_timeout_s {
+        found.idle(timeout, "faces.tcp.listen is empty");
+    }
 }
 
 /// Checks lists of addresses that share the ports of one protocol.
 fn addresses(lists: &[(&str, &[String])], found: &mut Faults) {
-    let mut known: Vec<SocketAddr> = Vec::new();
+    let mut known = Addresses::default();
     for (key, list) in lists {
         for (i, text) in list.iter().enumerate() {
             let here = format!("{key}[{i}]");
-            let Ok(address) = text.parse() else {
+            let Ok(address) = text.parse::<SocketAddr>() else {
                 found.push(
                     here,
                     format!("`{text}` is not an address and port"),
@@ -175,51 +301,84 @@ fn addresses(lists: &[(&str, &[String])], found: &mut Faults) {
                 );
                 continue;
             };
-            if let Some(other) = known.iter().find(|other| overlap(other, &address)) {
+            if address.ip().is_multicast() {
+                found.push(
+                    here,
+                    format!("{address} is a multicast group"),
+                    "join it with [[faces.multicast]]",
+                );
+                continue;
+            }
+            if let Some(other) = known.insert(address) {
                 found.push(
                     here,
                     format!("{address} is taken by {other}"),
                     "remove one of them, or choose another port; WebSocket's is 9696 by custom",
                 );
             }
-            known.push(address);
         }
     }
 }
 
-/// Whether one socket listens where the other does. The kernel gives two that
-/// ask for port 0 different ones.
-fn overlap(a: &SocketAddr, b: &SocketAddr) -> bool {
-    let covers = |a: &SocketAddr, b: &SocketAddr| a.ip().is_unspecified() || a.ip() == b.ip();
-    a.port() == b.port()
-        && a.port() != 0
-        && a.is_ipv4() == b.is_ipv4()
-        && (covers(a, b) || covers(b, a))
+/// Addresses that one protocol listens on.
+#[derive(Default)]
+struct Addresses {
+    exact: HashSet<(IpAddr, u16)>,
+    /// Of each port and family the first address, and the one that stands for
+    /// all if it is there.
+    ports: HashMap<(u16, bool), (SocketAddr, Option<SocketAddr>)>,
+}
+
+impl Addresses {
+    /// Adds `address`. Returns one that listens where it does. The kernel gives
+    /// two that ask for port 0 different ones.
+    fn insert(&mut self, address: SocketAddr) -> Option<SocketAddr> {
+        if address.port() == 0 {
+            return None;
+        }
+        let is_all = address.ip().is_unspecified();
+        let is_new = self.exact.insert((address.ip(), address.port()));
+        let port = (address.port(), address.is_ipv4());
+        let mut is_first = false;
+        let (first, all) = self.ports.entry(port).or_insert_with(|| {
+            is_first = true;
+            (address, None)
+        });
+        let other = match *all {
+            Some(all) => Some(all),
+            None if !is_new => Some(address),
+            None => (is_all && !is_first).then_some(*first),
+        };
+        if is_all {
+            *all = Some(address);
+        }
+        other
+    }
 }
 
 fn multicast(faces: &[Multicast], found: &mut Faults) {
+    let mut known = HashSet::new();
     for (i, face) in faces.iter().enumerate() {
         let key = format!("faces.multicast[{i}]");
-        match face.group.parse::<SocketAddr>() {
-            Ok(group) if group.ip().is_multicast() => {}
-            _ => found.push(
+        let group = face.group.parse::<SocketAddr>().ok();
+        let group = group.filter(|group| group.ip().is_multicast() && group.port() != 0);
+        if group.is_none() {
+            found.push(
                 format!("{key}.group"),
                 format!("`{}` is not a multicast address and port", face.group),
                 "use 224.0.23.170:56363, or [ff02::1234]:56363 for IPv6",
-            ),
+            );
         }
-        if face.interface.is_empty() || face.interface.len() > 15 {
+        if !has_interface(&face.interface) {
             found.push(
                 format!("{key}.interface"),
-                format!("`{}` is no network interface", face.interface),
+                format!("there is no network interface `{}`", face.interface),
                 "use a name that `ip link` shows",
             );
         }
         found.range(&format!("{key}.hops"), face.hops, 1, 255);
-        found.range(&format!("{key}.mtu_bytes"), face.mtu_bytes, 128, 65_507);
-        let repeated =
-            |other: &Multicast| other.interface == face.interface && other.group == face.group;
-        if faces[..i].iter().any(repeated) {
+        found.mtu(&format!("{key}.mtu_bytes"), face.mtu_bytes);
+        if group.is_some_and(|group| !known.insert((&face.interface, group))) {
             found.push(
                 format!("{key}.group"),
                 format!("{} is joined on {} already", face.group, face.interface),
@@ -241,10 +400,13 @@ fn tables(config: &Config, found: &mut Faults) {
 
 fn forwarding(config: &Config, found: &mut Faults) {
     for (i, name) in config.forwarding.producer_region.iter().enumerate() {
-        found.name(&format!("forwarding.producer_region[{i}]"), name);
+        let key = format!("forwarding.producer_region[{i}]");
+        found.name(&key, name, usize::MAX);
     }
+    let mut known = HashSet::new();
     for (i, choice) in config.strategy.iter().enumerate() {
-        found.name(&format!("strategy[{i}].prefix"), &choice.prefix);
+        let key = format!("strategy[{i}].prefix");
+        let prefix = found.name(&key, &choice.prefix, MAX_PREFIX_COMPONENTS);
         if let Err(e) = strategies::find(&choice.strategy) {
             found.push(
                 format!("strategy[{i}].strategy"),
@@ -252,12 +414,9 @@ fn forwarding(config: &Config, found: &mut Faults) {
                 &format!("use one of: {}", strategies::short_names().join(", ")),
             );
         }
-        let same = |earlier: &StrategyChoice| {
-            earlier.prefix.parse::<Name>().ok() == choice.prefix.parse().ok()
-        };
-        if config.strategy[..i].iter().any(same) {
+        if prefix.is_some_and(|prefix| !known.insert(prefix)) {
             found.push(
-                format!("strategy[{i}].prefix"),
+                key,
                 format!("{} has a strategy already", choice.prefix),
                 "keep one [[strategy]] for each prefix",
             );
@@ -266,7 +425,59 @@ fn forwarding(config: &Config, found: &mut Faults) {
 }
 
 fn routes(config: &Config, found: &mut Faults) {
-    let mut remotes = Vec::new();
+    let mut remotes = HashSet::new();
+    static_faces(config, &mut remotes, found);
+    let groups: HashSet<FaceUri> = config.faces.multicast.iter().flat_map(group_uri).collect();
+    let max_components = RibLimits::default().max_name_components;
+    let mut known: HashMap<Name, HashSet<FaceUri>> = HashMap::new();
+    for (i, route) in config.route.iter().enumerate() {
+        let prefix = format!("route[{i}].prefix");
+        let name = found.name(&prefix, &route.prefix, max_components);
+        let key = format!("route[{i}].next_hop");
+        let Some(next_hop) = found.face_uri(&key, &route.next_hop) else {
+            continue;
+        };
+        if groups.contains(&next_hop) {
+            // By the faces of the group.
+        } else if can_be_dialled(&next_hop) {
+            remotes.insert(next_hop.clone());
+        } else {
+            found.undiallable(&key, &next_hop);
+        }
+        let Some(name) = name else { continue };
+        let next_hops = known.entry(name).or_default();
+        let message = format!("{} has a route to {next_hop} already", route.prefix);
+        if !next_hops.insert(next_hop) {
+            let remedy = "keep one [[route]] for each prefix and next hop";
+            found.push(key, message, remedy);
+        } else if next_hops.len() == MAX_NEXT_HOPS + 1 {
+            found.push(
+                prefix,
+                format!("{} has too many routes", route.prefix),
+                &format!("keep at most {MAX_NEXT_HOPS} for one prefix"),
+            );
+        }
+    }
+    let n_faces = remotes.len() + config.faces.multicast.len();
+    if n_faces > config.faces.max_faces {
+        found.push(
+            "faces.max_faces",
+            format!("[[face]], [[route]] and [[faces.multicast]] need {n_faces} faces"),
+            "allow as many, and more for those who connect",
+        );
+    }
+    let n_routes = config.route.len();
+    if n_routes > config.tables.routes {
+        found.push(
+            "tables.routes",
+            format!("there are {n_routes} [[route]]"),
+            "allow as many, and more for programs that register",
+        );
+    }
+}
+
+/// Checks `[[face]]` and adds their remotes to `remotes`.
+fn static_faces(config: &Config, remotes: &mut HashSet<FaceUri>, found: &mut Faults) {
     for (i, face) in config.face.iter().enumerate() {
         let key = format!("face[{i}].remote");
         let Some(remote) = found.face_uri(&key, &face.remote) else {
@@ -274,13 +485,6 @@ fn routes(config: &Config, found: &mut Faults) {
         };
         if !can_be_dialled(&remote) {
             found.undiallable(&key, &remote);
-        }
-        if remotes.contains(&remote) {
-            found.push(
-                key,
-                format!("there is a face to {remote} already"),
-                "keep one [[face]] for each remote",
-            );
         }
         if let Some(local) = &face.local {
             let key = format!("face[{i}].local");
@@ -295,7 +499,7 @@ fn routes(config: &Config, found: &mut Faults) {
         }
         if let Some(mtu) = face.mtu_bytes {
             let key = format!("face[{i}].mtu_bytes");
-            found.range(&key, mtu, 64, 65_507);
+            found.mtu(&key, mtu);
             if !matches!(remote, FaceUri::Udp(_)) {
                 found.push(key, "a stream has no largest frame", "remove it");
             }
@@ -308,31 +512,13 @@ fn routes(config: &Config, found: &mut Faults) {
                 "write persistent, or leave the key out",
             );
         }
-        remotes.push(remote);
-    }
-    let groups: Vec<FaceUri> = config.faces.multicast.iter().flat_map(group_uri).collect();
-    let mut known = Vec::new();
-    for (i, route) in config.route.iter().enumerate() {
-        found.name(&format!("route[{i}].prefix"), &route.prefix);
-        let key = format!("route[{i}].next_hop");
-        let Some(next_hop) = found.face_uri(&key, &route.next_hop) else {
-            continue;
-        };
-        if !can_be_dialled(&next_hop) && !groups.contains(&next_hop) {
-            found.undiallable(&key, &next_hop);
-        }
-        let Ok(prefix) = route.prefix.parse::<Name>() else {
-            continue;
-        };
-        let this = (prefix, next_hop);
-        if known.contains(&this) {
+        if let Some(remote) = remotes.replace(remote) {
             found.push(
                 key,
-                format!("{} has a route to {} already", this.0, this.1),
-                "keep one [[route]] for each prefix and next hop",
+                format!("there is a face to {remote} already"),
+                "keep one [[face]] for each remote",
             );
         }
-        known.push(this);
     }
 }
 
@@ -363,13 +549,26 @@ fn can_be_dialled(remote: &FaceUri) -> bool {
 fn management(config: &Config, found: &mut Faults) {
     let m = &config.management;
     found.range("management.queue_commands", m.queue_commands, 1, 1 << 20);
-    for (i, rule) in config.management.authorize.iter().enumerate() {
+    for (i, rule) in m.authorize.iter().enumerate() {
         if let Err(fault) = trust::authorize_rule(rule) {
             let key = format!("management.authorize[{i}].{}", fault.key);
             found.push(key, fault.message, fault.remedy);
         }
     }
-    if let Err(fault) = trust::localhop_policy(&config.management.localhop) {
+    let localhop = &m.localhop;
+    if !localhop.enabled {
+        let set = [
+            ("any", localhop.any),
+            ("anchors", !localhop.anchors.is_empty()),
+            ("certificates", !localhop.certificates.is_empty()),
+            ("signers_under", localhop.signers_under.is_some()),
+        ];
+        for (key, _) in set.iter().filter(|(_, is_set)| *is_set) {
+            let key = format!("management.localhop.{key}");
+            found.idle(&key, "management.localhop.enabled is false");
+        }
+    }
+    if let Err(fault) = trust::localhop_policy(localhop) {
         let key = format!("management.localhop.{}", fault.key);
         found.push(key, fault.message, fault.remedy);
     }

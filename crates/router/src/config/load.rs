@@ -2,9 +2,9 @@
 //! name file, line and remedy.
 
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::lines::Lines;
 use super::{Config, check};
 
 /// One thing that is wrong with the configuration.
@@ -89,7 +89,9 @@ impl Config {
     /// # Errors
     /// Every complaint that can be told at once.
     pub fn parse(text: &str) -> Result<Self, Vec<Complaint>> {
-        let config: Self = toml::from_str(text).map_err(|e| vec![syntax_complaint(text, &e)])?;
+        let lines = Lines::new(text);
+        let config: Self =
+            toml::from_str(text).map_err(|e| vec![syntax_complaint(text, &lines, &e)])?;
         let faults = check::faults(&config);
         if faults.is_empty() {
             return Ok(config);
@@ -97,7 +99,7 @@ impl Config {
         let mut complaints: Vec<_> = faults
             .into_iter()
             .map(|fault| Complaint {
-                line: line_of_key(text, &fault.key),
+                line: lines.line_of(&fault.key).unwrap_or(1),
                 key: fault.key,
                 message: fault.message,
                 remedy: fault.remedy,
@@ -108,12 +110,12 @@ impl Config {
     }
 }
 
-fn syntax_complaint(text: &str, error: &toml::de::Error) -> Complaint {
+fn syntax_complaint(text: &str, lines: &Lines<'_>, error: &toml::de::Error) -> Complaint {
     let span = error.span().unwrap_or(0..0);
     let message = error.message().replace('\n', " ");
     let remedy = remedy_for(&message, text.get(span.clone()).unwrap_or_default());
     Complaint {
-        line: line_at(text, &span),
+        line: lines.line_at(&span),
         key: String::new(),
         message,
         remedy,
@@ -147,36 +149,4 @@ fn remedy_for(message: &str, at: &str) -> String {
         return "add the key".into();
     }
     "correct the TOML here".into()
-}
-
-fn line_at(text: &str, span: &Range<usize>) -> usize {
-    let end = span.start.min(text.len());
-    text.as_bytes()[..end]
-        .iter()
-        .filter(|&&b| b == b'\n')
-        .count()
-        + 1
-}
-
-/// Line of the value at `key`, or of the nearest table above it that the file
-/// has; 1 if it has none (the fault lies in a default).
-fn line_of_key(text: &str, key: &str) -> usize {
-    let Ok(document) = toml::de::DeTable::parse(text) else {
-        return 1;
-    };
-    let mut span = 0..0;
-    let mut table = Some(document.get_ref());
-    let mut array: Option<&toml::de::DeArray<'_>> = None;
-    for step in key.split(['.', '[', ']']).filter(|s| !s.is_empty()) {
-        let next = match (table, array) {
-            (Some(t), _) => t.get(step),
-            (_, Some(a)) => step.parse().ok().and_then(|i: usize| a.get(i)),
-            _ => None,
-        };
-        let Some(value) = next else { break };
-        span = value.span();
-        table = value.get_ref().as_table();
-        array = value.get_ref().as_array();
-    }
-    line_at(text, &span)
 }

@@ -6,7 +6,9 @@
 //! nothing: each complaint names file, line and remedy.
 
 mod check;
+mod lines;
 mod load;
+mod machine;
 pub mod reference;
 
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use check::{NAME_REMEDY, parse_name};
 pub use load::{Complaint, ConfigError};
 
 /// Everything an operator can set. An empty file is a working router.
@@ -45,8 +48,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
-    /// `error`, `warn`, `info`, `debug` or `trace`, or a filter of the form
-    /// `info,tachonym_face=debug`.
+    /// `off`, `error`, `warn`, `info`, `debug` or `trace`, or a filter of the
+    /// form `info,tachonym_router=debug`.
     pub level: String,
 }
 

@@ -1,0 +1,88 @@
+//! What this machine says about the configuration: a look at its files and
+//! network interfaces, which changes nothing. Whatever it can tell before the
+//! start need not fail then.
+
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+/// Longest path of a Unix socket, in bytes: `sun_path` less its final zero.
+const MAX_SOCKET_PATH_BYTES: usize = 107;
+/// Longest name of a network interface, in bytes: `IFNAMSIZ` less the final
+/// zero.
+const MAX_INTERFACE_BYTES: usize = 15;
+/// Where Linux lists network interfaces.
+const INTERFACES: &str = "/sys/class/net";
+
+/// Why no socket can be made at `path`, and what to do about it. A folder that
+/// is missing is no reason if it can be made.
+pub(super) fn socket_path_fault(path: &Path) -> Option<(String, &'static str)> {
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() > MAX_SOCKET_PATH_BYTES {
+        let message = format!("a Unix socket's path has at most {MAX_SOCKET_PATH_BYTES} bytes");
+        return Some((message, "choose a shorter path"));
+    }
+    if bytes.contains(&0) {
+        return Some(("a path has no zero byte".into(), "remove it"));
+    }
+    let shown = path.display();
+    if bytes.ends_with(b"/") || std::fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        let message = format!("{shown} is a folder");
+        return Some((message, "name a file in it, like nfd.sock"));
+    }
+    let is_socket = |found: Metadata| found.file_type().is_socket();
+    if std::fs::symlink_metadata(path).is_ok_and(|found| !is_socket(found)) {
+        let message = format!("{shown} exists and is no socket");
+        return Some((message, "remove it, or choose another path"));
+    }
+    folder_fault(path.parent()?)
+}
+
+/// Why `folder` is not there and cannot be made.
+fn folder_fault(folder: &Path) -> Option<(String, &'static str)> {
+    for (n_missing, place) in folder.ancestors().enumerate() {
+        let place = match place.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => place,
+        };
+        let shown = place.display();
+        return match std::fs::metadata(place) {
+            Ok(found) if !found.is_dir() => Some((
+                format!("{shown} is no folder"),
+                "choose a path in a folder that exists or can be made",
+            )),
+            Ok(_) if n_missing > 0 && !is_writable(place) => Some((
+                format!(
+                    "{} does not exist and cannot be made in {shown}",
+                    folder.display()
+                ),
+                "make the folder and give it to the user who runs the router, or choose another path",
+            )),
+            Ok(_) => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => Some((
+                format!("{shown} cannot be looked at: {error}"),
+                "let the user who runs the router into the folder, or choose another path",
+            )),
+        };
+    }
+    None
+}
+
+fn is_writable(folder: &Path) -> bool {
+    let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(folder, wanted).is_ok()
+}
+
+/// Whether `name` can be that of a network interface, and is one as far as the
+/// machine tells.
+pub(super) fn has_interface(name: &str) -> bool {
+    let is_name = (1..=MAX_INTERFACE_BYTES).contains(&name.len())
+        && name != "."
+        && name != ".."
+        && !name.contains(|c: char| c == '/' || c == ':' || c == '\0' || c.is_whitespace());
+    let all = Path::new(INTERFACES);
+    is_name && (!all.is_dir() || all.join(name).exists())
+}
