@@ -97,13 +97,12 @@ fn a_websocket_that_never_falls_silent_leaves_others_their_turn() {
         .into_iter()
         .map(|peer| Flood::new(peer, &message(0x82, &interest(0))))
         .collect();
-    for round in 1..20 {
+    node.until("floods", |node| {
         for flood in &mut floods {
             flood.fill(1 << 20);
         }
-        node.step(Duration::ZERO);
-        assert!(node.packets.len() >= round * WEBSOCKET_SHARE);
-    }
+        node.packets.len() > 20 * WEBSOCKET_SHARE
+    });
 
     // A new connection, and a datagram.
     let mut unix = UnixStream::connect(&path).unwrap();
@@ -112,18 +111,17 @@ fn a_websocket_that_never_falls_silent_leaves_others_their_turn() {
     datagrams
         .send_to(&interest(2), udp.socket_addr().unwrap())
         .unwrap();
-    for _ in 0..4 {
+    let has = |node: &Node, n| node.packets.iter().any(|packet| packet.l3 == interest(n));
+    for _ in 0..100 {
         for flood in &mut floods {
             flood.fill(1 << 20);
         }
         node.step(Duration::ZERO);
+        if has(&node, 1) && has(&node, 2) {
+            return;
+        }
     }
-    for n in [1, 2] {
-        assert!(
-            node.packets.iter().any(|packet| packet.l3 == interest(n)),
-            "packet {n} was never read"
-        );
-    }
+    panic!("the connection or the datagram was never looked at");
 }
 
 #[test]
@@ -139,6 +137,13 @@ fn websockets_with_much_to_say_take_turns() {
         .into_iter()
         .map(|peer| Flood::new(peer, &message(0x82, &interest(0))))
         .collect();
+    node.until("a packet of each", |node| {
+        for flood in &mut floods {
+            flood.fill(32 << 10);
+        }
+        let has = |id| node.packets.iter().any(|packet| packet.face == id);
+        ids.iter().copied().all(has)
+    });
     let mut n_packets = vec![0; N_PEERS];
     for round in 0..50 {
         for flood in &mut floods {
@@ -219,4 +224,47 @@ fn a_stream_of_small_packets_is_read_in_smaller_bites() {
         node.packets.clear();
         n_packets == 8
     });
+}
+
+#[test]
+fn pings_are_answered_by_one_write_a_turn() {
+    const N_PINGS: usize = 2 * WEBSOCKET_SHARE;
+    let (mut node, remote) = websocket_node();
+    let mut peer = open_websocket(&mut node, remote);
+    let pings: Vec<u8> = (0..N_PINGS as u8)
+        .flat_map(|n| message(0x89, &[n]))
+        .collect();
+    // The first one also counts what the handshake has cost.
+    let n_writes = |node: &Node| node.faces.counters().n_tx_syscalls;
+    assert_eq!(peer.write(&message(0x89, &[0xff])).unwrap(), 7);
+    node.until("a pong", |node| n_writes(node) > 0);
+    let before = n_writes(&node);
+    assert_eq!(peer.write(&pings).unwrap(), pings.len());
+    node.until("pongs", |node| n_writes(node) >= before + 2);
+    let n_writes = n_writes(&node) - before;
+    assert_eq!(n_writes, 2, "for {N_PINGS} pings");
+
+    // Each has its pong, in order.
+    let mut pongs = vec![0; 3 * N_PINGS];
+    peer.set_nonblocking(false).unwrap();
+    peer.read_exact(&mut pongs[..3]).unwrap();
+    assert_eq!(pongs[..3], [0x8a, 1, 0xff]);
+    peer.read_exact(&mut pongs).unwrap();
+    for (n, pong) in pongs.chunks(3).enumerate() {
+        assert_eq!(pong, [0x8a, 1, n as u8]);
+    }
+}
+
+#[test]
+fn a_closing_handshake_is_answered_behind_the_pongs() {
+    let (mut node, remote) = websocket_node();
+    let mut peer = open_websocket(&mut node, remote);
+    let id = node.faces.faces().next().unwrap().id;
+    let wire = [message(0x89, b"a"), message(0x88, &[])].concat();
+    assert_eq!(peer.write(&wire).unwrap(), wire.len());
+    node.destroyed(id);
+    let mut answer = Vec::new();
+    peer.set_nonblocking(false).unwrap();
+    peer.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, [0x8a, 1, b'a', 0x88, 0]);
 }

@@ -487,7 +487,7 @@ impl FaceSystem {
             socket.begin_round();
         }
         let (mut n_messages, mut n_read_bytes) = (0, 0);
-        let outcome = loop {
+        let mut outcome = loop {
             let face = &mut self.faces[slot];
             if matches!(face.state, FaceState::Closing(_)) {
                 break Ok(());
@@ -531,6 +531,8 @@ impl FaceSystem {
             }
         };
         if let Transport::WebSocket(socket) = &mut self.faces[slot].transport {
+            let ended = socket.end_round();
+            outcome = outcome.and(ended);
             let (n_reads, n_writes) = socket.take_syscalls();
             self.counters.n_rx_syscalls += n_reads;
             self.counters.n_tx_syscalls += n_writes;

@@ -26,7 +26,8 @@ const READ_BUFFER_BYTES: usize = 16 << 10;
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 const MAX_WRITE_BUFFER_BYTES: usize = 4 * WRITE_BUFFER_BYTES;
 
-/// A TCP stream that counts its system calls, and yields no more than it may.
+/// A TCP stream that counts its system calls, yields no more than it may, and
+/// holds back what is written while messages are read.
 pub(crate) struct CountingStream {
     stream: TcpStream,
     n_reads: u64,
@@ -34,6 +35,9 @@ pub(crate) struct CountingStream {
     /// Bytes that may yet be read in this round. The protocol reads on until a
     /// message is whole, and a peer can make one of pieces without end.
     granted_bytes: usize,
+    /// The protocol writes a pong for every ping before it reads on. It keeps
+    /// what is not taken, for the end of the round.
+    is_held: bool,
 }
 
 impl CountingStream {
@@ -43,6 +47,7 @@ impl CountingStream {
             n_reads: 0,
             n_writes: 0,
             granted_bytes: STREAM_READ_BYTES,
+            is_held: false,
         }
     }
 }
@@ -62,6 +67,9 @@ impl Read for CountingStream {
 
 impl Write for CountingStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_held {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         self.n_writes += 1;
         self.stream.write(bytes)
     }
@@ -91,6 +99,8 @@ pub(crate) struct WebSocketTransport {
     /// It is in the queue of those that wait to be read whether or not their
     /// socket is ready.
     pub(crate) is_unread: bool,
+    /// A ping came in this round.
+    owes_pong: bool,
     /// What to dial, on faces that were dialled.
     pub(crate) dial: Option<(DialTarget, Redial)>,
 }
@@ -151,6 +161,7 @@ impl WebSocketTransport {
             give_up_at,
             is_blocked: false,
             is_unread: false,
+            owes_pong: false,
             dial: None,
         })
     }
@@ -167,6 +178,7 @@ impl WebSocketTransport {
             give_up_at,
             is_blocked: false,
             is_unread: false,
+            owes_pong: false,
             dial: Some((target, redial)),
         };
         this.redial(stream, give_up_at);
@@ -260,17 +272,35 @@ impl WebSocketTransport {
         })
     }
 
-    /// Begins a round of reading: [`STREAM_READ_BYTES`] at most leave the socket,
-    /// and what is left keeps it ready.
+    /// Begins a round of reading, to be ended by
+    /// [`WebSocketTransport::end_round`] if the connection is open:
+    /// [`STREAM_READ_BYTES`] at most leave the socket, and what is left keeps it
+    /// ready.
     pub(crate) fn begin_round(&mut self) {
         let stream = match &mut self.state {
             State::Connecting(stream) => stream,
             State::ServerHandshake(handshake) => handshake.get_mut().get_mut(),
             State::ClientHandshake(handshake) => handshake.get_mut().get_mut(),
-            State::Open(socket) => socket.get_mut(),
+            State::Open(socket) => {
+                // The end of a connection is not held back.
+                socket.get_mut().is_held = socket.can_write();
+                socket.get_mut()
+            }
             State::Waiting(_) => return,
         };
         stream.granted_bytes = STREAM_READ_BYTES;
+    }
+
+    /// Ends a round of reading: the pongs leave together.
+    pub(crate) fn end_round(&mut self) -> io::Result<()> {
+        if let State::Open(socket) = &mut self.state {
+            socket.get_mut().is_held = false;
+        }
+        if std::mem::take(&mut self.owes_pong) {
+            // What the socket does not take leaves with the next of anything.
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Reads the next message. Until this says that there is nothing more,
@@ -282,7 +312,15 @@ impl WebSocketTransport {
         match socket.read() {
             Ok(Message::Binary(bytes)) => Ok(Incoming::Frame(bytes)),
             Ok(Message::Text(_)) => Err(io::ErrorKind::InvalidData.into()),
-            Ok(_) => Ok(Incoming::Nothing),
+            Ok(Message::Close(_)) => {
+                // The answer goes at once, behind the pongs.
+                socket.get_mut().is_held = false;
+                Ok(Incoming::Nothing)
+            }
+            Ok(message) => {
+                self.owes_pong |= message.is_ping();
+                Ok(Incoming::Nothing)
+            }
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                 Ok(Incoming::Empty)
             }
