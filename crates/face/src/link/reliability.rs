@@ -72,6 +72,7 @@ pub(crate) struct Reliability {
     /// TxSequence of the first of `watched`.
     first_watched: u64,
     /// By TxSequence, without a gap; `None`: acknowledged, lost or given up.
+    /// The first one is not `None`.
     /// Sent in this order, so also ordered by `sent_at`.
     watched: VecDeque<Option<Transmission>>,
     watched_bytes: usize,
@@ -147,6 +148,8 @@ impl Reliability {
                 self.forget(oldest);
             }
         }
+        // The timers look at the first one only.
+        self.trim();
         self.first_watched
             .wrapping_add(self.watched.len() as u64)
             .wrapping_sub(1)
@@ -429,6 +432,30 @@ mod tests {
             state.watch(ms(0), &headers(0), None, &[0; 8800]);
             assert!(state.watched_bytes <= MAX_WATCHED_BYTES);
         }
+    }
+
+    #[test]
+    fn what_follows_an_evicted_fragment_is_sent_again_and_given_up() {
+        let mut state = Reliability::new(0);
+        for sequence in 0..MAX_WATCHED as u64 {
+            watch(&mut state, ms(0), sequence);
+        }
+        state.handle_ack(ms(1), 1);
+        // One more: the first one is not watched any longer.
+        watch(&mut state, ms(1), MAX_WATCHED as u64);
+        assert_eq!(state.take_report().n_unwatched, 1);
+
+        let mut n_sent = vec![0; MAX_WATCHED + 1];
+        while let Some(due) = state.poll_timeout() {
+            state.handle_timeout(due);
+            while state.resend(due, |_, resend| {
+                n_sent[resend.headers.sequence.unwrap() as usize] += 1;
+            }) {}
+        }
+        assert_eq!(n_sent[..2], [0, 0]);
+        assert!(n_sent[2..].iter().all(|&n_sent| n_sent == 3));
+        assert_eq!(state.take_report().n_exhausted, MAX_WATCHED as u64 - 1);
+        assert_eq!(state.watched_bytes, 0);
     }
 
     #[test]
