@@ -169,9 +169,12 @@ pub struct SystemCounters {
     pub n_kernel_drops: u64,
     /// Connections accepted.
     pub n_accepted: u64,
-    /// Connections turned away because there were too many faces or
-    /// descriptors.
+    /// Connections turned away because there were too many faces, or because
+    /// the system did not let them be waited for. They are not accepted ones.
     pub n_refused: u64,
+    /// Times that a listener stopped accepting for a while, for want of
+    /// descriptors or memory. Connections wait meanwhile.
+    pub n_accept_pauses: u64,
     /// Drops of all faces, and of packets that belonged to none.
     pub drops: DropCounts,
 }

@@ -128,6 +128,17 @@ impl Poller {
         })
     }
 
+    /// One that takes no socket.
+    #[cfg(test)]
+    pub(crate) fn broken() -> Self {
+        let (no_epoll, _) = std::os::unix::net::UnixStream::pair().expect("descriptors");
+        Self {
+            epoll: no_epoll.into(),
+            events: Vec::new(),
+            next: 0,
+        }
+    }
+
     pub(crate) fn add(&self, fd: impl AsFd, token: Token, interest: Interest) -> io::Result<()> {
         let data = EventData::new_u64(token.bits());
         Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)

@@ -67,6 +67,8 @@ pub struct Snapshot {
     pub drops: Vec<(&'static str, u64)>,
     /// Connections that were turned away.
     pub n_refused_connections: u64,
+    /// Times that a listener rested for want of descriptors or memory.
+    pub n_accept_pauses: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full.
     pub n_kernel_drops: u64,
     /// System calls made for faces.
@@ -196,6 +198,7 @@ impl Router {
                 n_cs_entries: sizes.n_cs_entries,
                 drops: of_faces.chain(of_engine).filter(|&(_, n)| n > 0).collect(),
                 n_refused_connections: faces.n_refused,
+                n_accept_pauses: faces.n_accept_pauses,
                 n_kernel_drops: faces.n_kernel_drops,
                 n_syscalls: faces.n_syscalls(),
                 syscalls_per_packet: faces.syscalls_per_packet(),

@@ -320,7 +320,7 @@ impl FaceSystem {
 
     /// Level-triggered readiness would keep the loop busy for nothing.
     fn pause_listener(&mut self, key: SocketKey) {
-        self.counters.n_refused += 1;
+        self.counters.n_accept_pauses += 1;
         if let Some(listener) = self.listeners.get(key)
             && self.poller.remove(&listener.socket).is_ok()
         {
@@ -389,7 +389,6 @@ impl FaceSystem {
         let Ok((remote, local, scope, transport)) = made else {
             return;
         };
-        self.counters.n_accepted += 1;
         let id = self.faces.allocate_id();
         let added = {
             let fd = match &transport {
@@ -404,6 +403,7 @@ impl FaceSystem {
             self.counters.n_refused += 1;
             return;
         }
+        self.counters.n_accepted += 1;
         self.add_face(NewFace {
             id,
             transport,
@@ -482,5 +482,52 @@ fn remove_dead_socket(path: &Path) -> Result<(), ListenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // It accepts, it has no room to (EAGAIN), or it may not be asked.
         _ => Err(ListenError::AddressInUse),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::options::SystemOptions;
+
+    fn listening() -> (FaceSystem, SocketKey, tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nfd.sock");
+        let mut system = FaceSystem::new(SystemOptions::default()).unwrap();
+        system.listen(&ChannelOptions::unix(&path)).unwrap();
+        let (key, _) = system.listeners.iter().next().unwrap();
+        (system, key, dir, path)
+    }
+
+    #[test]
+    fn a_listener_that_rests_refuses_nobody() {
+        let (mut system, key, _dir, path) = listening();
+        let _peer = UnixStream::connect(path).unwrap();
+        system.pause_listener(key);
+        assert_eq!(system.paused, [key]);
+        assert_eq!(system.counters.n_refused, 0);
+        assert_eq!(system.counters.n_accept_pauses, 1);
+
+        // The peer has waited.
+        system.resume_listeners();
+        let mut batch = crate::RxBatch::new();
+        while system.n_faces() == 0 {
+            system.poll(None, &mut batch).unwrap();
+        }
+        assert_eq!(system.counters.n_accepted, 1);
+        assert_eq!(system.counters.n_refused, 0);
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_waited_for_is_refused_only() {
+        let (mut system, key, _dir, path) = listening();
+        let _peer = UnixStream::connect(path).unwrap();
+        system.poller = crate::poller::Poller::broken();
+        system.accept(key);
+        assert_eq!(system.n_faces(), 0);
+        assert_eq!(system.counters.n_accepted, 0);
+        assert_eq!(system.counters.n_refused, 1);
     }
 }
