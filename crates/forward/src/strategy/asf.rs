@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tachonym_packet::FaceId;
 
-use super::measurements::{Health, Limits, Measurements, Namespace};
+use super::measurements::Measurements;
+use super::next_hops::{Health, Limits, Namespace};
 use super::suppression::Suppression;
 use super::{Answer, Ask, Departure, DepartureNonce, IntervalMs, Verdict};
 
@@ -31,14 +32,14 @@ pub(super) struct AsfOptions {
 #[derive(Debug)]
 pub(crate) struct Asf {
     options: AsfOptions,
-    measurements: Measurements,
+    measurements: Measurements<Namespace>,
 }
 
 impl Asf {
     pub(super) fn new(options: AsfOptions) -> Self {
         Self {
             options,
-            measurements: Measurements::new(options.limits),
+            measurements: Measurements::new(options.limits.max_namespaces, options.limits.lifetime),
         }
     }
 
@@ -57,7 +58,7 @@ impl Asf {
         let (prefix, hash) = (route.name(), route.name_hash());
         let place = self.measurements.find_or_insert(prefix, hash, ask.now);
         ask.state.namespace = place;
-        let limits = self.measurements.limits();
+        let limits = self.options.limits;
         let namespace = self
             .measurements
             .get_mut(place)
@@ -70,7 +71,7 @@ impl Asf {
     }
 
     pub(super) fn before_satisfy(&mut self, answer: &Answer<'_>) -> Duration {
-        let limits = self.measurements.limits();
+        let limits = self.options.limits;
         let info = self
             .measurements
             .get_mut(answer.state.namespace)
@@ -87,7 +88,7 @@ impl Asf {
     }
 
     pub(super) fn after_nack(&mut self, answer: &Answer<'_>) {
-        let limits = self.measurements.limits();
+        let limits = self.options.limits;
         if let Some(info) = self
             .measurements
             .get_mut(answer.state.namespace)

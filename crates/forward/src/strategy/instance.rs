@@ -12,8 +12,8 @@ use tachonym_packet::{Component, ComponentView, Name, NameView};
 use super::Strategy;
 use super::asf::{Asf, AsfOptions};
 use super::best_route::BestRoute;
-use super::measurements::Limits;
 use super::multicast::Multicast;
+use super::next_hops::Limits;
 use super::random::Random;
 use super::suppression::Suppression;
 

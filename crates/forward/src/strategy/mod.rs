@@ -17,7 +17,9 @@ mod choice;
 mod instance;
 mod measurements;
 mod multicast;
+mod next_hops;
 mod random;
+mod rtt;
 mod suppression;
 
 use std::time::Duration;
