@@ -261,6 +261,10 @@ fn main() {
             strategy: "asf",
             ..base
         },
+        Case {
+            strategy: "access",
+            ..base
+        },
     ];
     // As with other benches, an argument picks the cases that contain it.
     let filter = std::env::args()

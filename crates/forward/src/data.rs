@@ -25,7 +25,7 @@ impl Pipelines {
         let mut matches = std::mem::take(&mut self.scratch.matches);
         self.pit
             .matches_for_data(data, arrival.hashes, &mut matches);
-        matches.retain(|&idx| self.is_waited_for(idx, arrival));
+        matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
         if matches.is_empty() {
             self.unsolicited_data(arrival, data);
         } else {
@@ -65,12 +65,12 @@ impl Pipelines {
 
     /// Whether a downstream still waits at an entry that a Data matches. One
     /// that is satisfied already only measures its slower upstreams.
-    fn is_waited_for(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) -> bool {
+    fn is_waited_for(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
         let Some(entry) = self.pit.get(idx) else {
             return false;
         };
         if entry.satisfied {
-            self.measure_straggler(idx, arrival);
+            self.measure_straggler(idx, arrival, data);
             return false;
         }
         live_downstreams(entry, self.now).any(|downstream| self.faces.contains(downstream.face))
@@ -138,6 +138,8 @@ impl Pipelines {
         let answer = Answer {
             now: self.now,
             ingress: arrival.face,
+            name: data.name(),
+            hashes: arrival.hashes,
             entry,
             state: &state,
         };
@@ -170,7 +172,7 @@ impl Pipelines {
     }
 
     /// A slower upstream has answered too.
-    fn measure_straggler(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) {
+    fn measure_straggler(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) {
         let Some((instance, state)) = self.strategy_of(idx) else {
             return;
         };
@@ -183,6 +185,8 @@ impl Pipelines {
         let answer = Answer {
             now: self.now,
             ingress: arrival.face,
+            name: data.name(),
+            hashes: arrival.hashes,
             entry,
             state: &state,
         };

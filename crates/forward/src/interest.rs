@@ -12,6 +12,7 @@ use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits};
 use crate::pipelines::{Arrival, Pipelines, is_localhop, is_localhost, is_loop};
 use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Verdict, is_eligible};
+use crate::wakeups::Wakeup;
 
 /// An Interest on its way out of a pending entry.
 #[derive(Clone, Copy, Debug)]
@@ -241,6 +242,7 @@ impl Pipelines {
             ingress: outbound.ingress,
             reach,
             entry,
+            hashes: arrival.hashes,
             route: find_route(&self.fib, &self.key, hint_hashes, interest, arrival.hashes),
             state: &mut state,
         };
@@ -293,6 +295,18 @@ impl Pipelines {
         };
         if self.pit.insert_out_record(idx, record).is_err() {
             return self.drop_packet(DropReason::OutRecordsFull);
+        }
+        if let Some(timeout) = departure.timeout {
+            let wakeup = Wakeup {
+                at: self.now + timeout,
+                idx,
+                face: departure.face,
+                sent: self.now,
+            };
+            // Later, the Interest would begin anew anyway.
+            if wakeup.at < record.expiry {
+                self.wakeups.insert(wakeup, &self.pit);
+            }
         }
         let rewrite = InterestRewrite {
             hop_limit: outbound.hop_limit,

@@ -24,6 +24,7 @@ mod pipelines;
 mod rng;
 mod strategy;
 mod upkeep;
+mod wakeups;
 
 pub use burst::{Output, RxKind, RxPacket};
 pub use config::{EngineConfig, UnknownPolicy, UnsolicitedDataPolicy};

@@ -37,7 +37,8 @@ impl Pipelines {
         if let Some(record) = entry.and_then(|entry| entry.out_record_mut(arrival.face)) {
             record.nack = Some(reason);
         }
-        self.tell_strategy(idx, arrival);
+        self.tell_strategy(idx, arrival, interest);
+        self.ask_elsewhere(idx, out);
         self.pass_nack_on(idx, out);
     }
 
@@ -62,7 +63,7 @@ impl Pipelines {
             .find_with_any_hint(interest, arrival.hashes, is_nacked)
     }
 
-    fn tell_strategy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) {
+    fn tell_strategy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, interest: &InterestView<'_>) {
         let Some((instance, state)) = self.strategy_of(idx) else {
             return;
         };
@@ -72,6 +73,8 @@ impl Pipelines {
         let answer = Answer {
             now: self.now,
             ingress: arrival.face,
+            name: interest.name(),
+            hashes: arrival.hashes,
             entry,
             state: &state,
         };

@@ -20,6 +20,7 @@ use crate::faces::{FaceTable, FaceTraits};
 use crate::rng::Rng;
 use crate::strategy::{Departure, EntryState, InstanceIdx, StrategyTable};
 use crate::upkeep::Upkeep;
+use crate::wakeups::Wakeups;
 
 /// A packet's circumstances.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,7 @@ pub(crate) struct Pipelines {
     pub(crate) strategies: StrategyTable,
     pub(crate) counters: Counters,
     pub(crate) upkeep: Upkeep,
+    pub(crate) wakeups: Wakeups,
     pub(crate) max_lifetime_ms: u64,
     pub(crate) dead_nonce_lifetime_ms: u64,
     pub(crate) unsolicited_data: UnsolicitedDataPolicy,
@@ -119,6 +121,7 @@ impl Pipelines {
             strategies: StrategyTable::new(key),
             counters: Counters::default(),
             upkeep: Upkeep::default(),
+            wakeups: Wakeups::default(),
             max_lifetime_ms: config.max_lifetime_ms,
             dead_nonce_lifetime_ms: u64::try_from(dead_nonce_lifetime.as_millis())
                 .unwrap_or(u64::MAX),

@@ -1,5 +1,5 @@
-//! What becomes due: expired entries, records of faces that have gone, pending
-//! Interests that a new next hop may answer.
+//! What becomes due: expired entries, upstreams that have not answered in time, records
+//! of faces that have gone, pending Interests that a new next hop may answer.
 //!
 //! Faces may come and go, and routes change, faster than the pending Interest
 //! table can be walked; so each walk serves all such events since the last, and
@@ -31,6 +31,14 @@ pub(crate) struct Upkeep {
     highest_face: FaceId,
 }
 
+/// Why a pending Interest may be sent again without its consumer's asking.
+#[derive(Clone, Copy, Debug)]
+enum Occasion {
+    NewNextHops,
+    /// An upstream has nacked, or not answered in time.
+    Silence,
+}
+
 impl Upkeep {
     fn sweep_at(&self) -> Option<MonoNs> {
         self.has_gone_faces
@@ -48,6 +56,9 @@ impl Pipelines {
     pub(crate) fn handle_timers(&mut self, now: MonoNs, out: &mut impl Output) {
         self.now = self.now.max(now);
         self.expire();
+        while let Some(late) = self.wakeups.pop_due(self.now, &self.pit) {
+            self.ask_elsewhere(late.idx, out);
+        }
         if self.upkeep.sweep_at().is_some_and(|at| at <= self.now) {
             self.forget_gone_faces();
         }
@@ -59,6 +70,7 @@ impl Pipelines {
     pub(crate) fn next_timer(&self) -> Option<MonoNs> {
         let timers = [
             self.pit.next_expiry(),
+            self.wakeups.next(),
             self.upkeep.sweep_at(),
             self.upkeep.offer_at(),
         ];
@@ -142,16 +154,35 @@ impl Pipelines {
             .collect();
         let mut wire = std::mem::take(&mut self.scratch.interest);
         for idx in pending {
-            self.offer(idx, &mut wire, out);
+            self.send_more(idx, Occasion::NewNextHops, &mut wire, out);
         }
         self.scratch.interest = wire;
     }
 
-    fn offer(&mut self, idx: EntryIdx, wire: &mut Vec<u8>, out: &mut impl Output) {
+    /// Sends a pending Interest elsewhere, now that an upstream has failed it,
+    /// where the strategy wants that.
+    pub(crate) fn ask_elsewhere(&mut self, idx: EntryIdx, out: &mut impl Output) {
+        let mut wire = std::mem::take(&mut self.scratch.interest);
+        self.send_more(idx, Occasion::Silence, &mut wire, out);
+        self.scratch.interest = wire;
+    }
+
+    fn send_more(
+        &mut self,
+        idx: EntryIdx,
+        occasion: Occasion,
+        wire: &mut Vec<u8>,
+        out: &mut impl Output,
+    ) {
         let Some((instance, mut state)) = self.strategy_of(idx) else {
             return;
         };
-        if !self.strategies.strategy_mut(instance).wants_new_next_hops() {
+        let strategy = self.strategies.strategy_mut(instance);
+        let is_wanted = match occasion {
+            Occasion::NewNextHops => strategy.wants_new_next_hops(),
+            Occasion::Silence => strategy.wants_silence(),
+        };
+        if !is_wanted {
             return;
         }
         let Some(entry) = self.pit.get(idx) else {
@@ -188,12 +219,15 @@ impl Pipelines {
                     ingress: outbound.ingress,
                     reach: crate::interest::reach_of(&self.faces, outbound),
                     entry,
+                    hashes,
                     route,
                     state: &mut state,
                 };
-                self.strategies
-                    .strategy_mut(instance)
-                    .after_new_next_hops(&ask, &mut plan);
+                let strategy = self.strategies.strategy_mut(instance);
+                match occasion {
+                    Occasion::NewNextHops => strategy.after_new_next_hops(&ask, &mut plan),
+                    Occasion::Silence => strategy.after_silence(&ask, &mut plan),
+                }
                 !plan.is_empty()
             });
         if let Some(outbound) = outbound {

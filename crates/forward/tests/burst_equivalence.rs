@@ -11,7 +11,7 @@ use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken}
 use tachonym_tables::NextHop;
 
 const PREFIXES: [&str; 6] = ["/a", "/a/b", "/a/b/c", "/localhost/x", "/localhop/y", "/z"];
-const STRATEGIES: [&str; 4] = ["best-route", "multicast", "random", "asf"];
+const STRATEGIES: [&str; 5] = ["best-route", "multicast", "random", "asf", "access"];
 
 /// A packet with the face it comes from.
 #[derive(Clone, Debug)]

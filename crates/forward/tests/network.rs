@@ -180,7 +180,7 @@ fn hop_limit_ends_a_long_way() {
 
 #[test]
 fn interest_in_a_ring_of_routes_ends_with_a_nack_at_its_consumer() {
-    for strategy in ["best-route", "multicast", "random", "asf"] {
+    for strategy in ["best-route", "multicast", "random", "asf", "access"] {
         let mut net = Network::new(5);
         for n in 0..5 {
             net.link((n, C), ((n + 1) % 5, B), 3);

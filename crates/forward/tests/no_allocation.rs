@@ -171,7 +171,7 @@ fn run_round(engine: &mut Engine, round: &mut Round, n: u32, sink: &mut Sink) {
 
 #[test]
 fn no_packet_allocates_in_steady_state() {
-    for strategy in ["best-route", "multicast", "random", "asf"] {
+    for strategy in ["best-route", "multicast", "random", "asf", "access"] {
         let mut engine = engine(CsCapacity {
             max_pkts: 512,
             max_bytes: 8 << 20,

@@ -10,6 +10,7 @@ use tachonym_packet::types::component::VERSION;
 use tachonym_packet::{Component, ComponentView, Name, NameView};
 
 use super::Strategy;
+use super::access::Access;
 use super::asf::{Asf, AsfOptions};
 use super::best_route::BestRoute;
 use super::multicast::Multicast;
@@ -21,11 +22,12 @@ use super::suppression::Suppression;
 const PREFIX: [&[u8]; 3] = [b"localhost", b"nfd", b"strategy"];
 
 /// Every kind with the version of it that is built here.
-const KINDS: [(&str, u64); 4] = [
+const KINDS: [(&str, u64); 5] = [
     ("best-route", 5),
     ("multicast", 5),
     ("random", 1),
     ("asf", 5),
+    ("access", 1),
 ];
 
 /// Routes that one `asf` instance measures.
@@ -131,6 +133,7 @@ pub(super) fn parse(name: NameView<'_>) -> Result<(Strategy, Name), StrategyErro
             suppression: parameters.take_suppression()?,
         }),
         "random" => Strategy::Random(Random),
+        "access" => Strategy::Access(Box::new(Access::new())),
         _ => Strategy::Asf(Box::new(Asf::new(parameters.take_asf_options()?))),
     };
     parameters.expect_none_left()?;
@@ -297,6 +300,7 @@ mod tests {
             "best-route/v=5/retx-suppression-multiplier~NaN",
             "multicast/v=5/no-such-parameter~1",
             "random/v=1/retx-suppression-initial~10",
+            "access/v=1/retx-suppression-initial~10",
             "asf/v=5/probing-interval~999",
             "asf/v=5/measurements-lifetime~60000",
             "asf/v=5/max-timeouts~x",

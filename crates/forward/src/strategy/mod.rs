@@ -11,6 +11,7 @@
 //! [`Strategy`], and a line in [`instance`]. Dispatch is a `match`, so the
 //! packet path has no indirect call.
 
+mod access;
 mod asf;
 mod best_route;
 mod choice;
@@ -24,7 +25,7 @@ mod suppression;
 
 use std::time::Duration;
 
-use tachonym_packet::{FaceId, MonoNs};
+use tachonym_packet::{FaceId, MonoNs, NameHash, NameView};
 use tachonym_tables::{FibEntry, NextHop, OutRecord, PitEntry};
 
 pub(crate) use choice::{InstanceIdx, StrategyTable};
@@ -41,8 +42,9 @@ pub(crate) enum Strategy {
     BestRoute(best_route::BestRoute),
     Multicast(multicast::Multicast),
     Random(random::Random),
-    /// Boxed: it is much larger than the others.
+    /// Boxed, like the next: they are much larger than the others.
     Asf(Box<asf::Asf>),
+    Access(Box<access::Access>),
 }
 
 /// What becomes of an Interest.
@@ -65,6 +67,8 @@ pub(crate) struct Departure {
     /// What the out-record remembers for the strategy.
     pub(crate) interval: IntervalMs,
     pub(crate) nonce: DepartureNonce,
+    /// When the strategy wants to hear that no answer has come.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// The nonce an Interest leaves with.
@@ -82,6 +86,7 @@ impl Departure {
             face,
             interval: IntervalMs::default(),
             nonce: DepartureNonce::AsReceived,
+            timeout: None,
         }
     }
 }
@@ -112,6 +117,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) reach: Reach,
     /// The pending entry that the Interest has become or joined.
     pub(crate) entry: &'a PitEntry,
+    /// Hashes of its name's prefixes, from the empty one to the name itself.
+    pub(crate) hashes: &'a [NameHash],
     /// What the FIB says; `None` for nothing.
     pub(crate) route: Option<&'a FibEntry>,
     pub(crate) state: &'a mut EntryState,
@@ -130,6 +137,7 @@ impl Strategy {
             Self::Multicast(it) => it.after_interest(ask, plan),
             Self::Random(it) => it.after_interest(ask, plan),
             Self::Asf(it) => it.after_interest(ask, plan),
+            Self::Access(it) => it.after_interest(ask, plan),
         }
     }
 
@@ -138,6 +146,10 @@ impl Strategy {
     pub(crate) fn before_satisfy(&mut self, answer: &Answer<'_>) -> Duration {
         match self {
             Self::Asf(it) => it.before_satisfy(answer),
+            Self::Access(it) => {
+                it.before_satisfy(answer);
+                Duration::ZERO
+            }
             Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) => Duration::ZERO,
         }
     }
@@ -147,7 +159,7 @@ impl Strategy {
     pub(crate) fn after_nack(&mut self, answer: &Answer<'_>) {
         match self {
             Self::Asf(it) => it.after_nack(answer),
-            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) => {}
+            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) | Self::Access(_) => {}
         }
     }
 
@@ -159,10 +171,20 @@ impl Strategy {
         }
     }
 
+    /// An upstream has nacked, or has not answered within the time-out of its
+    /// departure: more transmissions of the Interest, if the strategy wants them.
+    /// `plan` is empty on entry.
+    pub(crate) fn after_silence(&self, ask: &Ask<'_>, plan: &mut Vec<Departure>) {
+        if let Self::Access(it) = self {
+            it.after_silence(ask, plan);
+        }
+    }
+
     /// Routes that the strategy has measured.
     pub(crate) fn n_measurements(&self) -> usize {
         match self {
             Self::Asf(it) => it.n_measurements(),
+            Self::Access(it) => it.n_measurements(),
             Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) => 0,
         }
     }
@@ -170,6 +192,11 @@ impl Strategy {
     /// Whether [`Self::after_new_next_hops`] ever plans anything.
     pub(crate) fn wants_new_next_hops(&self) -> bool {
         matches!(self, Self::Multicast(_))
+    }
+
+    /// Whether [`Self::after_silence`] ever plans anything.
+    pub(crate) fn wants_silence(&self) -> bool {
+        matches!(self, Self::Access(_))
     }
 }
 
@@ -179,6 +206,10 @@ pub(crate) struct Answer<'a> {
     pub(crate) now: MonoNs,
     /// The upstream.
     pub(crate) ingress: FaceId,
+    /// Name of what has come back.
+    pub(crate) name: NameView<'a>,
+    /// Hashes of its prefixes, from the empty one to the name itself.
+    pub(crate) hashes: &'a [NameHash],
     pub(crate) entry: &'a PitEntry,
     pub(crate) state: &'a EntryState,
 }

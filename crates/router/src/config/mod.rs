@@ -295,7 +295,7 @@ pub struct Forwarding {
 pub struct StrategyChoice {
     /// Name prefix.
     pub prefix: String,
-    /// `best-route`, `multicast`, `random`, `asf`, or a full strategy name such
+    /// `best-route`, `multicast`, `random`, `asf`, `access`, or a full strategy name such
     /// as `/localhost/nfd/strategy/best-route/v=5`.
     pub strategy: String,
 }
