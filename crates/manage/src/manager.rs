@@ -34,6 +34,11 @@ use crate::verbs::{Dataset, Module, Target, Verb};
 /// set by hand. The number is NFD's.
 const ANNOUNCED_COST: u64 = 2048;
 
+/// Changes of the FIB that may wait for further commands of a burst. A route that
+/// many prefixes inherit makes one change for each of them, so commands alone
+/// would be no bound.
+const MAX_WAITING_CHANGES: usize = 4096;
+
 /// What a manager is made from.
 #[derive(Debug)]
 pub struct ManagerConfig {
@@ -167,7 +172,26 @@ impl<C: ControlPlane> Manager<C> {
         burst: impl IntoIterator<Item = (FaceId, &'a InterestView<'a>)>,
         out: ReplySink<'_>,
     ) {
-        for (incoming, interest) in burst {
+        let mut burst = burst.into_iter().peekable();
+        while burst.peek().is_some() {
+            self.handle_some(now, wall_ms, &mut burst, out);
+        }
+    }
+
+    /// As [`handle_burst`](Self::handle_burst), but may leave Interests in
+    /// `burst`: it returns as soon as many changes of the FIB have been applied,
+    /// so that their commands' replies can leave before the others are looked
+    /// at. Takes at least one Interest, if there is any.
+    pub fn handle_some<'a>(
+        &mut self,
+        now: MonoNs,
+        wall_ms: u64,
+        burst: &mut impl Iterator<Item = (FaceId, &'a InterestView<'a>)>,
+        out: ReplySink<'_>,
+    ) {
+        while self.fib_changes.len() <= MAX_WAITING_CHANGES
+            && let Some((incoming, interest)) = burst.next()
+        {
             self.counters.n_interests += 1;
             let Some((command, rest)) = CommandName::parse(interest.name()) else {
                 self.counters.drop(DropReason::NotManagement);

@@ -129,6 +129,60 @@ fn registrations_of_one_burst_reach_the_fib_as_one_batch() {
 }
 
 #[test]
+fn what_waits_for_the_fib_is_bounded_whatever_a_burst_multiplies() {
+    const N_BELOW: usize = 1000;
+    let mut site = site();
+    let other = site.router().accept("fd://21");
+    for i in 0..N_BELOW {
+        site.register(&format!("/p/{i}"), other.0, CHILD_INHERIT);
+    }
+    let unregister = || signed_command(CommandName::local("rib", "unregister"), &named("/p"));
+    let wires: Vec<_> = (0..10)
+        .flat_map(|_| [register("/p", None), unregister()])
+        .collect();
+    assert_eq!(burst(&mut site, &wires), vec![200; 20]);
+    // 4096, and what the command that exceeds them adds.
+    assert!(site.router().max_fib_batch <= 4096 + N_BELOW + 1);
+    assert_eq!(
+        site.router().n_fib_changes,
+        N_BELOW + 20 * (N_BELOW + 1),
+        "each command has its effect"
+    );
+    assert_eq!(site.router().hops("/p/7"), [(other.0, 0)]);
+}
+
+fn register_at_cost(uri: &str, cost: u64) -> Vec<u8> {
+    let route = ControlParameters {
+        cost: Some(cost),
+        ..named(uri)
+    };
+    signed_command(CommandName::local("rib", "register"), &route)
+}
+
+#[test]
+fn commands_whose_changes_are_applied_are_answered_before_the_others() {
+    let mut site = site();
+    let other = site.router().accept("fd://21");
+    for i in 0..1500 {
+        site.register(&format!("/p/{i}"), other.0, CHILD_INHERIT);
+    }
+    let mut wires: Vec<_> = (1..=3).map(|cost| register_at_cost("/p", cost)).collect();
+    wires.push(register("/q", None));
+    let interests: Vec<_> = wires
+        .iter()
+        .map(|wire| InterestView::parse(wire).unwrap())
+        .collect();
+    let (client, now, wall_ms) = (site.client, site.now, site.wall_ms);
+    let mut rest = interests.iter().map(|interest| (client, interest));
+    let mut n_replies = 0;
+    let mut out = |_| n_replies += 1;
+    site.manager.handle_some(now, wall_ms, &mut rest, &mut out);
+    assert_eq!(rest.len(), 1);
+    site.manager.handle_some(now, wall_ms, &mut rest, &mut out);
+    assert_eq!((rest.len(), n_replies), (0, 4));
+}
+
+#[test]
 fn in_a_burst_only_the_commands_that_failed_are_refused() {
     let mut site = site();
     let mut wires: Vec<_> = (0..6).map(|i| register(&format!("/a/{i}"), None)).collect();

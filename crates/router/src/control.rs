@@ -7,18 +7,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
 };
-use tachonym_forward::{RouteError, StrategyError};
+use tachonym_forward::StrategyError;
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, LinkOptions,
+    FibChange, FibRefusal, LinkOptions,
 };
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, FacePersistency, FaceStatus, FibEntry,
     ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
 };
-use tachonym_tables::{CsCapacity, FibEngine as _, FibError, MAX_PREFIX_COMPONENTS, NextHop};
+use tachonym_tables::{CsCapacity, FibEngine as _, MAX_PREFIX_COMPONENTS};
 
+use crate::fib_jobs;
 use crate::handle::{WorkerGone, WorkerHandle};
 use crate::worker::Plane;
 
@@ -128,14 +129,8 @@ impl ControlPlane for RouterControl {
     }
 
     fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError> {
-        self.call(move |plane| {
-            let mut refusals = Vec::new();
-            for change in changes {
-                if let Err(reason) = apply(plane, &change) {
-                    refusals.push(FibRefusal { change, reason });
-                }
-            }
-            refusals
+        fib_jobs::in_slices(changes, |slice| {
+            self.call(move |plane| fib_jobs::apply_all(plane, slice))
         })
     }
 
@@ -277,29 +272,6 @@ fn update_error(error: UpdateError, persistency: Option<FacePersistency>) -> Con
         _ => return ControlError::FaceNotFound,
     }
     ControlError::Conflict(Box::new(refused))
-}
-
-fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> {
-    match change {
-        FibChange::Add { name, face, cost } => {
-            let hop = NextHop {
-                face: *face,
-                cost: *cost,
-            };
-            plane
-                .engine
-                .add_next_hop(name.view(), hop)
-                .map_err(|error| match error {
-                    RouteError::UnknownFace => FibRefusalReason::FaceNotFound,
-                    RouteError::Fib(FibError::NameTooLong) => FibRefusalReason::NameTooLong,
-                    _ => FibRefusalReason::TableFull,
-                })
-        }
-        FibChange::Remove { name, face } => {
-            plane.engine.remove_next_hop(name.view(), *face);
-            Ok(())
-        }
-    }
 }
 
 fn create_error(error: CreateError) -> ControlError {

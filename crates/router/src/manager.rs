@@ -56,14 +56,7 @@ impl ManagerThread {
                 }
             }
             self.carry_out(now, &commands, &mut replies);
-            if !replies.is_empty() {
-                // A worker that has gone needs no answers.
-                let _ = self.worker.post(move |plane| {
-                    for wire in &replies {
-                        plane.inject_data(wire);
-                    }
-                });
-            }
+            self.send(&mut replies);
         }
     }
 
@@ -77,9 +70,29 @@ impl ManagerThread {
             .iter()
             .filter_map(|(face, wire)| Some((*face, InterestView::parse(wire).ok()?)))
             .collect();
-        let burst = views.iter().map(|(face, view)| (*face, view));
-        self.manager
-            .handle_burst(now, wall_ms(), burst, &mut |wire| replies.push(wire));
+        let mut burst = views.iter().map(|(face, view)| (*face, view)).peekable();
+        while burst.peek().is_some() {
+            let out = &mut |wire| replies.push(wire);
+            self.manager.handle_some(now, wall_ms(), &mut burst, out);
+            if burst.peek().is_some() {
+                // Much was changed; those who asked need not wait for the others.
+                self.send(replies);
+            }
+        }
+    }
+
+    /// Hands the replies to the worker.
+    fn send(&self, replies: &mut Vec<Vec<u8>>) {
+        if replies.is_empty() {
+            return;
+        }
+        let replies = std::mem::take(replies);
+        // A worker that has gone needs no answers.
+        let _ = self.worker.post(move |plane| {
+            for wire in &replies {
+                plane.inject_data(wire);
+            }
+        });
     }
 
     fn next(&mut self) -> Result<ToManager, RecvTimeoutError> {

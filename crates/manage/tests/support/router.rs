@@ -24,6 +24,8 @@ pub struct MemoryRouter {
     /// How often the FIB was changed, and by how many changes in all.
     pub n_fib_batches: usize,
     pub n_fib_changes: usize,
+    /// Most changes that came together.
+    pub max_fib_batch: usize,
     /// What every call fails with.
     pub failure: Option<ControlError>,
 }
@@ -44,6 +46,7 @@ impl MemoryRouter {
             strategies: BTreeMap::new(),
             n_fib_batches: 0,
             n_fib_changes: 0,
+            max_fib_batch: 0,
             failure: None,
         };
         let best_route = "/localhost/nfd/strategy/best-route/v=5".parse().unwrap();
@@ -239,6 +242,7 @@ impl ControlPlane for MemoryRouter {
         self.check()?;
         self.n_fib_batches += 1;
         self.n_fib_changes += changes.len();
+        self.max_fib_batch = self.max_fib_batch.max(changes.len());
         let mut refusals = Vec::new();
         for change in changes {
             match &change {
