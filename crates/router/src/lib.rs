@@ -3,7 +3,7 @@
 //! Start reading at [`Router::start`]; the loop on which packets travel is in
 //! `worker.rs`.
 #![forbid(unsafe_code)]
-#![deny(clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod config;
 mod control;

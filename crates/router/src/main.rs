@@ -3,7 +3,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::io::IsTerminal as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -94,8 +93,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever has closed standard error does not want to know.
-            let _ = writeln!(std::io::stderr(), "tachonym: {error:#}");
+            output::note(format_args!("{error:#}"));
             tools::exit_code(&error)
         }
     }

@@ -84,6 +84,28 @@ fn an_error_that_nobody_reads_is_told_by_the_exit_code() {
 }
 
 #[test]
+fn a_remark_that_nobody_reads_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let capture = folder.path().join("capture");
+    // A capture of one frame whose link is unknown: it is passed over.
+    let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    for word in [0_u32, 0, 65_535, 65_000, 0, 0, 4, 4, 0] {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    std::fs::write(&capture, bytes).expect("a file");
+    let dissect = |stderr: Stdio| {
+        let mut command = tachonym(&["dissect"]);
+        command.arg(&capture).stdout(Stdio::null()).stderr(stderr);
+        command.spawn().expect("it runs").wait_with_output()
+    };
+    let output = dissect(Stdio::piped()).expect("it ends");
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(told.contains("passed over 1 "), "{told}");
+    let output = dissect(closed_pipe()).expect("it ends");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn an_output_that_cannot_be_written_is_a_failure() {
     let bed = Bed::new();
     let full = File::options().write(true).open("/dev/full");

@@ -344,8 +344,14 @@ fn a_damaged_capture_shows_what_comes_before_the_damage() {
     let error = String::from_utf8(output.stderr).expect("text");
     assert!(error.contains("cut off"), "{error}");
     for len in 4..40 {
-        dissect(&[], &capture[..len]);
+        let output = dissect(&[], &capture[..len]);
+        let error = String::from_utf8(output.stderr).expect("text");
+        let is_told = error.contains("capture is cut off") || output.status.success();
+        assert!(is_told, "{len}: {error}");
     }
+    let output = dissect(&["--input", "capture"], &data());
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert!(error.contains("neither pcap nor pcapng"), "{error}");
 }
 
 #[test]

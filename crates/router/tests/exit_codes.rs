@@ -47,6 +47,7 @@ fn success_is_0() {
             "ping /p -c 1",
             "peek /f --prefix",
             "get /f --quiet",
+            "keys generate /me",
             "keys list",
             "completions bash",
         ],
@@ -271,4 +272,18 @@ fn a_wrong_signature_is_7() {
         7,
         &["get /forged --discover exact", "get /forged/v=1 --quiet"],
     );
+    let file = |name: &str, certificate: String| {
+        let path = bed.path(name);
+        std::fs::write(&path, certificate).expect("a file");
+        path.display().to_string()
+    };
+    let (one, other) = (
+        file("one", bed::certificate("/a")),
+        file("other", bed::certificate("/a")),
+    );
+    let expired = file("expired", bed::certificate_from("/a", 1_000_000_000_000));
+    let verify = |which: &str, issuer: &str| format!("keys verify {which} --issuer {issuer}");
+    let wrong = [verify(&one, &other), verify(&expired, &expired)];
+    expect(&bed, 7, &wrong.each_ref().map(String::as_str));
+    expect(&bed, 0, &[verify(&one, &one).as_str()]);
 }

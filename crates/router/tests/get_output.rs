@@ -11,6 +11,7 @@ use std::{fs, thread};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use bed::{Bed, Server, noise};
 
@@ -89,6 +90,23 @@ fn what_is_no_regular_file_is_written_to_and_stays() {
         assert!(fs::read(&end).expect("a file") == content);
         fs::write(&end, noise(300_000)).expect("a file");
     }
+}
+
+#[test]
+fn a_hyphen_is_standard_output() {
+    let bed = Bed::new();
+    let content = noise(20_000);
+    let _server = serve(&bed, &content);
+    let folder = bed.path("here");
+    fs::create_dir(&folder).expect("a folder");
+    let mut get = bed.command(&["get", "/f", "--json", "-o", "-"]);
+    let output = get.current_dir(&folder).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout == content);
+    assert_eq!(n_files(&folder), 0);
+    // The report must not get into the content.
+    let report: Value = serde_json::from_slice(&output.stderr).expect("JSON");
+    assert_eq!(report["bytes"], content.len());
 }
 
 #[test]

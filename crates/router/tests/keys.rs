@@ -22,14 +22,18 @@ impl Store {
         path.to_str().expect("text").to_owned()
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tachonym"))
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tachonym"));
+        command
             .arg("keys")
             .args(arguments)
             .arg("--key-store")
-            .arg(self.folder.path().join("store"))
-            .output()
-            .expect("it runs")
+            .arg(self.folder.path().join("store"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("it runs")
     }
 
     fn text(&self, arguments: &[&str]) -> String {
@@ -75,7 +79,30 @@ fn keys_of_every_kind_are_made_listed_and_deleted() {
         assert_eq!(n_certificates, usize::from(kind != "hmac"));
         store.text(&["delete", &key]);
     }
-    assert_eq!(store.text(&["list"]), "");
+    let output = store.run(&["list"]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(told.contains("tachonym keys generate"), "{told}");
+    assert_eq!(store.json(&["list"])["identities"], serde_json::json!([]));
+}
+
+#[test]
+fn a_certificate_comes_from_standard_input_too() {
+    let store = Store::new();
+    store.text(&["generate", "/me"]);
+    let certificate = store.file("me", &store.text(&["certificate", "/me"]));
+    for arguments in [
+        &["show", "-"][..],
+        &["issue", "-"],
+        &["verify", "-", "--issuer", &certificate],
+        &["verify", &certificate, "--issuer", "-"],
+        &["install", "-"],
+    ] {
+        let mut command = store.command(arguments);
+        let input = std::fs::File::open(&certificate).expect("a file");
+        let output = command.stdin(input).output().expect("it runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
 }
 
 #[test]
@@ -99,9 +126,12 @@ fn a_certificate_is_issued_installed_and_verified() {
     let shown = store.text(&["show", &issued]);
     assert!(shown.contains("/boss/"), "{shown}");
     assert!(shown.contains("signed by"), "{shown}");
+    assert!(shown.contains("SignatureSha256WithEcdsa (3)"), "{shown}");
     let verdict = store.text(&["verify", &issued, "--issuer", &authority]);
     assert!(verdict.contains("signed by /authority/KEY/"), "{verdict}");
-    let error = store.error(&["verify", &request, "--issuer", &authority]);
+    let output = store.run(&["verify", &request, "--issuer", &authority]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let error = String::from_utf8(output.stderr).expect("text");
     assert!(error.contains("not signed by"), "{error}");
     let name = store.text(&["install", &issued]);
     store.text(&["default", &name]);
@@ -147,12 +177,11 @@ fn keys_of_ndnsec_are_taken() {
 #[test]
 fn what_is_no_certificate_or_not_there_is_told() {
     let store = Store::new();
-    let garbage = store.file("garbage", "no certificate");
-    assert!(
-        store
-            .error(&["show", &garbage])
-            .contains("holds no certificate")
-    );
+    let garbage = store.file("garbage", "[no certificate]");
+    let error = store.error(&["show", &garbage]);
+    assert!(error.contains("holds no certificate"), "{error}");
+    assert!(error.trim_end().ends_with("not base64"), "{error}");
+    assert!(error.contains(&garbage), "{error}");
     assert!(store.error(&["install", "/nowhere"]).contains("/nowhere"));
     assert!(store.error(&["certificate", "/nobody"]).contains("/nobody"));
     assert!(

@@ -152,6 +152,59 @@ fn the_content_store_is_configured_and_erased() {
 }
 
 #[test]
+fn what_the_router_makes_of_a_value_is_told() {
+    let bed = Bed::new();
+    let told = |line: &str| {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let output = bed.run(&arguments);
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    for (line, remark) in [
+        (
+            "face create udp4://127.0.0.1:9 --mtu-bytes 10",
+            "--mtu-bytes: asked for 10, the router has 128",
+        ),
+        (
+            "face create udp4://127.0.0.1:9 --persistency permanent",
+            "--persistency: asked for permanent, the router has persistent",
+        ),
+        (
+            "face update udp4://127.0.0.1:9 --mtu-bytes 99999",
+            "--mtu-bytes: asked for 99999, the router has 65507",
+        ),
+        (
+            "cs config --capacity 999999999999",
+            "--capacity: asked for 999999999999, the router has ",
+        ),
+    ] {
+        let remarks = told(line);
+        assert!(remarks.contains(remark), "{line}: {remarks}");
+        assert_eq!(remarks.lines().count(), 1, "{line}: {remarks}");
+    }
+    for line in [
+        "face create udp4://127.0.0.1:8 --mtu-bytes 1400 --reliability on \
+         --congestion-marking off --local-fields off --persistency permanent \
+         --congestion-interval-ms 7 --congestion-threshold-bytes 9999",
+        "face update udp4://127.0.0.1:8 --mtu-bytes 1300 --reliability off",
+        "cs config --capacity 100 --admit off --serve on",
+    ] {
+        assert_eq!(told(line), "");
+    }
+}
+
+#[test]
+fn a_ping_that_comes_back_tells_the_reason_apart() {
+    let bed = Bed::new();
+    let output = bed.run(&["ping", "/nowhere", "-c", "1", "--json"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line = text.lines().next().expect("a line");
+    let line: Value = serde_json::from_str(line).expect("JSON");
+    assert_eq!(line["event"], "nack");
+    assert_eq!(line["reason"], "NoRoute");
+}
+
+#[test]
 fn pings_are_answered_and_counted() {
     let bed = Bed::new();
     let server = bed.serve(&["pingserver", "/p", "--json", "--size-bytes", "50"], b"");
@@ -184,6 +237,9 @@ fn poke_gives_up_unless_it_was_asked_for_often_enough() {
     // Asked for once, or on a slow machine not at all: not twice in any case.
     bed.run(&["peek", "/poked", "--lifetime-ms", "100"]);
     assert_eq!(server.child.wait().expect("it ends").code(), Some(3));
+    let (code, error) = bed.failure(&["poke", "/k/2", "-t", "50"]);
+    assert_eq!(code, 3);
+    assert!(error.contains("nobody asked for /k/2 in time"), "{error}");
 }
 
 #[test]

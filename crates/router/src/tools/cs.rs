@@ -6,7 +6,7 @@ use tachonym_client::Controller;
 use tachonym_packet::Name;
 use tachonym_protocol::{ControlParameters, CsInfo, cs_flags};
 
-use super::{Management, Switch, text};
+use super::{Management, Switch, asked, name, text};
 
 /// Show, configure and erase the content store.
 #[derive(Args)]
@@ -36,9 +36,10 @@ enum Command {
     /// Erase packets under a prefix.
     Erase {
         /// The prefix.
+        #[arg(value_parser = name::parse)]
         prefix: Name,
         /// Erase no more than this many.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
     },
 }
@@ -50,7 +51,7 @@ enum Command {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let management = &arguments.management;
     management.with(|controller| match &arguments.command {
-        Command::Info => info(controller, management),
+        Command::Info => show(&controller.content_store()?, management),
         Command::Config {
             capacity,
             admit,
@@ -69,7 +70,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 }
             }
             controller.command("cs", "config", &parameters)?;
-            info(controller, management)
+            let info = controller.content_store()?;
+            asked::compare("--capacity", *capacity, Some(info.capacity));
+            for (option, bit, switch) in [
+                ("--admit", cs_flags::ENABLE_ADMIT, admit),
+                ("--serve", cs_flags::ENABLE_SERVE, serve),
+            ] {
+                let taken = Switch::of(info.flags & bit != 0);
+                asked::compare(option, *switch, Some(taken));
+            }
+            show(&info, management)
         }
         Command::Erase { prefix, count } => {
             let n_erased = erase(controller, prefix, *count)?;
@@ -103,9 +113,8 @@ fn erase(
     }
 }
 
-fn info(controller: &mut Controller<'_>, management: &Management) -> anyhow::Result<()> {
-    let info = controller.content_store()?;
-    let CsInfo {
+fn show(info: &CsInfo, management: &Management) -> anyhow::Result<()> {
+    let &CsInfo {
         capacity,
         flags,
         n_cs_entries,

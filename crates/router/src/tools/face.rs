@@ -1,5 +1,7 @@
 //! `tachonym face`: the router's faces.
 
+use std::error::Error;
+
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -9,7 +11,8 @@ use tachonym_protocol::{
     status_code,
 };
 
-use super::{FaceArgument, Management, Switch, canonical, find_face, output, text};
+use super::failure::Failure;
+use super::{FaceArgument, Management, Switch, asked, canonical, find_face, output, text};
 
 /// List, make, change and destroy faces.
 #[derive(Args)]
@@ -39,6 +42,7 @@ enum Command {
     /// Make a face, or show the one that is there already.
     Create {
         /// Remote address, as in udp4://192.0.2.1:6363.
+        #[arg(value_parser = parse_remote)]
         remote: FaceUri,
         /// Local address.
         #[arg(long, value_name = "FACEURI")]
@@ -61,9 +65,23 @@ enum Command {
     /// Print what happens to faces, as it happens.
     Events {
         /// End after this many.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
     },
+}
+
+fn parse_remote(text: &str) -> Result<FaceUri, Box<dyn Error + Send + Sync>> {
+    let remote: FaceUri = text.parse()?;
+    refuse_group(&remote)?;
+    Ok(remote)
+}
+
+/// The protocol makes no faces to multicast groups.
+fn refuse_group(remote: &FaceUri) -> Result<(), Failure> {
+    match remote.is_multicast() {
+        true => Err(Failure::MulticastGroup(remote.clone())),
+        false => Ok(()),
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -99,30 +117,75 @@ struct Link {
 }
 
 impl Link {
+    fn persistency(&self) -> Option<FacePersistency> {
+        self.persistency.map(|p| match p {
+            Persistency::OnDemand => FacePersistency::OnDemand,
+            Persistency::Persistent => FacePersistency::Persistent,
+            Persistency::Permanent => FacePersistency::Permanent,
+        })
+    }
+
+    fn interval_ns(&self) -> Option<u64> {
+        self.congestion_interval_ms
+            .map(|ms| ms.saturating_mul(1_000_000))
+    }
+
+    fn switches(&self) -> [(u64, &'static str, Option<Switch>); 3] {
+        [
+            (
+                face_flags::LP_RELIABILITY,
+                "--reliability",
+                self.reliability,
+            ),
+            (
+                face_flags::CONGESTION_MARKING,
+                "--congestion-marking",
+                self.congestion_marking,
+            ),
+            (
+                face_flags::LOCAL_FIELDS,
+                "--local-fields",
+                self.local_fields,
+            ),
+        ]
+    }
+
     fn parameters(&self) -> ControlParameters {
         let mut parameters = ControlParameters {
-            face_persistency: self.persistency.map(|p| match p {
-                Persistency::OnDemand => FacePersistency::OnDemand,
-                Persistency::Persistent => FacePersistency::Persistent,
-                Persistency::Permanent => FacePersistency::Permanent,
-            }),
+            face_persistency: self.persistency(),
             mtu_bytes: self.mtu_bytes,
-            base_congestion_marking_interval_ns: self
-                .congestion_interval_ms
-                .map(|ms| ms.saturating_mul(1_000_000)),
+            base_congestion_marking_interval_ns: self.interval_ns(),
             default_congestion_threshold_bytes: self.congestion_threshold_bytes,
             ..ControlParameters::default()
         };
-        for (bit, switch) in [
-            (face_flags::LP_RELIABILITY, self.reliability),
-            (face_flags::CONGESTION_MARKING, self.congestion_marking),
-            (face_flags::LOCAL_FIELDS, self.local_fields),
-        ] {
+        for (bit, _, switch) in self.switches() {
             if let Some(switch) = switch {
                 parameters.set_flag(bit, switch.is_on());
             }
         }
         parameters
+    }
+
+    /// Tells what `face` has that is not as it was asked for.
+    fn compare(&self, face: &FaceStatus) {
+        let persistency = Some(face.face_persistency);
+        asked::compare("--persistency", self.persistency(), persistency);
+        asked::compare("--mtu-bytes", self.mtu_bytes, face.mtu_bytes);
+        for (bit, option, switch) in self.switches() {
+            let taken = Switch::of(face.flags & bit != 0);
+            asked::compare(option, switch, Some(taken));
+        }
+        let ms = |ns: u64| ns as f64 / 1e6;
+        asked::compare(
+            "--congestion-interval-ms",
+            self.interval_ns().map(ms),
+            face.base_congestion_marking_interval_ns.map(ms),
+        );
+        asked::compare(
+            "--congestion-threshold-bytes",
+            self.congestion_threshold_bytes,
+            face.default_congestion_threshold_bytes,
+        );
     }
 }
 
@@ -158,6 +221,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         } => {
             let (id, existed) = create(controller, remote, local.as_ref(), link.parameters())?;
             let face = status_of(controller, &FaceArgument::Id(id))?;
+            link.compare(&face);
             let mut value = to_json(&face);
             value["existed"] = existed.into();
             management.print(&value, || {
@@ -177,6 +241,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let id = parameters.face_id.unwrap_or_default();
             controller.command("faces", "update", &parameters)?;
             let face = status_of(controller, &FaceArgument::Id(id))?;
+            link.compare(&face);
             management.print(&to_json(&face), || show(&face))
         }
         Command::Destroy { face } => {
@@ -203,8 +268,10 @@ pub(super) fn create(
     local: Option<&FaceUri>,
     link: ControlParameters,
 ) -> anyhow::Result<(u64, bool)> {
+    let remote = canonical(remote)?;
+    refuse_group(&remote)?;
     let parameters = ControlParameters {
-        uri: canonical_text(Some(remote))?,
+        uri: Some(remote.to_string()),
         local_uri: canonical_text(local)?,
         ..link
     };

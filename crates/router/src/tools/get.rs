@@ -21,7 +21,7 @@ use tachonym_packet::{DataView, Name};
 use tachonym_security::{Reject, TrustPolicy};
 
 use super::target::Target;
-use super::{Connection, keys, text};
+use super::{Connection, keys, name, text};
 
 /// Fetch a segmented object.
 #[derive(Args)]
@@ -29,8 +29,9 @@ pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
     /// The name; with a version, or without for the latest.
+    #[arg(value_parser = name::parse)]
     name: Name,
-    /// Where to write; standard output if not given. A file appears, or takes
+    /// Where to write; standard output if not given, or if it is `-`. A file appears, or takes
     /// the place of the old one, when all is there; a pipe, a device or a link
     /// is written as content arrives.
     #[arg(short, long, value_name = "FILE")]
@@ -50,7 +51,7 @@ pub struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..))]
     lifetime_ms: u64,
     /// Accept only what the key of this certificate has signed, metadata and
-    /// every segment: a file, as `tachonym keys certificate` prints it. May be
+    /// every segment: a file, as `tachonym keys certificate` prints it, or `-`. May be
     /// repeated; one of the keys must have signed then. Without this option
     /// nobody in particular must have: plain digests are checked, signatures
     /// by keys are not.
@@ -63,6 +64,14 @@ pub struct Arguments {
     /// standard output.
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// Where to write, unless that is standard output.
+    fn file(&self) -> Option<&Path> {
+        let file = self.output.as_deref();
+        file.filter(|file| file.as_os_str() != "-")
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -89,7 +98,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         trusted,
         endpoint: &mut endpoint,
     };
-    let (name, report) = match &arguments.output {
+    let (name, report) = match arguments.file() {
         Some(path) => to_file(source, path)?,
         None => {
             let mut out = io::stdout().lock();
@@ -199,7 +208,7 @@ impl Source<'_> {
 }
 
 fn tell(arguments: &Arguments, name: &Name, report: Option<&FetchReport>) -> anyhow::Result<()> {
-    let mut lines: Box<dyn Write> = match arguments.output {
+    let mut lines: Box<dyn Write> = match arguments.file() {
         Some(_) => Box::new(io::stdout()),
         None => Box::new(io::stderr()),
     };

@@ -17,7 +17,8 @@ use tachonym_security::{
 };
 use zeroize::Zeroizing;
 
-use super::{default_key_store, output, text};
+use super::failure::Failure;
+use super::{default_key_store, name, output, text};
 
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -42,6 +43,7 @@ enum Command {
     /// Make a key for an identity, with a self-signed certificate.
     Generate {
         /// The identity.
+        #[arg(value_parser = name::parse)]
         identity: Name,
         /// Kind of the key.
         #[arg(long = "type", value_enum, default_value_t = Type::Ecdsa, value_name = "KIND")]
@@ -52,11 +54,13 @@ enum Command {
     #[command(visible_alias = "request")]
     Certificate {
         /// Name of the identity, key or certificate.
+        #[arg(value_parser = name::parse)]
         name: Name,
     },
     /// Show what a certificate says.
     Show {
         /// File of the certificate, or `-`; or a name in the key store.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         certificate: String,
     },
     /// Issue a certificate for the key in another one.
@@ -65,7 +69,7 @@ enum Command {
         /// File of the certificate whose key is to be certified, or `-`.
         request: PathBuf,
         /// Identity that signs; the default one if not given.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = name::parse)]
         by: Option<Name>,
         /// Days for which it holds.
         #[arg(long, default_value_t = 365, value_name = "N")]
@@ -81,28 +85,31 @@ enum Command {
     },
     /// Check that one certificate was signed by the key of another.
     Verify {
-        /// File of the certificate.
+        /// File of the certificate, or `-`.
         certificate: PathBuf,
-        /// File of the certificate of the key that should have signed it.
+        /// File of the certificate of the key that should have signed it, or `-`.
         #[arg(long, value_name = "FILE")]
         issuer: PathBuf,
     },
     /// Make an identity, key or certificate the default.
     Default {
         /// Its name.
+        #[arg(value_parser = name::parse)]
         name: Name,
     },
     /// Delete an identity, key or certificate.
     Delete {
         /// Its name.
+        #[arg(value_parser = name::parse)]
         name: Name,
     },
     /// Print a certificate and its private key, encrypted, as a SafeBag in
     /// base64.
     Export {
         /// Name of the identity, key or certificate.
+        #[arg(value_parser = name::parse)]
         name: Name,
-        /// File that holds the password; asked for if not given.
+        /// File whose first line is the password, or `-`; asked for if not given.
         #[arg(long, value_name = "FILE")]
         password_file: Option<PathBuf>,
     },
@@ -110,7 +117,7 @@ enum Command {
     Import {
         /// File of the SafeBag, or `-`.
         file: PathBuf,
-        /// File that holds the password; asked for if not given.
+        /// File whose first line is the password, or `-`; asked for if not given.
         #[arg(long, value_name = "FILE")]
         password_file: Option<PathBuf>,
     },
@@ -137,7 +144,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(folder) => folder.clone(),
         None => default_key_store()?,
     };
-    let store = KeyStore::open(folder)?;
+    let store = KeyStore::open(&folder)?;
     let print = |value: Value, text: String| match arguments.json {
         true => output::line(format_args!("{value:#}")),
         false => output::line(text.trim_end()),
@@ -145,7 +152,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.command {
         Command::List => {
             let (value, text) = list(&store)?;
-            print(value, text)?;
+            if text.is_empty() && !arguments.json {
+                // What is piped on is as empty as the store.
+                output::note(format_args!(
+                    "no keys in {}; make one with `tachonym keys generate /example/me`",
+                    folder.display()
+                ));
+            } else {
+                print(value, text)?;
+            }
         }
         Command::Generate { identity, typ } => {
             let generate = || match typ {
@@ -202,12 +217,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             certificate
                 .verify(&key)
                 .with_context(|| format!("not signed by {}", issuer.key_name()))?;
-            ensure!(
-                certificate.is_valid_at(wall_ms()),
-                "signed by {}, but it holds {}",
-                issuer.key_name(),
-                certificate.validity()
-            );
+            if !certificate.is_valid_at(wall_ms()) {
+                return Err(Failure::NotValidNow {
+                    issuer: issuer.key_name().to_name(),
+                    validity: certificate.validity(),
+                }
+                .into());
+            }
             print(
                 to_json(&certificate),
                 format!("signed by {}", issuer.key_name()),
@@ -409,7 +425,10 @@ fn describe(certificate: &Certificate) -> String {
                 false => locator,
             },
         ),
-        row("signature type", certificate.signature_type().to_string()),
+        row(
+            "signature type",
+            text::signature_type(certificate.signature_type()),
+        ),
         row(
             "public key",
             match certificate.verifying_key() {

@@ -5,11 +5,14 @@
 //! Here is what they share: how the router is found, how commands are signed,
 //! and what an error means to a shell.
 
+mod asked;
 pub mod cs;
 pub mod dissect;
 pub mod face;
+mod failure;
 pub mod get;
 pub mod keys;
+mod name;
 pub mod output;
 pub mod peek;
 pub mod ping;
@@ -22,6 +25,7 @@ pub mod strategy;
 mod target;
 mod text;
 
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -39,7 +43,9 @@ use tachonym_client::{
 };
 use tachonym_packet::{MonoNs, Name};
 use tachonym_protocol::{FaceQueryFilter, FaceUri, FaceUriError};
-use tachonym_security::{KeyStore, Signer};
+use tachonym_security::{KeyStore, Signer, VerifyError};
+
+use failure::Failure;
 
 /// Longest that a loop waits before it looks whether it was told to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
@@ -118,6 +124,12 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<EndpointError>() {
         return Some(exit::NO_ROUTER);
     }
+    if cause.is::<VerifyError>() {
+        return Some(exit::UNTRUSTED);
+    }
+    if let Some(failure) = cause.downcast_ref() {
+        return Some(Failure::exit_code(failure));
+    }
     cause.downcast_ref().and_then(of_express)
 }
 
@@ -148,7 +160,7 @@ impl Connection {
 #[derive(Args)]
 pub struct Identity {
     /// Sign with the default key of this identity; without it, by plain digest.
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, value_parser = name::parse)]
     identity: Option<Name>,
     /// Folder of the key store.
     #[arg(long, value_name = "DIR", global = true)]
@@ -230,8 +242,21 @@ pub enum Switch {
 }
 
 impl Switch {
+    const fn of(is_on: bool) -> Self {
+        if is_on { Self::On } else { Self::Off }
+    }
+
     const fn is_on(self) -> bool {
         matches!(self, Self::On)
+    }
+}
+
+impl Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::On => "on",
+            Self::Off => "off",
+        })
     }
 }
 
@@ -267,6 +292,10 @@ fn find_face(controller: &mut Controller<'_>, face: &FaceArgument) -> anyhow::Re
     };
     let faces = controller.query_faces(&filter)?;
     match faces.as_slice() {
+        [] if uri.is_multicast() => anyhow::bail!(
+            "no face to {uri}, a multicast group; faces to groups are configured, \
+             in [[faces.multicast]]"
+        ),
         [] => anyhow::bail!("no face to {uri}; `tachonym face list` shows those there are"),
         [face] => Ok(face.face_id),
         several => {

@@ -1,4 +1,4 @@
-//! Standard output, whose reader may go away.
+//! Standard output and standard error, whose readers may go away.
 //!
 //! Owns how the tools print: an output that fails is an error like any other,
 //! where `println!` panics. A reader that has gone away, as `head` does once it
@@ -26,6 +26,12 @@ pub fn text(what: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(what.as_bytes())?;
     out.flush()
+}
+
+/// Tells `what` on standard error, as a line that says whose it is. Whoever has
+/// closed standard error does not want to know.
+pub fn note(what: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "tachonym: {what}");
 }
 
 /// Whether `error` is that nobody reads the output any more.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use tachonym_packet::{Interest, Name};
 
-use super::Connection;
+use super::{Connection, name};
 
 /// Ask for one Data and print its content.
 #[derive(Args)]
@@ -14,6 +14,7 @@ pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
     /// The name.
+    #[arg(value_parser = name::parse)]
     name: Name,
     /// Accept Data of a longer name.
     #[arg(short = 'P', long)]
@@ -29,10 +30,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     retries: u32,
     /// Hops that the Interest may take.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     hop_limit: Option<u8>,
     /// A forwarding hint; may be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name::parse)]
     hint: Vec<Name>,
     /// Parameters of the Interest, as text.
     #[arg(long, value_name = "TEXT")]

@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tachonym_client::{Endpoint, ExpressError, Received};
 use tachonym_packet::{Component, Interest, MonoNs, NackReason, Name, NameView};
 
-use super::{Connection, Stop, output};
+use super::{Connection, Stop, name, output};
 
 /// Measure the round-trip time to a ping server.
 #[derive(Args)]
@@ -21,9 +21,10 @@ pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
     /// Prefix of the server.
+    #[arg(value_parser = name::parse)]
     prefix: Name,
     /// End after this many Interests.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Time between Interests, in milliseconds.
     #[arg(short, long, value_name = "N", default_value_t = 1000,
@@ -95,6 +96,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+/// What became of an Interest.
+enum Event {
+    Content { rtt_ms: f64 },
+    Nack(NackReason),
+    TimedOut,
+}
+
+impl Event {
+    /// A line for scripts; what the event lacks is null.
+    fn to_json(&self, number: u64) -> Value {
+        let (event, rtt_ms, reason) = match self {
+            Self::Content { rtt_ms } => ("content", Some(*rtt_ms), None),
+            Self::Nack(reason) => ("nack", None, Some(reason.to_string())),
+            Self::TimedOut => ("timeout", None, None),
+        };
+        json!({ "seq": number, "event": event, "reason": reason, "rtt_ms": rtt_ms })
+    }
+}
+
 struct Pings<'a> {
     arguments: &'a Arguments,
     base: Name,
@@ -159,7 +179,7 @@ impl<'a> Pings<'a> {
             .collect();
         for number in late {
             self.pending.remove(&number);
-            self.tell(number, "timeout", None)?;
+            self.tell(number, Event::TimedOut)?;
         }
         Ok(())
     }
@@ -171,14 +191,14 @@ impl<'a> Pings<'a> {
                 if let Some((number, sent)) = self.take(data.name()) {
                     let rtt_ms = arrived.saturating_since(sent).as_secs_f64() * 1e3;
                     self.rtts_ms.push(rtt_ms);
-                    return self.tell(number, "content", Some(rtt_ms));
+                    return self.tell(number, Event::Content { rtt_ms });
                 }
             }
             Received::Nack(reason, interest) => {
                 if let Some((number, _)) = self.take(interest.name()) {
                     self.n_nacks += 1;
                     self.last_nack = Some(reason);
-                    return self.tell(number, &format!("nack {reason}"), None);
+                    return self.tell(number, Event::Nack(reason));
                 }
             }
             Received::Interest(..) => {}
@@ -195,19 +215,22 @@ impl<'a> Pings<'a> {
         self.pending.remove(&number).map(|sent| (number, sent))
     }
 
-    fn tell(&self, number: u64, what: &str, rtt_ms: Option<f64>) -> io::Result<()> {
+    fn tell(&self, number: u64, event: Event) -> io::Result<()> {
         if self.arguments.quiet {
             return Ok(());
         }
         if self.arguments.json {
-            return output::line(json!({ "seq": number, "event": what, "rtt_ms": rtt_ms }));
+            return output::line(event.to_json(number));
         }
         let prefix = &self.arguments.prefix;
-        match rtt_ms {
-            Some(rtt_ms) => output::line(format_args!(
-                "{what} from {prefix}: seq={number} time={rtt_ms:.3} ms"
+        match event {
+            Event::Content { rtt_ms } => output::line(format_args!(
+                "content from {prefix}: seq={number} time={rtt_ms:.3} ms"
             )),
-            None => output::line(format_args!("{what} from {prefix}: seq={number}")),
+            Event::Nack(reason) => {
+                output::line(format_args!("nack {reason} from {prefix}: seq={number}"))
+            }
+            Event::TimedOut => output::line(format_args!("timeout from {prefix}: seq={number}")),
         }
     }
 

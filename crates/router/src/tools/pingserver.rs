@@ -7,7 +7,7 @@ use serde_json::json;
 use tachonym_client::{Controller, Received};
 use tachonym_packet::{Data, Name};
 
-use super::{Connection, Identity, Stop, output};
+use super::{Connection, Identity, Stop, name, output};
 
 /// Answer pings under a prefix until told to stop.
 #[derive(Args)]
@@ -17,6 +17,7 @@ pub struct Arguments {
     #[command(flatten)]
     identity: Identity,
     /// The prefix; Interests for `<prefix>/ping` are answered.
+    #[arg(value_parser = name::parse)]
     prefix: Name,
     /// Content bytes of each answer.
     #[arg(short, long, value_name = "N", default_value_t = 0,
@@ -26,7 +27,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "N", default_value_t = 1000)]
     freshness_ms: u64,
     /// End after this many answers.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Print the summary only.
     #[arg(short, long)]

@@ -10,11 +10,12 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde_json::json;
-use tachonym_client::{Controller, ExpressError, Received};
+use tachonym_client::{Controller, Received};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{Component, Data, DataView, InterestView, Name};
 
-use super::{Connection, Identity, output};
+use super::failure::Failure;
+use super::{Connection, Identity, name, output};
 
 /// Publish standard input as one Data, and wait until it was asked for.
 ///
@@ -27,6 +28,7 @@ pub struct Arguments {
     #[command(flatten)]
     identity: Identity,
     /// The name.
+    #[arg(value_parser = name::parse)]
     name: Name,
     /// How long it is fresh, in milliseconds.
     #[arg(short, long, value_name = "N")]
@@ -42,7 +44,8 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["timeout_ms", "count"])]
     unsolicited: bool,
     /// End after this many answers.
-    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    #[arg(short, long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// Print JSON for scripts.
     #[arg(long)]
@@ -89,7 +92,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut n_answered = 0;
     while n_answered < arguments.count {
         if end.is_some_and(|end| endpoint.now() >= end) {
-            return Err(ExpressError::TimedOut.into());
+            return Err(too_seldom(arguments, n_answered).into());
         }
         endpoint.poll(end, |link, received| {
             if let Received::Interest(interest, headers) = received
@@ -102,6 +105,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         })?;
     }
     Ok(())
+}
+
+fn too_seldom(arguments: &Arguments, n_answered: u64) -> Failure {
+    let name = arguments.name.clone();
+    match n_answered {
+        0 => Failure::NobodyAsked(name),
+        _ => Failure::AskedTooSeldom {
+            name,
+            n_answered,
+            count: arguments.count,
+        },
+    }
 }
 
 fn is_asked_for(data: &DataView<'_>, interest: &InterestView<'_>) -> bool {

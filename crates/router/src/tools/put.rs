@@ -13,7 +13,7 @@ use tachonym_client::{
 };
 use tachonym_packet::Name;
 
-use super::{Connection, Identity, Stop, output, text};
+use super::{Connection, Identity, Stop, name, output, text};
 
 /// Serve a file under a name until told to stop.
 #[derive(Args)]
@@ -23,6 +23,7 @@ pub struct Arguments {
     #[command(flatten)]
     identity: Identity,
     /// The name.
+    #[arg(value_parser = name::parse)]
     name: Name,
     /// The file; `-` is standard input.
     file: PathBuf,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tachonym_packet::Name;
 use tachonym_protocol::{ControlParameters, FibEntry, RibEntry, Route, route_flags, route_origin};
 
-use super::{FaceArgument, Management, face, find_face, text};
+use super::{FaceArgument, Management, face, find_face, name, text};
 
 /// List, add and remove routes.
 #[derive(Args)]
@@ -22,7 +22,7 @@ enum Command {
     /// List routes.
     List {
         /// Only those of exactly this prefix.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = name::parse)]
         prefix: Option<Name>,
         /// List the FIB instead: where Interests really go.
         #[arg(long)]
@@ -31,11 +31,13 @@ enum Command {
     /// Show the routes that Interests for a name would follow.
     Show {
         /// The name.
+        #[arg(value_parser = name::parse)]
         name: Name,
     },
     /// Add a route.
     Add {
         /// The prefix.
+        #[arg(value_parser = name::parse)]
         prefix: Name,
         /// Face number, or remote address; a face is made where there is none.
         next_hop: FaceArgument,
@@ -58,6 +60,7 @@ enum Command {
     /// Remove a route.
     Remove {
         /// The prefix.
+        #[arg(value_parser = name::parse)]
         prefix: Name,
         /// Face number or remote address.
         next_hop: FaceArgument,
@@ -120,11 +123,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             expires_ms,
         } => {
             let face_id = match next_hop {
-                FaceArgument::Id(id) => *id,
-                FaceArgument::Remote(remote) => {
+                // A face to a group is there from the start, or never.
+                FaceArgument::Remote(remote) if !remote.is_multicast() => {
                     let link = ControlParameters::default();
                     face::create(controller, remote, None, link)?.0
                 }
+                there => find_face(controller, there)?,
             };
             let mut flags = 0;
             if !no_inherit {

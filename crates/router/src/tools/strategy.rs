@@ -2,10 +2,13 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tachonym_packet::{Name, NameUriError};
-use tachonym_protocol::{ControlParameters, StrategyChoice};
+use tachonym_client::CommandError;
+use tachonym_packet::Name;
+use tachonym_protocol::{ControlParameters, StrategyChoice, status_code};
 
-use super::{Management, text};
+use super::name::NameArgumentError;
+use super::{Management, name, text};
+use crate::strategies;
 
 /// What a strategy's short name stands behind.
 const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";
@@ -26,11 +29,13 @@ enum Command {
     /// Show the strategy that forwards a name.
     Show {
         /// The name.
+        #[arg(value_parser = name::parse)]
         name: Name,
     },
     /// Set the strategy of a prefix.
     Set {
         /// The prefix.
+        #[arg(value_parser = name::parse)]
         prefix: Name,
         /// The strategy: a short name such as multicast, or a whole one.
         #[arg(value_parser = parse_strategy)]
@@ -38,15 +43,26 @@ enum Command {
     },
     /// Let a prefix inherit its strategy again.
     Unset {
-        /// The prefix.
+        /// The prefix; not the root, which must have a strategy.
+        #[arg(value_parser = parse_unset)]
         prefix: Name,
     },
 }
 
-fn parse_strategy(text: &str) -> Result<Name, NameUriError> {
-    match text.starts_with('/') {
-        true => text.parse(),
-        false => format!("{STRATEGY_PREFIX}/{text}").parse(),
+fn parse_strategy(text: &str) -> Result<Name, NameArgumentError> {
+    match text.is_empty() || text.starts_with('/') || text.starts_with("ndn:") {
+        true => name::parse(text),
+        false => name::parse(&format!("{STRATEGY_PREFIX}/{text}")),
+    }
+}
+
+fn parse_unset(text: &str) -> Result<Name, String> {
+    let prefix = name::parse(text).map_err(|error| error.to_string())?;
+    match prefix.is_empty() {
+        true => Err("the root must have a strategy; set another one: \
+                     tachonym strategy set / best-route"
+            .into()),
+        false => Ok(prefix),
     }
 }
 
@@ -78,7 +94,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 strategy: Some(strategy.clone()),
                 ..ControlParameters::default()
             };
-            let set = controller.command("strategy-choice", "set", &parameters)?;
+            let set = controller.command("strategy-choice", "set", &parameters);
+            let set = set.map_err(|error| explain(error, strategy))?;
             let choice = StrategyChoice {
                 name: prefix.clone(),
                 strategy: set.strategy.unwrap_or_default(),
@@ -95,6 +112,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             management.print(&value, || format!("{prefix} inherits its strategy\n"))
         }
     })
+}
+
+/// A refusal, with what there is instead of a strategy that is not known.
+fn explain(error: CommandError, strategy: &Name) -> anyhow::Error {
+    let is_unknown = matches!(
+        error,
+        CommandError::Refused {
+            code: status_code::NOT_FOUND,
+            ..
+        }
+    );
+    let error = anyhow::Error::new(error);
+    match is_unknown {
+        true => error.context(format!(
+            "no strategy {strategy} (Tachonym has {})",
+            strategies::short_names().join(", ")
+        )),
+        false => error,
+    }
 }
 
 fn list(choices: &[StrategyChoice]) -> String {

@@ -1,6 +1,8 @@
-//! How the tools print: columns, durations, byte counts, dates.
+//! How the tools print: columns, durations, byte counts, dates, known numbers.
 
 use std::time::Duration;
+
+use tachonym_packet::types::signature_type as typ;
 
 /// Rows as columns of equal width, two spaces apart; the last is not padded.
 pub(super) fn columns(rows: &[Vec<String>]) -> String {
@@ -66,6 +68,29 @@ pub(super) fn date(unix_ms: u64) -> String {
         ),
         Err(_) => format!("{unix_ms} ms"),
     }
+}
+
+/// A number with the name that it has among `names`, if it has one.
+pub(super) fn named(number: u64, names: &[(u64, &str)]) -> String {
+    match names.iter().find(|(known, _)| *known == number) {
+        Some((_, name)) => format!("{name} ({number})"),
+        None => number.to_string(),
+    }
+}
+
+/// A SignatureType by its name in the packet format.
+pub(super) fn signature_type(number: u64) -> String {
+    named(
+        number,
+        &[
+            (typ::DIGEST_SHA256, "DigestSha256"),
+            (typ::SHA256_WITH_RSA, "SignatureSha256WithRsa"),
+            (typ::SHA256_WITH_ECDSA, "SignatureSha256WithEcdsa"),
+            (typ::HMAC_WITH_SHA256, "SignatureHmacWithSha256"),
+            (typ::ED25519, "SignatureEd25519"),
+            (typ::NULL, "NullSignature"),
+        ],
+    )
 }
 
 #[cfg(test)]

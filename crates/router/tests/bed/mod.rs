@@ -138,10 +138,15 @@ pub fn generate(store: &Path, identity: &str) -> String {
 
 /// A new certificate of `identity` in base64, whose key nobody has.
 pub fn certificate(identity: &str) -> String {
+    certificate_from(identity, wall_ms() - 1000)
+}
+
+/// The same, that holds for ten days from `unix_ms` on.
+pub fn certificate_from(identity: &str, unix_ms: u64) -> String {
     let key = SigningKey::generate_ecdsa().expect("randomness");
     let identity = identity.parse().expect("a name");
     let key_name = tachonym_security::key_name(&identity, &Component::generic("1"));
-    let validity = Validity::days_from(wall_ms() - 1000, 10);
+    let validity = Validity::days_from(unix_ms, 10);
     let certificate = Certificate::self_signed(&key_name, &key, 1, validity).expect("a key");
     certificate.to_base64()
 }

@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long)]
     pub brief: bool,
     /// Only packets whose name has this prefix.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::name::parse)]
     pub name: Option<Name>,
     /// Only packets of this kind.
     #[arg(long = "type", value_enum, value_name = "KIND")]
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let input = read_input(&arguments.file)?;
     let mut out = std::io::stdout().lock();
     let verdict = dissect(&input, &arguments.options, &mut out, &mut |line| {
-        eprintln!("tachonym: passed over {line}");
+        super::output::note(format_args!("passed over {line}"));
     })?;
     out.flush()?;
     Ok(match verdict {

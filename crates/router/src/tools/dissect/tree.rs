@@ -14,6 +14,8 @@ use tachonym_packet::{ComponentView, NackReason, NameView, types as t};
 use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, LinkType, route_origin};
 use tachonym_security::VerifyingKey;
 
+use crate::tools::text::{date, named, signature_type};
+
 /// Deepest nesting that is shown.
 const MAX_DEPTH: usize = 32;
 /// Bytes of a value that are shown.
@@ -415,25 +417,9 @@ fn shown(form: Form, value: &[u8]) -> Result<String, String> {
             .to_string(),
         Form::Number => number()?.to_string(),
         Form::Milliseconds => format!("{} ms", number()?),
-        Form::Time => format!("{} ({} ms)", crate::tools::text::date(number()?), number()?),
+        Form::Time => format!("{} ({} ms)", date(number()?), number()?),
         Form::NackReason => NackReason::from_code(number()?).to_string(),
-        Form::SignatureType => named(
-            number()?,
-            &[
-                (t::signature_type::DIGEST_SHA256, "DigestSha256"),
-                (t::signature_type::SHA256_WITH_RSA, "SignatureSha256WithRsa"),
-                (
-                    t::signature_type::SHA256_WITH_ECDSA,
-                    "SignatureSha256WithEcdsa",
-                ),
-                (
-                    t::signature_type::HMAC_WITH_SHA256,
-                    "SignatureHmacWithSha256",
-                ),
-                (t::signature_type::ED25519, "SignatureEd25519"),
-                (t::signature_type::NULL, "NullSignature"),
-            ],
-        ),
+        Form::SignatureType => signature_type(number()?),
         Form::ContentType => named(
             number()?,
             &[
@@ -508,14 +494,6 @@ fn known<K>(
 ) -> String {
     match from_code(number) {
         Some(kind) => format!("{} ({number})", name(kind)),
-        None => number.to_string(),
-    }
-}
-
-fn named(number: u64, names: &[(u64, &str)]) -> String {
-    let name = names.iter().find(|(known, _)| *known == number);
-    match name {
-        Some((_, name)) => format!("{name} ({number})"),
         None => number.to_string(),
     }
 }

@@ -132,8 +132,10 @@ pub(super) fn read(
 fn read_frames(input: &[u8], frames: &mut Frames<'_>, sink: &mut Sink<'_>) -> anyhow::Result<()> {
     // Room for what is there and a little more, lest the end go unnoticed.
     let window_bytes = WINDOW_BYTES.min(input.len() + 64);
-    let mut reader = create_reader(window_bytes, input)
-        .map_err(|error| anyhow!("not a capture, or cut off at its head: {error:?}"))?;
+    let mut reader = create_reader(window_bytes, input).map_err(|error| match error {
+        PcapError::HeaderNotRecognized => anyhow!("not a capture: neither pcap nor pcapng"),
+        error => anyhow!("the head of the capture is {}", fault(&error)),
+    })?;
     let mut ticks_per_us = 1;
     let mut interfaces: Vec<(Linktype, u64)> = Vec::new();
     let mut link = Linktype::ETHERNET;
@@ -182,11 +184,21 @@ fn read_frames(input: &[u8], frames: &mut Frames<'_>, sink: &mut Sink<'_>) -> an
                 }
                 reader
                     .refill()
-                    .map_err(|error| anyhow!("a block is too large: {error:?}"))?;
+                    .map_err(|error| anyhow!("a block of the capture is {}", fault(&error)))?;
             }
-            Err(PcapError::UnexpectedEof) => bail!("the capture is cut off"),
-            Err(error) => bail!("the capture is damaged: {error:?}"),
+            Err(error) => bail!("the capture is {}", fault(&error)),
         }
+    }
+}
+
+/// What is wrong with a capture, or its part, that gives `error`.
+const fn fault<I>(error: &PcapError<I>) -> &'static str {
+    match error {
+        PcapError::Eof | PcapError::UnexpectedEof | PcapError::Incomplete(_) => "cut off",
+        PcapError::BufferTooSmall => "too large",
+        PcapError::HeaderNotRecognized => "of an unknown form",
+        PcapError::ReadError => "not readable",
+        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "damaged",
     }
 }
 

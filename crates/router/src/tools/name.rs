@@ -1,0 +1,55 @@
+//! Names on the command line.
+//!
+//! Owns what a tool takes for a name: less than the library does, for which an
+//! empty text is the root. A shell makes one of a variable that is not set, and
+//! a route or a key for the root is seldom what was meant.
+
+use tachonym_packet::{Name, NameUriError};
+
+/// Why an argument is no name.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(super) enum NameArgumentError {
+    /// It does not begin as names do.
+    #[error("a name begins with a slash; write it like /example/prefix")]
+    NoSlash,
+    /// Its first component is empty, unless what follows is an authority; the
+    /// library would pass over either.
+    #[error("its first component is empty; write it like /example/prefix")]
+    EmptyComponent,
+    /// A component makes no sense.
+    #[error(transparent)]
+    Uri(#[from] NameUriError),
+}
+
+/// The name that `text` is: `/example/prefix` or `ndn:/example/prefix`.
+pub(super) fn parse(text: &str) -> Result<Name, NameArgumentError> {
+    let path = text.strip_prefix("ndn:").unwrap_or(text);
+    if !path.starts_with('/') {
+        return Err(NameArgumentError::NoSlash);
+    }
+    if path.starts_with("//") {
+        return Err(NameArgumentError::EmptyComponent);
+    }
+    Ok(text.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_begins_with_a_slash() {
+        for text in ["", "a", "ndn", "ndn:", "ndn:a", "x y", " /a", "a/b"] {
+            assert_eq!(parse(text), Err(NameArgumentError::NoSlash), "{text:?}");
+        }
+        for text in ["//", "//a/b", "ndn://", "ndn://authority/a"] {
+            let error = Err(NameArgumentError::EmptyComponent);
+            assert_eq!(parse(text), error, "{text:?}");
+        }
+        assert!(parse("/a//b").is_err());
+        for text in ["/", "ndn:/", "ndn:/a/b", "/a/b/"] {
+            let lenient: Name = text.parse().expect("a name");
+            assert_eq!(parse(text), Ok(lenient), "{text:?}");
+        }
+    }
+}
