@@ -61,7 +61,7 @@ drop_reasons! {
     FaceDown = "face is down";
     /// Sending: the face's backlog is full.
     BacklogFull = "backlog full";
-    /// Sending: the backlogs of all faces together are full.
+    /// Sending: the face's reserve is full, and so is what all faces share.
     TotalBacklogFull = "total backlog full";
     /// Sending: larger than a packet may be, or than the MTU lets fragments
     /// carry.
@@ -175,6 +175,8 @@ pub struct SystemCounters {
     /// Times that a listener stopped accepting for a while, for want of
     /// descriptors or memory. Connections wait meanwhile.
     pub n_accept_pauses: u64,
+    /// Connections given up because the other end took nothing for too long.
+    pub n_stalled: u64,
     /// Drops of all faces, and of packets that belonged to none.
     pub drops: DropCounts,
 }

@@ -99,6 +99,8 @@ pub enum CloseReason {
     MalformedStream,
     /// Nothing was received for too long.
     Idle,
+    /// The other end took nothing of what was sent for too long.
+    Stalled,
 }
 
 impl CloseReason {
@@ -112,6 +114,7 @@ impl CloseReason {
             Self::ConnectFailed(_) => "could not connect",
             Self::MalformedStream => "malformed stream",
             Self::Idle => "idle",
+            Self::Stalled => "stalled",
         }
     }
 }

@@ -40,6 +40,10 @@ pub(crate) struct Face {
     /// The time of its alarm; NEVER if none.
     pub(crate) armed_at: MonoNs,
     pub(crate) idle_timeout: Option<Duration>,
+    /// Since when it has been blocked without the kernel taking anything;
+    /// NEVER: it is not.
+    pub(crate) blocked_since: MonoNs,
+    pub(crate) stall_timeout: Duration,
     pub(crate) remote: FaceUri,
     pub(crate) local: FaceUri,
     pub(crate) scope: FaceScope,
@@ -59,6 +63,17 @@ impl Face {
         self.idle_deadline().is_some_and(|deadline| deadline <= now)
     }
 
+    /// When it is closed for the peer having taken nothing.
+    fn stall_deadline(&self) -> Option<MonoNs> {
+        (self.blocked_since != MonoNs::NEVER).then(|| self.blocked_since + self.stall_timeout)
+    }
+
+    /// Whether the peer has taken nothing for too long.
+    pub(crate) fn is_stalled(&self, now: MonoNs) -> bool {
+        self.stall_deadline()
+            .is_some_and(|deadline| deadline <= now)
+    }
+
     /// When its connection must be looked after.
     pub(crate) fn transport_deadline(&self) -> Option<MonoNs> {
         match &self.transport {
@@ -75,6 +90,7 @@ impl Face {
     pub(crate) fn deadline(&self) -> MonoNs {
         [
             self.idle_deadline(),
+            self.stall_deadline(),
             self.transport_deadline(),
             // A link that cannot send has nothing to do.
             self.link

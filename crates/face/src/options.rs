@@ -31,9 +31,17 @@ pub struct SystemOptions {
     /// Bytes that may wait for one face to take them; beyond, packets to it
     /// are dropped. Default 16 MiB.
     pub max_face_backlog_bytes: usize,
-    /// Bytes that may wait for all faces together. No face may have more than
-    /// the others leave free. Default 256 MiB.
+    /// Bytes that may wait for any face, as far as `max_face_backlog_bytes`
+    /// allows, however much waits for others. Default 64 KiB.
+    pub face_backlog_reserve_bytes: usize,
+    /// Bytes that may wait for all faces together beyond the reserve of each.
+    /// No face may have more of them than are free. All that waits is bounded
+    /// by `max_total_backlog_bytes + max_faces * face_backlog_reserve_bytes`.
+    /// Default 256 MiB.
     pub max_total_backlog_bytes: usize,
+    /// Connections whose peer has taken nothing of what waits for this long
+    /// are closed. Default 30 s.
+    pub stall_timeout: Duration,
     /// Bytes of incomplete packets, of all faces together. Default 64 MiB.
     pub max_total_reassembly_bytes: usize,
     /// Receive buffer of each UDP socket, as far as the system allows.
@@ -61,7 +69,9 @@ impl Default for SystemOptions {
             max_faces: 65_536,
             max_on_demand_faces: 49_152,
             max_face_backlog_bytes: 16 << 20,
+            face_backlog_reserve_bytes: 64 << 10,
             max_total_backlog_bytes: 256 << 20,
+            stall_timeout: Duration::from_secs(30),
             max_total_reassembly_bytes: 64 << 20,
             udp_receive_buffer_bytes: 8 << 20,
             udp_send_buffer_bytes: 2 << 20,

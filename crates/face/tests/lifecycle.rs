@@ -351,7 +351,8 @@ fn a_backlog_is_bounded_for_each_and_for_all() {
     let dir = tempfile::tempdir().unwrap();
     let mut limits = SystemOptions::default();
     limits.max_face_backlog_bytes = 100_000;
-    limits.max_total_backlog_bytes = 150_000;
+    limits.face_backlog_reserve_bytes = 10_000;
+    limits.max_total_backlog_bytes = 120_000;
     let mut a = Node::new(limits);
     let uri = a.listen(&ChannelOptions::unix(dir.path().join("s")));
     let FaceUri::Unix(path) = uri else {

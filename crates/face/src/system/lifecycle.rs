@@ -83,6 +83,8 @@ impl FaceSystem {
             last_received_at: self.now,
             armed_at: MonoNs::NEVER,
             idle_timeout: new.idle_timeout,
+            blocked_since: MonoNs::NEVER,
+            stall_timeout: self.options.stall_timeout,
             remote: new.remote,
             local: new.local,
             scope: new.scope,
@@ -485,6 +487,7 @@ impl FaceSystem {
         }
         let was_down = face.state == FaceState::Down;
         face.state = FaceState::Down;
+        face.blocked_since = MonoNs::NEVER;
         face.link.reset(&mut self.reassembly);
         self.drop_backlog(slot);
         self.arm(slot);
@@ -582,7 +585,7 @@ impl FaceSystem {
     /// Drops what a face could not send.
     pub(super) fn drop_backlog(&mut self, slot: usize) {
         let face = &mut self.faces[slot];
-        self.total_backlog_bytes -= face.tx.len_bytes();
+        self.backlogs.changed(face.tx.len_bytes(), 0);
         let n_lost = face.tx.n_frames() as u64;
         face.counters.drops.add(DropReason::ConnectionLost, n_lost);
         face.tx.clear(&mut self.pool);
@@ -590,7 +593,7 @@ impl FaceSystem {
 
     /// Gives everything back that a face, already taken out, has had.
     fn bury(&mut self, mut face: Face, reason: CloseReason) {
-        self.total_backlog_bytes -= face.tx.len_bytes();
+        self.backlogs.changed(face.tx.len_bytes(), 0);
         let n_lost = face.tx.n_frames() as u64;
         face.counters.drops.add(DropReason::ConnectionLost, n_lost);
         face.tx.clear(&mut self.pool);

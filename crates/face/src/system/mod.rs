@@ -16,6 +16,7 @@
 //! frame. Next: `receive`, `send`, `lifecycle`, `listen` and `timers` hold the
 //! parts of the implementation.
 
+mod backlog;
 mod lifecycle;
 mod listen;
 mod receive;
@@ -42,6 +43,7 @@ use crate::sys::udp::{UdpReceiver, UdpSender};
 use crate::transport::udp::UdpSocket;
 use crate::tx_queue::TxPool;
 use crate::waker::Waker;
+use backlog::Backlogs;
 use listen::Listener;
 use table::{FaceTable, SocketTable};
 
@@ -73,7 +75,7 @@ pub struct FaceSystem {
     /// Faces of a transport of their own with frames to send.
     dirty_faces: Vec<FaceId>,
     dirty_sockets: Vec<SocketKey>,
-    total_backlog_bytes: usize,
+    backlogs: Backlogs,
     pool: TxPool,
     scratch: Scratch,
     plan: Vec<send::Planned>,
@@ -101,6 +103,10 @@ impl FaceSystem {
         poller.add(waker.as_fd(), Token::Waker, Interest::Read)?;
         Ok(Self {
             reassembly: ReassemblyBudget::new(options.max_total_reassembly_bytes),
+            backlogs: Backlogs::new(
+                options.face_backlog_reserve_bytes,
+                options.max_total_backlog_bytes,
+            ),
             options,
             poller,
             waker,
@@ -118,7 +124,6 @@ impl FaceSystem {
             is_unread_next: false,
             dirty_faces: Vec::new(),
             dirty_sockets: Vec::new(),
-            total_backlog_bytes: 0,
             pool: TxPool::default(),
             scratch: Scratch::default(),
             plan: Vec::new(),

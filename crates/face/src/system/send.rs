@@ -2,6 +2,7 @@
 
 use std::io;
 
+use tachonym_packet::MonoNs;
 use tachonym_packet::lp::{FaceId, Headers};
 
 use super::FaceSystem;
@@ -147,29 +148,18 @@ impl FaceSystem {
             self.flush_face(slot);
         }
         let needed_bytes = size_bytes + HEADROOM_BYTES;
-        let share_bytes = self.share_of_backlog();
+        let allowance_bytes = self.backlogs.allowance_bytes();
         let face = &mut self.faces[slot];
         let backlog_bytes = face.tx.len_bytes() + needed_bytes;
         if backlog_bytes > self.options.max_face_backlog_bytes {
             face.counters.drops.add(DropReason::BacklogFull, 1);
             return Err(DropReason::BacklogFull);
         }
-        if backlog_bytes > share_bytes {
+        if backlog_bytes > allowance_bytes {
             face.counters.drops.add(DropReason::TotalBacklogFull, 1);
             return Err(DropReason::TotalBacklogFull);
         }
         Ok(slot)
-    }
-
-    /// What one face may have waiting, in bytes, with so much waiting already:
-    /// no more than is free. Faces that nobody reads from share what there is
-    /// and leave as much to those to come (Choudhury and Hahne 1998, "Dynamic
-    /// queue length thresholds for shared-memory packet switches", with α = 1).
-    #[inline]
-    const fn share_of_backlog(&self) -> usize {
-        self.options
-            .max_total_backlog_bytes
-            .saturating_sub(self.total_backlog_bytes)
     }
 
     #[inline]
@@ -180,7 +170,7 @@ impl FaceSystem {
         outcome: Result<(), DropReason>,
     ) -> Result<(), DropReason> {
         let face = &mut self.faces[slot];
-        self.total_backlog_bytes += face.tx.len_bytes() - before_bytes;
+        self.backlogs.changed(before_bytes, face.tx.len_bytes());
         let has_timers = face.link.has_timers();
         match outcome {
             Ok(()) => self.counters.n_out_packets += 1,
@@ -313,7 +303,7 @@ impl FaceSystem {
             counters: &mut face.counters,
             scratch: &mut self.scratch,
         });
-        self.total_backlog_bytes += face.tx.len_bytes() - before;
+        self.backlogs.changed(before, face.tx.len_bytes());
         self.arm(slot);
     }
 
@@ -329,8 +319,8 @@ impl FaceSystem {
         match stream.send(face.tx.bytes()) {
             Ok(n_sent) => {
                 stream.queue.sent(n_sent);
-                face.tx.consume(&mut self.pool, n_sent);
-                self.total_backlog_bytes -= n_sent;
+                face.blocked_since = MonoNs::NEVER;
+                self.consume(slot, n_sent);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -355,13 +345,13 @@ impl FaceSystem {
         if face.state != FaceState::Up || socket.is_blocked {
             return;
         }
+        let before_bytes = face.tx.len_bytes();
         let mut outcome = Ok(true);
         while let Some(&len) = face.tx.frame_lens().first() {
             let len = len as usize;
             match socket.send(&face.tx.bytes()[..len]) {
                 Ok(true) => {
                     face.tx.consume(&mut self.pool, len);
-                    self.total_backlog_bytes -= len;
                 }
                 Ok(false) => {
                     outcome = Ok(false);
@@ -381,6 +371,7 @@ impl FaceSystem {
             outcome = socket.flush();
         }
         socket.is_blocked = false;
+        self.backlogs.changed(before_bytes, face.tx.len_bytes());
         let (n_reads, n_writes) = socket.take_syscalls();
         self.counters.n_rx_syscalls += n_reads;
         self.counters.n_tx_syscalls += n_writes;
@@ -391,9 +382,14 @@ impl FaceSystem {
         }
     }
 
-    /// Waits until the kernel takes more from a face.
+    /// Waits until the kernel takes more from a face, but not for ever.
     fn block(&mut self, slot: usize) {
+        let face = &mut self.faces[slot];
+        if face.blocked_since == MonoNs::NEVER {
+            face.blocked_since = self.now;
+        }
         self.set_blocked(slot, true);
+        self.arm(slot);
     }
 
     /// The kernel takes more from a face.
@@ -401,7 +397,12 @@ impl FaceSystem {
         let face = &mut self.faces[slot];
         let was_blocked = match &mut face.transport {
             Transport::Stream(stream) => std::mem::take(&mut stream.is_blocked),
-            Transport::WebSocket(socket) => std::mem::take(&mut socket.is_blocked),
+            Transport::WebSocket(socket) => {
+                // How much it takes of its own buffer is not to be seen, but
+                // it takes something whenever it is ready.
+                face.blocked_since = MonoNs::NEVER;
+                std::mem::take(&mut socket.is_blocked)
+            }
             Transport::Udp(_) | Transport::Multicast(_) => false,
         };
         if !was_blocked {
@@ -414,6 +415,7 @@ impl FaceSystem {
             Transport::Udp(_) | Transport::Multicast(_) => false,
         };
         if !still_blocked {
+            self.faces[slot].blocked_since = MonoNs::NEVER;
             self.set_blocked(slot, false);
         }
     }
@@ -578,8 +580,10 @@ impl FaceSystem {
     }
 
     fn consume(&mut self, slot: usize, n_bytes: usize) {
-        self.faces[slot].tx.consume(&mut self.pool, n_bytes);
-        self.total_backlog_bytes -= n_bytes;
+        let queue = &mut self.faces[slot].tx;
+        let before_bytes = queue.len_bytes();
+        queue.consume(&mut self.pool, n_bytes);
+        self.backlogs.changed(before_bytes, queue.len_bytes());
     }
 
     /// The first planned message was refused: it goes another way, or goes

@@ -22,8 +22,8 @@ impl FaceSystem {
         timer.min(self.resume_listeners_at)
     }
 
-    /// Does what is due now: closes idle faces, gives up connections and
-    /// incomplete packets, dials again, prepares retransmissions, which the next
+    /// Does what is due now: closes idle and stalled faces, gives up
+    /// connections and incomplete packets, dials again, prepares retransmissions, which the next
     /// flush sends.
     pub(super) fn handle_timeout(&mut self) {
         let now = self.now;
@@ -49,6 +49,11 @@ impl FaceSystem {
         }
         if face.is_idle(now) {
             self.close(slot, CloseReason::Idle);
+            return;
+        }
+        if face.is_stalled(now) {
+            self.counters.n_stalled += 1;
+            self.close(slot, CloseReason::Stalled);
             return;
         }
         let is_due = face
