@@ -118,3 +118,14 @@ impl CloseReason {
         }
     }
 }
+
+impl std::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(kind) | Self::ConnectFailed(kind) => {
+                write!(f, "{}: {kind}", self.as_str())
+            }
+            _ => f.write_str(self.as_str()),
+        }
+    }
+}

@@ -23,11 +23,10 @@ pub const DEFAULT_MTU_BYTES: u64 = MAX_PACKET_BYTES as u64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SystemOptions {
-    /// Faces at a time. Default 65,536.
+    /// Faces at a time. Default 65,536. A peer elsewhere gets an on-demand face
+    /// as long as a quarter is free, a program on this machine as long as an
+    /// eighth is: strangers lock out neither programs nor the operator.
     pub max_faces: usize,
-    /// On-demand faces at a time: what strangers may take of `max_faces`.
-    /// Default 49,152.
-    pub max_on_demand_faces: usize,
     /// Bytes that may wait for one face to take them; beyond, packets to it
     /// are dropped. Default 16 MiB.
     pub max_face_backlog_bytes: usize,
@@ -67,7 +66,6 @@ impl Default for SystemOptions {
     fn default() -> Self {
         Self {
             max_faces: 65_536,
-            max_on_demand_faces: 49_152,
             max_face_backlog_bytes: 16 << 20,
             face_backlog_reserve_bytes: 64 << 10,
             max_total_backlog_bytes: 256 << 20,

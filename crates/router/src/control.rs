@@ -26,13 +26,16 @@ use crate::worker::Plane;
 /// The router as its manager sees it.
 pub(crate) struct RouterControl {
     worker: WorkerHandle,
+    link: FaceOptions,
     started_ms: u64,
 }
 
 impl RouterControl {
-    pub(crate) fn new(worker: WorkerHandle) -> Self {
+    /// `link` is what faces made by commands have unless they say otherwise.
+    pub(crate) fn new(worker: WorkerHandle, link: FaceOptions) -> Self {
         Self {
             worker,
+            link,
             started_ms: wall_ms(),
         }
     }
@@ -60,7 +63,7 @@ impl ControlPlane for RouterControl {
         let mut params = FaceParams::new(request.remote.clone());
         params.local.clone_from(&request.local);
         params.persistency = request.persistency;
-        params.link = with_changes(FaceOptions::default(), &request.options);
+        params.link = with_changes(self.link, &request.options);
         params.mtu_bytes = request.options.mtu_bytes;
         self.call(move |plane| {
             let outcome = plane.faces.create(&params).map_err(create_error)?;

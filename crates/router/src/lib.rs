@@ -13,6 +13,7 @@ mod internal;
 mod manager;
 mod run;
 mod strategies;
+mod threads;
 pub mod tools;
 mod trust;
 mod worker;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use crossbeam_channel::Receiver;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
@@ -121,15 +122,21 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
         // same standard error would panic, in whichever thread logs.
         .log_internal_errors(false)
         .init();
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
-        .context("cannot wait for signals")?;
+    raise_descriptor_limit(config.faces.max_faces);
+    let signals = signals().context("cannot wait for signals")?;
     let router = Router::start(&config)?;
     // The router outlives whoever reads this.
     for uri in router.listening() {
         let _ = output::line(format_args!("listening on {uri}"));
     }
     let _ = output::line("ready");
-    signals.forever().next();
+    crossbeam_channel::select! {
+        recv(signals) -> _ => {}
+        recv(router.ended()) -> _ => {
+            let cause = router.stop().err();
+            return Err(cause.unwrap_or_else(|| anyhow::anyhow!("the manager ended")));
+        }
+    }
     let snapshot = router.snapshot()?;
     for (reason, n) in &snapshot.drops {
         tracing::info!("dropped: {n} packets, {reason}");
@@ -143,4 +150,38 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
         "stopping"
     );
     router.stop()
+}
+
+/// Gets a message when the process is asked to end.
+fn signals() -> std::io::Result<Receiver<()>> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let (tell, told) = crossbeam_channel::bounded(1);
+    std::thread::spawn(move || {
+        signals.forever().next();
+        // Nobody waits for it if the router has ended by itself.
+        let _ = tell.send(());
+    });
+    Ok(told)
+}
+
+/// Takes as many file descriptors as the system grants without asking: the usual
+/// first limit of 1,024 is meant for programs that use `select`.
+fn raise_descriptor_limit(max_faces: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // It stays as it was if that is refused.
+    let limit = setrlimit(Resource::Nofile, raised).map_or(current, |()| maximum);
+    // Listeners, the log, and what the runtime needs.
+    let wanted = max_faces as u64 + 64;
+    if limit.is_some_and(|limit| limit < wanted) {
+        tracing::warn!(
+            "{} file descriptors at most, which is less than faces.max_faces: raise the limit \
+             (`ulimit -n`, or LimitNOFILE of systemd) to {wanted}",
+            limit.unwrap_or_default(),
+        );
+    }
 }

@@ -4,16 +4,15 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use crossbeam_channel::unbounded;
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use tachonym_client::transport;
 use tachonym_face::{
     ChannelOptions, FaceInfo, FaceParams, FaceSystem, LinkOptions, MulticastOptions, SystemOptions,
-    Waker,
 };
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
@@ -32,6 +31,7 @@ use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, QueueGauge, ToManager};
 use crate::manager::ManagerThread;
 use crate::strategies;
+use crate::threads::{EndNotice, WorkerThread};
 use crate::trust;
 use crate::worker::{Plane, Worker};
 
@@ -40,16 +40,15 @@ const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
 /// Prefix of the management protocol for neighbours.
 const NEIGHBOUR_MANAGEMENT: &str = "/localhop/nfd";
 
-/// A router that runs in threads of its own.
+/// A router that runs in threads of its own, until it is stopped or dropped.
 pub struct Router {
     listening: Vec<FaceUri>,
-    stop: Arc<AtomicBool>,
-    waker: Waker,
-    to_manager: crossbeam_channel::Sender<ToManager>,
+    to_manager: Sender<ToManager>,
     queue: Arc<QueueGauge>,
     handle: WorkerHandle,
-    worker: JoinHandle<std::io::Result<()>>,
+    worker: WorkerThread,
     manager: JoinHandle<()>,
+    ended: Receiver<()>,
 }
 
 /// How a router is at one moment.
@@ -121,10 +120,8 @@ impl Router {
         let (handle, jobs) = WorkerHandle::new(waker.clone());
         let stop = Arc::new(AtomicBool::new(false));
         let worker = Worker::new(Plane::new(engine, faces, internal), jobs, Arc::clone(&stop));
-        let worker = std::thread::Builder::new()
-            .name("worker-0".into())
-            .spawn(move || worker.run())
-            .context("cannot start the worker")?;
+        let (notices, ended) = unbounded();
+        let worker = WorkerThread::spawn(worker, stop, waker, EndNotice(notices.clone()))?;
 
         let rib = RibLimits {
             max_routes: config.tables.routes,
@@ -138,7 +135,7 @@ impl Router {
                 trust,
                 ..ManagerConfig::default()
             },
-            RouterControl::new(handle.clone()),
+            RouterControl::new(handle.clone(), link_options(config)),
         );
         let mut manager = ManagerThread {
             manager,
@@ -149,17 +146,19 @@ impl Router {
         add_static_routes(config, &handle, &mut manager.manager)?;
         let manager = std::thread::Builder::new()
             .name("manager".into())
-            .spawn(move || manager.run())
+            .spawn(move || {
+                let _notice = EndNotice(notices);
+                manager.run();
+            })
             .context("cannot start the manager")?;
         Ok(Self {
             listening,
-            stop,
-            waker,
             to_manager,
             queue,
             handle,
             worker,
             manager,
+            ended,
         })
     }
 
@@ -172,7 +171,14 @@ impl Router {
     /// Whether the worker still forwards.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        !self.worker.is_finished()
+        self.worker.is_running()
+    }
+
+    /// Gets a message when one of its threads has ended, which should not happen
+    /// before [`Router::stop`]; that tells why.
+    #[must_use]
+    pub const fn ended(&self) -> &Receiver<()> {
+        &self.ended
     }
 
     /// Management Interests that found the manager's queue full.
@@ -211,20 +217,15 @@ impl Router {
     ///
     /// # Errors
     /// What ended the worker, if it was not this call.
-    pub fn stop(self) -> anyhow::Result<()> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.waker.wake();
-        let result = self
-            .worker
-            .join()
-            .map_err(|_| anyhow!("the worker panicked"));
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        let result = self.worker.stop();
         // The manager may wait for a job that no worker will run; its queue's
         // end tells it.
         let _ = self.to_manager.send(ToManager::Stop);
         self.manager
             .join()
             .map_err(|_| anyhow!("the manager panicked"))?;
-        result?.context("the worker could not wait for packets")
+        result
     }
 }
 
@@ -232,7 +233,6 @@ fn system_options(config: &Config) -> SystemOptions {
     let f = &config.faces;
     let mut options = SystemOptions::default();
     options.max_faces = f.max_faces;
-    options.max_on_demand_faces = f.max_faces;
     options.max_face_backlog_bytes = f.max_backlog_bytes;
     options.udp_receive_buffer_bytes = f.socket_buffer_bytes;
     options.udp_send_buffer_bytes = f.socket_buffer_bytes;
@@ -483,4 +483,40 @@ fn make_face(worker: &WorkerHandle, params: FaceParams) -> anyhow::Result<FaceId
     })?;
     let outcome = outcome.with_context(|| format!("cannot make the face to {remote}"))?;
     Ok(outcome.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(folder: &Path, extra: &str) -> Config {
+        let text = format!(
+            "faces.unix.path = \"{}\"\nfaces.udp.listen = []\nfaces.tcp.listen = []\n\
+             faces.websocket.listen = []\n{extra}",
+            folder.join("s").display()
+        );
+        Config::parse(&text).expect("good")
+    }
+
+    #[test]
+    fn the_end_of_a_thread_is_noticed_and_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let router = Router::start(&config(folder.path(), "")).expect("it starts");
+        assert!(router.ended().is_empty());
+        let fault = |_: &mut Plane| panic!("as if the worker had a fault");
+        router.handle.post(fault).expect("it runs");
+        let patience = Duration::from_secs(60);
+        router.ended().recv_timeout(patience).expect("a message");
+        let error = router.stop().expect_err("the worker ended before");
+        assert!(error.to_string().contains("panicked"), "{error}");
+    }
+
+    #[test]
+    fn a_router_that_cannot_start_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let nobody = folder.path().join("nobody");
+        let face = format!("[[face]]\nremote = \"unix://{}\"\n", nobody.display());
+        assert!(Router::start(&config(folder.path(), &face)).is_err());
+        assert!(!folder.path().join("s").exists());
+    }
 }

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use tachonym_face::{DropReason, FaceInfo, FaceSystem, RxBatch, monotonic_now};
+use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, RxBatch, monotonic_now};
 use tachonym_forward::{Engine, FaceTraits, LinkType, Output, RxKind, RxPacket, Scope};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     DataView, FaceId, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
 };
-use tachonym_protocol::{self as protocol, FaceEventKind};
+use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
+use tracing::{debug, info};
 
 use crate::handle::Job;
 use crate::internal::InternalFace;
@@ -66,6 +67,7 @@ impl Plane {
     /// Tells the engine and the manager which faces came and went.
     pub(crate) fn handle_face_events(&mut self) {
         while let Some(event) = self.faces.poll_event() {
+            log(&event);
             match event.kind {
                 FaceEventKind::Created => {
                     self.engine.add_face(event.face.id, traits_of(&event.face));
@@ -77,6 +79,19 @@ impl Plane {
             }
             self.internal.deliver_event(event);
         }
+    }
+}
+
+/// What happens to the faces of strangers is told to those who look for it, what
+/// happens to others to everybody.
+fn log(event: &FaceEvent) {
+    let (kind, info) = (event.kind, &event.face);
+    let reason = event.reason.map(|reason| format!(": {reason}"));
+    let reason = reason.unwrap_or_default();
+    if info.persistency == FacePersistency::OnDemand {
+        debug!("face {} to {} is {kind}{reason}", info.id, info.remote);
+    } else {
+        info!("face {} to {} is {kind}{reason}", info.id, info.remote);
     }
 }
 

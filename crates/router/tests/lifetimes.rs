@@ -48,6 +48,40 @@ fn an_idle_face_goes_and_the_router_rests() {
     bed.assert_rests();
 }
 
+#[test]
+fn strangers_leave_room_for_programs_and_commands() {
+    let bed = Bed::with(|_| "faces.max_faces = 16\n".into());
+    // Over loopback they all are programs of this machine.
+    let socket = bed.path("s");
+    let programs: Vec<_> = (0..16)
+        .map(|_| std::os::unix::net::UnixStream::connect(&socket).expect("it listens"))
+        .collect();
+    let n_refused = || {
+        bed.router
+            .snapshot()
+            .expect("it runs")
+            .n_refused_connections
+    };
+    wait_until("refusals", || n_refused() == 2);
+    assert_eq!(bed.n_faces(), 14);
+    drop(programs);
+    wait_until("their end", || bed.n_faces() == 0);
+    bed.text(&["face", "create", "udp4://192.0.2.1:6363"]);
+}
+
+#[test]
+fn faces_made_by_command_are_as_the_configuration_says() {
+    let bed = Bed::with(|_| {
+        "faces.congestion_marking = false\nfaces.congestion_threshold_bytes = 1234\n".into()
+    });
+    let face = bed.text(&["face", "create", "udp4://127.0.0.1:9", "--json"]);
+    let face: serde_json::Value = serde_json::from_str(&face).expect(&face);
+    let flags = face["flags"].to_string();
+    assert!(!flags.contains("congestion-marking"), "{face}");
+    let threshold = &face["congestion_threshold_bytes"];
+    assert_eq!(threshold.as_u64(), Some(1234), "{face}");
+}
+
 /// The next connection.
 fn accept(listener: &TcpListener) -> TcpStream {
     listener.set_nonblocking(true).expect("it can be asked");

@@ -44,10 +44,14 @@ pub(super) fn clamp_mtu(mtu_bytes: u64) -> usize {
 }
 
 impl FaceSystem {
-    /// Whether a stranger may have a face.
-    pub(super) fn has_room_on_demand(&self) -> bool {
-        self.faces.len() < self.options.max_faces
-            && self.n_on_demand < self.options.max_on_demand_faces
+    /// Whether a newcomer of this scope may have a face.
+    pub(super) fn has_room_on_demand(&self, scope: FaceScope) -> bool {
+        let max = self.options.max_faces;
+        let kept = match scope {
+            FaceScope::Local => max / 8,
+            FaceScope::NonLocal => max / 4,
+        };
+        self.faces.len() < max - kept
     }
 
     /// Adds a face whose socket is waited for already.
@@ -62,9 +66,6 @@ impl FaceSystem {
             local_fields: new.link.local_fields && new.scope == FaceScope::Local,
             ..new.link
         };
-        if new.persistency == FacePersistency::OnDemand {
-            self.n_on_demand += 1;
-        }
         // Far apart, so that a peer never sees a sequence of an earlier face.
         self.next_sequence = self.next_sequence.wrapping_add(1 << 32);
         let id = new.id;
@@ -406,8 +407,6 @@ impl FaceSystem {
             return Err(UpdateError::NotLocal);
         }
         if let Some(persistency) = update.persistency {
-            self.n_on_demand -= usize::from(face.persistency == FacePersistency::OnDemand);
-            self.n_on_demand += usize::from(persistency == FacePersistency::OnDemand);
             face.persistency = persistency;
             // Idleness counts from now on.
             face.last_received_at = self.now;
@@ -601,7 +600,6 @@ impl FaceSystem {
         if face.armed_at != MonoNs::NEVER {
             self.alarms.remove(&(face.armed_at, face.id));
         }
-        self.n_on_demand -= usize::from(face.persistency == FacePersistency::OnDemand);
         match &mut face.transport {
             Transport::Udp(peer) => {
                 if let Some(socket) = self.udp.get_mut(peer.socket) {

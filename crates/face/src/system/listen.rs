@@ -346,11 +346,6 @@ impl FaceSystem {
     }
 
     fn accept_one(&mut self, key: SocketKey, socket: Socket, peer: &SockAddr) {
-        if !self.has_room_on_demand() {
-            // Closing it tells the peer sooner than letting it wait.
-            self.counters.n_refused += 1;
-            return;
-        }
         let Some(listener) = self.listeners.get(key) else {
             return;
         };
@@ -367,6 +362,13 @@ impl FaceSystem {
             ListenerKind::Tcp | ListenerKind::WebSocket => describe_tcp(&socket, peer),
         };
         let is_websocket = matches!(listener.kind, ListenerKind::WebSocket);
+        if let Ok((_, _, scope, _)) = &made
+            && !self.has_room_on_demand(*scope)
+        {
+            // Closing it tells the peer sooner than letting it wait.
+            self.counters.n_refused += 1;
+            return;
+        }
         let made = made.and_then(|(remote, local, scope, addrs)| {
             if !is_websocket {
                 return Ok((

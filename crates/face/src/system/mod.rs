@@ -53,7 +53,6 @@ pub struct FaceSystem {
     poller: Poller,
     waker: Waker,
     faces: FaceTable,
-    n_on_demand: usize,
     udp: SocketTable<UdpSocket>,
     listeners: SocketTable<Listener>,
     /// Listeners that wait for descriptors to become free again.
@@ -111,7 +110,6 @@ impl FaceSystem {
             poller,
             waker,
             faces: FaceTable::default(),
-            n_on_demand: 0,
             udp: SocketTable::default(),
             listeners: SocketTable::default(),
             paused: Vec::new(),

@@ -8,6 +8,7 @@ use tachonym_packet::MonoNs;
 use tachonym_packet::lp::{FaceId, LpView};
 
 use super::FaceSystem;
+use super::listen::scope_of;
 use crate::batch::{Frames, RxBatch, STREAM_READ_BYTES};
 use crate::clock::monotonic_now;
 use crate::counters::DropReason;
@@ -432,16 +433,17 @@ impl FaceSystem {
             self.past_drops.add(DropReason::BadDatagram, n_datagrams);
             return None;
         }
-        if !self.has_room_on_demand() {
-            self.past_drops.add(DropReason::TooManyFaces, n_datagrams);
-            return None;
-        }
         let defaults = *defaults;
         let own_ip = if socket.is_wildcard() {
             message.control.local_ip
         } else {
             Some(socket.local.ip())
         };
+        let own = own_ip.unwrap_or(socket.local.ip());
+        if !self.has_room_on_demand(scope_of((own, 0).into(), *from)) {
+            self.past_drops.add(DropReason::TooManyFaces, n_datagrams);
+            return None;
+        }
         let id = self.create_on_demand(key, &defaults, *from, own_ip)?;
         Some((self.faces.slot_of(id)?, None))
     }
