@@ -40,6 +40,8 @@ pub(crate) struct Face {
     /// The time of its alarm; NEVER if none.
     pub(crate) armed_at: MonoNs,
     pub(crate) idle_timeout: Option<Duration>,
+    /// What its link has to send waits until the kernel takes more.
+    pub(crate) is_held: bool,
     /// Since when it has been blocked without the kernel taking anything;
     /// NEVER: it is not.
     pub(crate) blocked_since: MonoNs,
@@ -92,10 +94,11 @@ impl Face {
             self.idle_deadline(),
             self.stall_deadline(),
             self.transport_deadline(),
-            // A link that cannot send has nothing to do.
+            self.link.reassembly_timeout(),
+            // A link that cannot send has nothing to send.
             self.link
-                .poll_timeout()
-                .filter(|_| self.state == FaceState::Up),
+                .due_at()
+                .filter(|_| self.state == FaceState::Up && !self.is_held),
         ]
         .into_iter()
         .flatten()

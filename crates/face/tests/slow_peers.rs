@@ -2,14 +2,15 @@
 
 mod support;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use support::{Node, PATIENCE, data, loopback};
+use support::{Node, PATIENCE, data, interest, loopback, lp};
 use tachonym_face::{ChannelOptions, CloseReason, DropReason, SystemOptions};
 use tachonym_packet::lp::{FaceId, Headers};
+use tachonym_packet::types;
 use tachonym_protocol::FaceUri;
 
 /// Connects to a listener of `node`; the peer, and the face to it.
@@ -104,4 +105,50 @@ fn a_slow_reader_stays() {
     }
     assert_eq!(node.faces.counters().n_stalled, 0);
     assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn acknowledgements_that_nobody_reads_do_not_pile_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let mut channel = ChannelOptions::unix(&path);
+    channel.link.reliability = true;
+    let mut node = Node::default();
+    node.listen(&channel);
+    let (mut peer, id) = dial_in(&mut node, &path);
+    let packet = interest(1);
+    // Eight bytes that are nowhere else.
+    let tx_sequence = |n: u64| (0x7a7b_7c7d_0000_0000 + n).to_be_bytes();
+    let n_packets = 100_000;
+    let mut n_frames = 0;
+    for burst in 0..n_packets / 100 {
+        let frames: Vec<u8> = (burst * 100..(burst + 1) * 100)
+            .flat_map(|n| {
+                lp(&[
+                    (types::LP_TX_SEQUENCE, &tx_sequence(n)),
+                    (types::LP_FRAGMENT, &packet),
+                ])
+            })
+            .collect();
+        peer.write_all(&frames).unwrap();
+        n_frames += 100;
+        node.until("frames", |node| {
+            node.info(id).counters.n_in_frames == n_frames
+        });
+        node.packets.clear();
+        let waiting = node.info(id).backlog_bytes;
+        assert!(waiting <= 48 << 10, "{waiting}");
+    }
+    // Once it reads, it hears of the last ones.
+    peer.set_nonblocking(true).unwrap();
+    let mut heard = Vec::new();
+    let last = tx_sequence(n_packets - 1);
+    node.until("last acknowledgement", |_| {
+        let mut room = [0; 65_536];
+        while let Ok(len) = peer.read(&mut room) {
+            heard.extend_from_slice(&room[..len]);
+        }
+        let tail = heard.len().saturating_sub(200_000);
+        heard[tail..].windows(8).any(|part| part == last)
+    });
 }

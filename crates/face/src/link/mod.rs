@@ -15,7 +15,7 @@ mod rtt;
 mod send;
 
 pub(crate) use receive::RxContext;
-pub(crate) use send::{BareOutcome, Congested, TxContext};
+pub(crate) use send::{BareOutcome, Congested, MAX_DUE_BYTES, TxContext};
 
 use tachonym_packet::MonoNs;
 
@@ -94,20 +94,9 @@ impl Link {
         self.is_due(now)
     }
 
-    /// When [`Link::handle_timeout`] next has work.
-    pub(crate) fn poll_timeout(&self) -> Option<MonoNs> {
-        let reassembly = self
-            .reassembler
-            .as_ref()
-            .and_then(|reassembler| reassembler.poll_timeout());
-        let reliability = self
-            .reliability
-            .as_ref()
-            .and_then(|reliability| reliability.poll_timeout());
-        match (reassembly, reliability) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    /// When [`Link::handle_timeout`] next has packets to drop.
+    pub(crate) fn reassembly_timeout(&self) -> Option<MonoNs> {
+        self.reassembler.as_ref()?.poll_timeout()
     }
 
     /// Whether it may ever have timeouts.

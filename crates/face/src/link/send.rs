@@ -12,6 +12,11 @@ use super::reliability::{ACK_BATCH, Reliability};
 use crate::counters::{DropReason, FaceCounters};
 use crate::tx_queue::{TxPool, TxQueue};
 
+/// A queue that has grown to this takes no retransmissions and, without a
+/// packet that they travel with, no acknowledgements: they wait where they are,
+/// bounded. Less than the reserve of a face by default.
+pub(crate) const MAX_DUE_BYTES: usize = 32 << 10;
+
 /// What sending needs beside the link itself.
 pub(crate) struct TxContext<'a> {
     pub(crate) now: MonoNs,
@@ -233,15 +238,21 @@ impl Link {
         })
     }
 
+    /// When [`Link::write_due`] next has something to write.
+    pub(crate) fn due_at(&self) -> Option<MonoNs> {
+        self.reliability.as_ref()?.poll_timeout()
+    }
+
     /// Queues what no packet has carried: fragments to be sent again, and
-    /// acknowledgements that have waited for long enough.
+    /// acknowledgements that have waited for long enough; as much as a queue of
+    /// [`MAX_DUE_BYTES`] takes. The rest stays due.
     pub(crate) fn write_due(&mut self, cx: &mut TxContext<'_>) {
         let mtu = self.mtu_bytes.unwrap_or(MAX_PACKET_BYTES);
         let Some(reliability) = &mut self.reliability else {
             return;
         };
         reliability.handle_timeout(cx.now);
-        loop {
+        while cx.queue.len_bytes() < MAX_DUE_BYTES {
             let TxContext {
                 queue,
                 pool,
@@ -268,7 +279,7 @@ impl Link {
             }
         }
         if reliability.are_acks_due(cx.now) {
-            while reliability.n_acks() > 0 {
+            while reliability.n_acks() > 0 && cx.queue.len_bytes() < MAX_DUE_BYTES {
                 take_acks(reliability, mtu, mtu - 8, &mut cx.scratch.acks);
                 let TxContext {
                     queue,

@@ -84,6 +84,7 @@ impl FaceSystem {
             last_received_at: self.now,
             armed_at: MonoNs::NEVER,
             idle_timeout: new.idle_timeout,
+            is_held: false,
             blocked_since: MonoNs::NEVER,
             stall_timeout: self.options.stall_timeout,
             remote: new.remote,
@@ -487,6 +488,7 @@ impl FaceSystem {
         let was_down = face.state == FaceState::Down;
         face.state = FaceState::Down;
         face.blocked_since = MonoNs::NEVER;
+        face.is_held = false;
         face.link.reset(&mut self.reassembly);
         self.drop_backlog(slot);
         self.arm(slot);
@@ -562,6 +564,7 @@ impl FaceSystem {
         }
         face.state = FaceState::Up;
         let has_backlog = !face.tx.is_empty();
+        self.arm(slot);
         self.emit(slot, FaceEventKind::Up);
         if has_backlog {
             self.mark_dirty(slot);

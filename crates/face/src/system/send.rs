@@ -10,11 +10,11 @@ use crate::clock::monotonic_now;
 use crate::counters::DropReason;
 use crate::error::CloseReason;
 use crate::face::FaceState;
-use crate::link::{BareOutcome, Congested, TxContext};
+use crate::link::{BareOutcome, Congested, MAX_DUE_BYTES, TxContext};
 use crate::poller::{Interest, SocketKey, Token};
 use crate::sys::udp::{MAX_SENT, OutMessage};
-use crate::transport::Transport;
 use crate::transport::udp::{Run, UdpRole, next_run};
+use crate::transport::{Transport, UdpPeer};
 
 /// A queue that has grown to this is handed over before the burst is done, so
 /// that it stays in the cache and below its limit.
@@ -272,9 +272,17 @@ impl FaceSystem {
         self.now = monotonic_now().max(self.now);
     }
 
-    /// Hands over the queue of one face, or of all that share its socket.
+    /// Hands over the queue of one face, or of all that share its socket, and
+    /// what its link has to send besides.
     fn flush_face(&mut self, slot: usize) {
+        if self.faces[slot].tx.len_bytes() >= MAX_DUE_BYTES {
+            self.hand_over(slot);
+        }
         self.write_due(slot);
+        self.hand_over(slot);
+    }
+
+    fn hand_over(&mut self, slot: usize) {
         match &self.faces[slot].transport {
             Transport::Stream(_) => self.flush_stream(slot),
             Transport::WebSocket(_) => self.flush_websocket(slot),
@@ -289,21 +297,36 @@ impl FaceSystem {
         }
     }
 
-    /// Queues the retransmissions and acknowledgements of a face.
+    /// Queues the retransmissions and acknowledgements of a face, unless much
+    /// waits already or the kernel takes nothing: the peer decides how many
+    /// there are.
     fn write_due(&mut self, slot: usize) {
         let face = &mut self.faces[slot];
+        let was_held = std::mem::take(&mut face.is_held);
         if !face.link.is_due(self.now) || face.state != FaceState::Up {
+            if was_held {
+                self.arm(slot);
+            }
             return;
         }
+        face.is_held = match &face.transport {
+            Transport::Stream(stream) => stream.is_blocked,
+            Transport::WebSocket(socket) => socket.is_blocked,
+            Transport::Udp(UdpPeer { socket: key, .. }) | Transport::Multicast(key) => {
+                self.udp.get(*key).is_some_and(|socket| socket.is_blocked)
+            }
+        };
         let before = face.tx.len_bytes();
-        face.link.write_due(&mut TxContext {
-            now: self.now,
-            queue: &mut face.tx,
-            pool: &mut self.pool,
-            counters: &mut face.counters,
-            scratch: &mut self.scratch,
-        });
-        self.backlogs.changed(before, face.tx.len_bytes());
+        if !face.is_held && before < MAX_DUE_BYTES {
+            face.link.write_due(&mut TxContext {
+                now: self.now,
+                queue: &mut face.tx,
+                pool: &mut self.pool,
+                counters: &mut face.counters,
+                scratch: &mut self.scratch,
+            });
+            self.backlogs.changed(before, face.tx.len_bytes());
+        }
         self.arm(slot);
     }
 
@@ -477,13 +500,13 @@ impl FaceSystem {
             }
         }
         let is_drained = self.send_queues(key, &dirty);
-        if is_drained {
+        if is_drained && self.udp.get(key).is_none_or(|socket| !socket.is_blocked) {
             dirty.clear();
         } else {
             // Those that still have something stay on the list.
             dirty.retain(|&id| {
                 self.faces.get_mut(id).is_some_and(|face| {
-                    face.is_dirty = !face.tx.is_empty();
+                    face.is_dirty = !face.tx.is_empty() || face.is_held;
                     face.is_dirty
                 })
             });

@@ -77,8 +77,9 @@ impl FaceSystem {
             }
             return;
         }
-        if !is_due {
-            // What is due is written by the next flush, which arms again.
+        if !is_due || face.is_held {
+            // What is due is written by the next flush, which arms again, unless
+            // the kernel has to take something first.
             self.arm(slot);
         }
     }
