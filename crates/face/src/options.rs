@@ -41,7 +41,8 @@ pub struct SystemOptions {
     /// Connections whose peer has taken nothing of what waits for this long
     /// are closed. Default 30 s.
     pub stall_timeout: Duration,
-    /// Bytes of incomplete packets, of all faces together. Default 64 MiB.
+    /// Bytes of incomplete packets, of all faces together. No face may have
+    /// more of them than are free. Default 64 MiB.
     pub max_total_reassembly_bytes: usize,
     /// Receive buffer of each UDP socket, as far as the system allows.
     /// Default 8 MiB.

@@ -2,9 +2,9 @@
 //!
 //! Owns the incomplete packets of one face, each identified by its sender and
 //! the Sequence of its first fragment (NDNLPv2, "Fragmentation and
-//! reassembly"). Bounded in number, in bytes over all faces, and in time since
-//! the last new fragment. Fragments may come in any order, repeatedly, or not
-//! at all. Knows nothing of what is in them.
+//! reassembly"). Bounded in number, in bytes over all faces, in time since the
+//! last new fragment, and in time since the first one. Fragments may come in
+//! any order, repeatedly, or not at all. Knows nothing of what is in them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,20 +17,27 @@ use crate::counters::DropReason;
 
 /// How long an incomplete packet waits for its next fragment.
 pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long it is kept altogether, whatever comes: long enough for fragments
+/// that are sent again.
+const MAX_REASSEMBLY_TIME: Duration = Duration::from_secs(2);
 /// Incomplete packets of one face.
 const MAX_PARTIALS: usize = 64;
 /// Fragments of one packet.
 pub(crate) const MAX_FRAGMENTS: u64 = 400;
-/// Emptied packets that are kept for reuse, per face.
-const MAX_SPARE: usize = 4;
-/// What an incomplete packet costs beside its bytes, about.
+/// Emptied packets that are kept for reuse, for all faces together.
+const MAX_SPARE_BYTES: usize = 1 << 20;
+/// What an incomplete packet costs beside its buffers, about.
 const PARTIAL_OVERHEAD_BYTES: usize = 512;
 
 /// Memory of incomplete packets, shared by all faces.
-#[derive(Debug)]
 pub(crate) struct ReassemblyBudget {
     used_bytes: usize,
     limit_bytes: usize,
+    /// Emptied packets with their buffers. Boxed, so that the lists of the
+    /// faces, which are not charged, stay small.
+    #[expect(clippy::vec_box, reason = "the boxes move between lists")]
+    spare: Vec<Box<Partial>>,
+    spare_bytes: usize,
 }
 
 impl ReassemblyBudget {
@@ -38,19 +45,43 @@ impl ReassemblyBudget {
         Self {
             used_bytes: 0,
             limit_bytes,
+            spare: Vec::new(),
+            spare_bytes: 0,
         }
     }
 
-    fn take(&mut self, n_bytes: usize) -> bool {
-        let fits = self.used_bytes + n_bytes <= self.limit_bytes;
-        if fits {
+    /// Grants `n_bytes` to a face that has `held_bytes`, if it then has no more
+    /// than is left free: as with backlogs, faces that take what they can share
+    /// the memory among them and leave as much to the others.
+    fn take(&mut self, held_bytes: usize, n_bytes: usize) -> bool {
+        let free_bytes = self.limit_bytes - self.used_bytes;
+        let is_fair = held_bytes + n_bytes <= free_bytes;
+        if is_fair {
             self.used_bytes += n_bytes;
         }
-        fits
+        is_fair
     }
 
     fn give(&mut self, n_bytes: usize) {
         self.used_bytes -= n_bytes;
+    }
+
+    fn take_partial(&mut self) -> Box<Partial> {
+        match self.spare.pop() {
+            Some(partial) => {
+                self.spare_bytes -= partial.footprint_bytes();
+                partial
+            }
+            None => Box::new(Partial::new()),
+        }
+    }
+
+    fn give_partial(&mut self, partial: Box<Partial>) {
+        let footprint_bytes = partial.footprint_bytes();
+        if self.spare_bytes + footprint_bytes <= MAX_SPARE_BYTES {
+            self.spare_bytes += footprint_bytes;
+            self.spare.push(partial);
+        }
     }
 }
 
@@ -69,6 +100,7 @@ struct Partial {
     peer: Option<SocketAddr>,
     base_sequence: u64,
     n_missing: u32,
+    began_at: MonoNs,
     deadline: MonoNs,
     /// Fragments in the order of their arrival.
     bytes: Vec<u8>,
@@ -102,8 +134,10 @@ pub(crate) enum Reassembled {
 #[derive(Default)]
 pub(crate) struct Reassembler {
     /// The one that grew last is at the end.
-    partials: Vec<Partial>,
-    spare: Vec<Partial>,
+    #[expect(clippy::vec_box, reason = "the boxes move between lists")]
+    partials: Vec<Box<Partial>>,
+    /// What they are charged.
+    held_bytes: usize,
 }
 
 impl Reassembler {
@@ -136,8 +170,8 @@ impl Reassembler {
             // Taken out, and put back at the end if it still lacks something.
             Some(idx) => self.partials.remove(idx),
             None => {
-                let mut partial = self.spare.pop().unwrap_or_else(Partial::new);
-                partial.reset(peer, base_sequence, headers.frag_count);
+                let mut partial = budget.take_partial();
+                partial.reset(now, peer, base_sequence, headers.frag_count);
                 partial
             }
         };
@@ -152,11 +186,8 @@ impl Reassembler {
                 complete
             }
             Ok(Added::Incomplete) => {
-                let mut cost = fragment.len() + prefix_announcement.len();
-                if partial.charged_bytes == 0 {
-                    cost += PARTIAL_OVERHEAD_BYTES + partial.pieces.len() * size_of::<Piece>();
-                }
-                while self.partials.len() >= MAX_PARTIALS || !budget.take(cost) {
+                let cost = partial.footprint_bytes() - partial.charged_bytes;
+                while self.partials.len() >= MAX_PARTIALS || !budget.take(self.held_bytes, cost) {
                     // The face's own oldest packet gives way, never another's.
                     if self.partials.is_empty() {
                         self.recycle(partial, budget);
@@ -167,6 +198,7 @@ impl Reassembler {
                     evicted();
                 }
                 partial.charged_bytes += cost;
+                self.held_bytes += cost;
                 self.partials.push(partial);
                 Reassembled::Waiting
             }
@@ -200,15 +232,13 @@ impl Reassembler {
         while let Some(partial) = self.partials.pop() {
             self.recycle(partial, budget);
         }
-        self.spare.clear();
     }
 
-    fn recycle(&mut self, mut partial: Partial, budget: &mut ReassemblyBudget) {
+    fn recycle(&mut self, mut partial: Box<Partial>, budget: &mut ReassemblyBudget) {
+        self.held_bytes -= partial.charged_bytes;
         budget.give(partial.charged_bytes);
         partial.charged_bytes = 0;
-        if self.spare.len() < MAX_SPARE {
-            self.spare.push(partial);
-        }
+        budget.give_partial(partial);
     }
 }
 
@@ -224,6 +254,7 @@ impl Partial {
             peer: None,
             base_sequence: 0,
             n_missing: 0,
+            began_at: MonoNs::ZERO,
             deadline: MonoNs::NEVER,
             bytes: Vec::new(),
             pieces: Vec::new(),
@@ -234,12 +265,27 @@ impl Partial {
         }
     }
 
-    fn reset(&mut self, peer: Option<SocketAddr>, base_sequence: u64, frag_count: u64) {
+    /// The memory it occupies, whatever of it is in use.
+    fn footprint_bytes(&self) -> usize {
+        PARTIAL_OVERHEAD_BYTES
+            + self.bytes.capacity()
+            + self.pieces.capacity() * size_of::<Piece>()
+            + self.prefix_announcement.capacity()
+    }
+
+    fn reset(
+        &mut self,
+        now: MonoNs,
+        peer: Option<SocketAddr>,
+        base_sequence: u64,
+        frag_count: u64,
+    ) {
         // At most MAX_FRAGMENTS: the caller has checked.
         let n_pieces = frag_count as usize;
         self.peer = peer;
         self.base_sequence = base_sequence;
         self.n_missing = n_pieces as u32;
+        self.began_at = now;
         self.bytes.clear();
         self.pieces.clear();
         self.pieces.resize(n_pieces, Piece::ABSENT);
@@ -277,7 +323,7 @@ impl Partial {
         }
         self.congestion_mark = self.congestion_mark.max(headers.congestion_mark);
         self.n_missing -= 1;
-        self.deadline = now + REASSEMBLY_TIMEOUT;
+        self.deadline = (now + REASSEMBLY_TIMEOUT).min(self.began_at + MAX_REASSEMBLY_TIME);
         Ok(if self.n_missing == 0 {
             Added::Complete
         } else {
@@ -412,6 +458,82 @@ mod tests {
         // What comes late begins a new packet, which stays incomplete.
         let late = bench.receive(901, &fragment(1, 2, 3), &[2]);
         assert!(matches!(late, Reassembled::Waiting));
+    }
+
+    #[test]
+    fn fragments_that_trickle_in_do_not_keep_a_packet_for_ever() {
+        let mut bench = Bench::new(1 << 20);
+        let at = |ms| MonoNs::ZERO.plus_ms(ms);
+        for n in 0..5 {
+            bench.receive(n * 400, &fragment(1, n, 10), &[0]);
+            let deadline = at((n * 400 + 500).min(2000));
+            assert_eq!(bench.reassembler.poll_timeout(), Some(deadline));
+        }
+        let n_dropped = bench
+            .reassembler
+            .handle_timeout(at(2000), &mut bench.budget);
+        assert_eq!(n_dropped, 1);
+    }
+
+    #[test]
+    fn faces_that_take_what_they_can_leave_room_for_others() {
+        let mut bench = Bench::new(100_000);
+        let mut greedy = Vec::new();
+        for _ in 0..5 {
+            for n in 0..100 {
+                bench.receive(0, &fragment(n * 10, 0, 2), &[0; 1000]);
+            }
+            assert!(bench.budget.used_bytes <= 100_000);
+            greedy.push(std::mem::take(&mut bench.reassembler));
+        }
+        bench.n_evicted = 0;
+        bench.receive(0, &fragment(1, 0, 2), &[1; 400]);
+        let complete = bench.receive(0, &fragment(1, 1, 2), &[2; 400]);
+        assert!(matches!(
+            complete,
+            Reassembled::Complete { l3_bytes: 800, .. }
+        ));
+        assert_eq!(bench.n_evicted, 0);
+        for mut reassembler in greedy {
+            reassembler.clear(&mut bench.budget);
+            assert_eq!(reassembler.held_bytes, 0);
+        }
+        assert_eq!(bench.budget.used_bytes, 0);
+    }
+
+    #[test]
+    fn emptied_packets_are_kept_for_all_faces_together_and_used_again() {
+        let mut bench = Bench::new(64 << 20);
+        let mut faces = Vec::new();
+        for _ in 0..500 {
+            for index in 0..2 {
+                for n in 0..4 {
+                    bench.receive(0, &fragment(n * 10, index, 2), &[0; 4000]);
+                }
+            }
+            // It keeps nothing itself.
+            assert!(bench.reassembler.partials.is_empty());
+            assert_eq!(bench.reassembler.held_bytes, 0);
+            faces.push(std::mem::take(&mut bench.reassembler));
+        }
+        // All at once: more than are kept.
+        for index in 0..2 {
+            for face in &mut faces {
+                std::mem::swap(face, &mut bench.reassembler);
+                bench.receive(0, &fragment(1, index, 2), &[0; 4000]);
+                std::mem::swap(face, &mut bench.reassembler);
+            }
+        }
+        let spare = &bench.budget.spare;
+        let kept: usize = spare.iter().map(|spare| spare.footprint_bytes()).sum();
+        assert_eq!(kept, bench.budget.spare_bytes);
+        assert!(kept <= MAX_SPARE_BYTES, "{kept}");
+        let n_spare = spare.len();
+        assert!(n_spare > 50);
+        bench.receive(0, &fragment(1, 0, 2), &[0; 4000]);
+        assert_eq!(bench.budget.spare.len(), n_spare - 1);
+        // What it has kept of its former use counts.
+        assert!(bench.budget.used_bytes >= 8000);
     }
 
     #[test]
