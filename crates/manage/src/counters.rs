@@ -66,6 +66,12 @@ pub struct Counters {
     pub n_fib_changes: u64,
     /// Next hops that the FIB refused.
     pub n_fib_refusals: u64,
+    /// Routes refused since there were as many as may be.
+    pub n_routes_beyond_limit: u64,
+    /// Routes refused since their names would have had too many bytes together.
+    pub n_routes_beyond_name_bytes: u64,
+    /// Routes refused since their prefix had too many origins for one face.
+    pub n_routes_beyond_origins: u64,
     /// Routes that expired.
     pub n_expired_routes: u64,
     /// Routes that went with their faces.

@@ -26,5 +26,5 @@ pub use control::{
 };
 pub use counters::{Counters, DropReason};
 pub use manager::{Manager, ManagerConfig, ReplySink};
-pub use rib::{Rib, RibError, RibLimits, RibRoute, RouteInserted};
+pub use rib::{MAX_ORIGINS, Rib, RibError, RibLimits, RibRoute, RouteInserted};
 pub use verbs::Module;

@@ -414,9 +414,21 @@ impl<C: ControlPlane> Manager<C> {
         }
         let inserted = self.rib.insert(prefix.view(), route, &mut self.fib_changes);
         if let Err(error) = inserted {
+            let counters = &mut self.counters;
             let code = match error {
                 RibError::NameTooLong => status_code::NAME_TOO_LONG,
-                RibError::Full => status_code::UNAVAILABLE,
+                RibError::Full => {
+                    counters.n_routes_beyond_limit += 1;
+                    status_code::UNAVAILABLE
+                }
+                RibError::TooManyNameBytes => {
+                    counters.n_routes_beyond_name_bytes += 1;
+                    status_code::UNAVAILABLE
+                }
+                RibError::TooManyOrigins => {
+                    counters.n_routes_beyond_origins += 1;
+                    status_code::UNAVAILABLE
+                }
             };
             let response = ControlResponse::new(code, error.to_string());
             return self.respond(name, with_body(response, &effective), out);

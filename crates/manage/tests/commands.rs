@@ -449,12 +449,19 @@ fn the_ribs_own_limits_are_told_apart() {
         rib: RibLimits {
             max_routes: 1,
             max_name_components: 3,
+            max_name_bytes: 64,
         },
         ..ManagerConfig::default()
     });
     assert_eq!(site.outcome("rib", "register", &named("/a/b/c/d")).0, 414);
+    let long = named(&format!("/{}", "x".repeat(64)));
+    assert_eq!(site.outcome("rib", "register", &long).0, 503);
     assert_eq!(site.outcome("rib", "register", &named("/a/b/c")).0, 200);
     assert_eq!(site.outcome("rib", "register", &named("/a")).0, 503);
+    let counters = site.manager.counters();
+    assert_eq!(counters.n_routes_beyond_limit, 1);
+    assert_eq!(counters.n_routes_beyond_name_bytes, 1);
+    assert_eq!(counters.n_routes_beyond_origins, 0);
 }
 
 #[test]

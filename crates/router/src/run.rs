@@ -125,6 +125,7 @@ impl Router {
 
         let rib = RibLimits {
             max_routes: config.tables.routes,
+            max_name_bytes: config.tables.route_bytes,
             ..RibLimits::default()
         };
         let trust = trust::management_trust(&config.management)

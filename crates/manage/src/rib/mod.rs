@@ -22,6 +22,10 @@ use tachonym_protocol::route_flags;
 use self::tree::{NameTree, NodeIdx};
 use crate::control::FibChange;
 
+/// Most routes of one prefix to one face, which differ in their origin. The
+/// protocol knows seven origins.
+pub const MAX_ORIGINS: usize = 16;
+
 /// How much a [`Rib`] may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RibLimits {
@@ -29,14 +33,19 @@ pub struct RibLimits {
     pub max_routes: usize,
     /// Most components of a prefix; at most 255.
     pub max_name_components: usize,
+    /// Most bytes of the names of all prefixes with routes together, each
+    /// counted once.
+    pub max_name_bytes: usize,
 }
 
 impl Default for RibLimits {
-    /// A million routes, with names as deep as NFD takes them.
+    /// A million routes, with names as deep as NFD takes them and 256 bytes long
+    /// on average.
     fn default() -> Self {
         Self {
             max_routes: 1_000_000,
             max_name_components: 32,
+            max_name_bytes: 256 << 20,
         }
     }
 }
@@ -91,6 +100,12 @@ pub enum RibError {
     /// There are as many routes as may be.
     #[error("too many routes")]
     Full,
+    /// The names of the prefixes have as many bytes together as may be.
+    #[error("too many bytes of names")]
+    TooManyNameBytes,
+    /// The prefix has [`MAX_ORIGINS`] routes to the face.
+    #[error("too many origins for one prefix and face")]
+    TooManyOrigins,
 }
 
 /// A face and what it costs to send there.
@@ -124,6 +139,8 @@ pub struct Rib {
     tree: NameTree<Prefix>,
     limits: RibLimits,
     n_routes: usize,
+    /// Bytes of the names of prefixes with routes.
+    name_bytes: usize,
     by_face:
         HashMap<FaceId, HashSet<NodeIdx, foldhash::fast::RandomState>, foldhash::fast::RandomState>,
     /// Routes that expire, by when.
@@ -143,6 +160,7 @@ impl Rib {
             tree: NameTree::new(),
             limits,
             n_routes: 0,
+            name_bytes: 0,
             by_face: HashMap::default(),
             by_expiry: BTreeSet::new(),
             dirty: Vec::new(),
@@ -153,6 +171,12 @@ impl Rib {
     #[must_use]
     pub const fn n_routes(&self) -> usize {
         self.n_routes
+    }
+
+    /// Bytes that count towards [`RibLimits::max_name_bytes`].
+    #[must_use]
+    pub const fn name_bytes(&self) -> usize {
+        self.name_bytes
     }
 
     /// Number of nodes in the tree of prefixes, the root included.
@@ -176,15 +200,24 @@ impl Rib {
             return Err(RibError::NameTooLong);
         }
         let is_full = self.n_routes >= self.limits.max_routes;
+        let n_bytes = name.value_bytes().len();
+        let has_room_for_name = self.name_bytes + n_bytes <= self.limits.max_name_bytes;
         let idx = if is_full {
             self.tree.find(name).ok_or(RibError::Full)?
-        } else {
+        } else if has_room_for_name {
             self.tree.find_or_insert(name)
+        } else {
+            self.tree.find(name).ok_or(RibError::TooManyNameBytes)?
         };
         let prefix = self.tree.value_mut(idx);
         let captured = prefix.captures();
+        let is_new_prefix = prefix.routes.is_empty();
         let old = match position(&prefix.routes, route.face, route.origin) {
             None if is_full => return Err(RibError::Full),
+            None if is_new_prefix && !has_room_for_name => return Err(RibError::TooManyNameBytes),
+            None if n_origins(&prefix.routes, route.face) >= MAX_ORIGINS => {
+                return Err(RibError::TooManyOrigins);
+            }
             Some(at) => Some(std::mem::replace(&mut prefix.routes[at], route)),
             None => {
                 prefix.routes.reserve_exact(1);
@@ -196,6 +229,9 @@ impl Rib {
         let reaches_below = route.is_inherited()
             || old.is_some_and(|old| old.is_inherited())
             || captured != prefix.captures();
+        if is_new_prefix {
+            self.name_bytes += n_bytes;
+        }
         if old.is_none() {
             self.n_routes += 1;
             self.by_face.entry(route.face).or_default().insert(idx);
@@ -293,6 +329,7 @@ impl Rib {
         let is_last_of_face = !prefix.routes.iter().any(|route| route.face == face);
         if prefix.routes.is_empty() {
             prefix.routes = Vec::new();
+            self.name_bytes -= self.tree.name_bytes(idx);
         }
         self.n_routes -= 1;
         self.forget_expiry(idx, &route);
@@ -414,6 +451,10 @@ fn position(routes: &[RibRoute], face: FaceId, origin: u64) -> Option<usize> {
     routes
         .iter()
         .position(|route| route.face == face && route.origin == origin)
+}
+
+fn n_origins(routes: &[RibRoute], face: FaceId) -> usize {
+    routes.iter().filter(|route| route.face == face).count()
 }
 
 fn inherited_routes(prefix: &Prefix) -> impl Iterator<Item = Hop> {

@@ -244,6 +244,7 @@ fn limits_refuse_new_routes_and_leave_old_ones_changeable() {
     let mut rib = Rib::new(RibLimits {
         max_routes: 2,
         max_name_components: 2,
+        ..RibLimits::default()
     });
     let mut changes = Vec::new();
     let mut insert = |uri: &str, route| rib.insert(name(uri).view(), route, &mut changes);
@@ -254,4 +255,61 @@ fn limits_refuse_new_routes_and_leave_old_ones_changeable() {
     assert_eq!(insert("/b", route(1, 0, 0)), Err(RibError::Full));
     assert_eq!(insert("/a", route(1, 9, 0)), Ok(RouteInserted::Replaced));
     assert_eq!((rib.n_routes(), rib.n_nodes()), (2, 3));
+}
+
+#[test]
+fn names_are_bounded_in_bytes_and_their_room_comes_back() {
+    let long = |n: usize| name(&format!("/{}/{n}", "x".repeat(100)));
+    let n_bytes = long(0).view().value_bytes().len();
+    let mut rib = Rib::new(RibLimits {
+        max_name_bytes: 3 * n_bytes,
+        ..RibLimits::default()
+    });
+    let mut changes = Vec::new();
+    for n in 0..3 {
+        rib.insert(long(n).view(), route(1, 0, 0), &mut changes)
+            .unwrap();
+    }
+    assert_eq!(rib.name_bytes(), 3 * n_bytes);
+    let n_nodes = rib.n_nodes();
+    let refused = rib.insert(long(3).view(), route(1, 0, 0), &mut changes);
+    assert_eq!(refused, Err(RibError::TooManyNameBytes));
+    // A prefix of others is no prefix with routes.
+    let above = long(0).prefix(1).to_name();
+    let refused = rib.insert(above.view(), route(1, 0, 0), &mut changes);
+    assert_eq!(refused, Err(RibError::TooManyNameBytes));
+    assert_eq!((rib.n_nodes(), rib.n_routes()), (n_nodes, 3));
+    // A name that is there takes more routes, and changed ones.
+    for change in [route(2, 0, 0), route(1, 5, 0)] {
+        assert!(rib.insert(long(0).view(), change, &mut changes).is_ok());
+    }
+    assert!(rib.remove(long(0).view(), FaceId(1), 0, &mut changes));
+    assert_eq!(rib.name_bytes(), 3 * n_bytes);
+    assert!(rib.remove(long(0).view(), FaceId(2), 0, &mut changes));
+    assert!(
+        rib.insert(long(3).view(), route(1, 0, 0), &mut changes)
+            .is_ok()
+    );
+    rib.remove_face(FaceId(1), &mut changes);
+    assert_eq!((rib.name_bytes(), rib.n_nodes()), (0, 1));
+}
+
+#[test]
+fn origins_of_a_prefix_and_face_are_bounded() {
+    let mut rib = Rib::new(RibLimits::default());
+    let mut changes = Vec::new();
+    let prefix = name("/a");
+    let mut insert = |face, origin| {
+        let route = RibRoute {
+            origin,
+            ..route(face, 0, 0)
+        };
+        rib.insert(prefix.view(), route, &mut changes)
+    };
+    for origin in 0..MAX_ORIGINS as u64 {
+        assert_eq!(insert(1, origin), Ok(RouteInserted::Added));
+    }
+    assert_eq!(insert(1, 99), Err(RibError::TooManyOrigins));
+    assert_eq!(insert(1, 3), Ok(RouteInserted::Replaced));
+    assert_eq!(insert(2, 99), Ok(RouteInserted::Added));
 }

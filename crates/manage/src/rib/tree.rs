@@ -238,6 +238,17 @@ impl<T: Default> NameTree<T> {
         name
     }
 
+    /// Bytes of the name of a node, as its TLV-VALUE.
+    pub(super) fn name_bytes(&self, idx: NodeIdx) -> usize {
+        let mut n_bytes = 0;
+        let mut at = idx;
+        while let Some(parent) = self.parent(at) {
+            n_bytes += self.node(at).component.len();
+            at = parent;
+        }
+        n_bytes
+    }
+
     /// Calls `visit` for each node, parents before their children.
     pub(super) fn for_each<'t>(&'t self, mut visit: impl FnMut(NodeIdx, &'t T)) {
         let mut pending = vec![NodeIdx::ROOT];

@@ -395,6 +395,7 @@ fn tables(config: &Config, found: &mut Faults) {
     found.range("tables.cs_packets", t.cs_packets, 0, 1 << 30);
     found.range("tables.cs_bytes", t.cs_bytes, 0, 1 << 42);
     found.range("tables.routes", t.routes, 16, 1 << 30);
+    found.range("tables.route_bytes", t.route_bytes, 1 << 12, 1 << 40);
     found.range("tables.dead_nonce_ms", t.dead_nonce_ms, 6000, 600_000);
 }
 

@@ -244,6 +244,8 @@ pub struct Tables {
     pub cs_bytes: usize,
     /// Most routes in the RIB, and so prefixes in the FIB.
     pub routes: usize,
+    /// Most bytes of the names of all prefixes with routes together.
+    pub route_bytes: usize,
     /// Milliseconds for which a dead Interest's nonce is remembered; at least
     /// 6000.
     pub dead_nonce_ms: u64,
@@ -257,6 +259,7 @@ impl Default for Tables {
             cs_packets: 65_536,
             cs_bytes: 256 << 20,
             routes: 10_000_000,
+            route_bytes: 256 << 20,
             dead_nonce_ms: 6000,
         }
     }
