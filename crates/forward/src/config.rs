@@ -9,6 +9,10 @@ use tachonym_tables::{CsCapacity, MIN_DEAD_NONCE_LIFETIME, PitConfig};
 
 use crate::faces::FaceTraits;
 
+/// Longest time that an Interest stays pending unless configured otherwise, in
+/// milliseconds. Longer InterestLifetimes are treated as this one.
+pub const MAX_LIFETIME_MS: u64 = 60_000;
+
 /// What an engine is made with.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -46,7 +50,7 @@ impl Default for EngineConfig {
             fib_max_entries: 4 << 20,
             dead_nonces_max: 1 << 20,
             dead_nonce_lifetime: MIN_DEAD_NONCE_LIFETIME,
-            max_lifetime_ms: 600_000,
+            max_lifetime_ms: MAX_LIFETIME_MS,
             unsolicited_data: UnsolicitedDataPolicy::DropAll,
             producer_regions: Vec::new(),
             verify_parameters_digest: false,

@@ -44,6 +44,9 @@ drop_reasons! {
     InterestLoop = "interest-loop",
     /// The pending Interest table has no room for another entry.
     PitFull = "pit-full",
+    /// The face waits for as much already as the pending Interest table has
+    /// free.
+    PitShareUsed = "pit-share-used",
     /// A pending entry has no room for another downstream.
     InRecordsFull = "in-records-full",
     /// A pending entry has no room for another upstream.

@@ -163,7 +163,7 @@ impl Pipelines {
                 .any(|record| is_awaited(record, faces, now))
         {
             entry.satisfied = true;
-            entry.retain_in_records(|_| false);
+            self.pit.retain_in_records(idx, |_| false);
             self.save_state(idx, instance, state);
             self.pit.set_expiry(idx, now + linger);
         } else {

@@ -55,41 +55,27 @@ impl FaceTraits {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Face {
-    traits: FaceTraits,
-    /// Whether the face was ever a next hop.
-    is_routed: bool,
-}
-
 /// The faces that exist.
 ///
 /// For a while, records in the tables may name faces that have gone; whoever
 /// uses such a record asks here first.
 #[derive(Debug, Default)]
 pub(crate) struct FaceTable {
-    faces: HashMap<FaceId, Face, foldhash::fast::FixedState>,
+    faces: HashMap<FaceId, FaceTraits, foldhash::fast::FixedState>,
 }
 
 impl FaceTable {
     pub(crate) fn insert(&mut self, face: FaceId, traits: FaceTraits) {
-        let is_routed = self.faces.get(&face).is_some_and(|known| known.is_routed);
-        self.faces.insert(face, Face { traits, is_routed });
+        self.faces.insert(face, traits);
     }
 
-    /// Whether the face that goes was ever a next hop; `None` if it is unknown.
-    pub(crate) fn remove(&mut self, face: FaceId) -> Option<bool> {
-        self.faces.remove(&face).map(|gone| gone.is_routed)
-    }
-
-    /// Notes that `face` is a next hop. False if it is unknown.
-    pub(crate) fn mark_routed(&mut self, face: FaceId) -> bool {
-        let known = self.faces.get_mut(&face);
-        known.map(|known| known.is_routed = true).is_some()
+    /// False if the face is unknown.
+    pub(crate) fn remove(&mut self, face: FaceId) -> bool {
+        self.faces.remove(&face).is_some()
     }
 
     pub(crate) fn find(&self, face: FaceId) -> Option<FaceTraits> {
-        self.faces.get(&face).map(|known| known.traits)
+        self.faces.get(&face).copied()
     }
 
     pub(crate) fn contains(&self, face: FaceId) -> bool {

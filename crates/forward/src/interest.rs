@@ -9,7 +9,7 @@ use tachonym_tables::{EntryIdx, FibEngine, FibEntry, HashFib, InRecord, OutRecor
 
 use crate::burst::Output;
 use crate::counters::DropReason;
-use crate::faces::{FaceTable, FaceTraits};
+use crate::faces::{FaceTable, FaceTraits, Scope};
 use crate::pipelines::{Arrival, Pipelines, is_localhop, is_localhost, is_loop};
 use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Verdict, is_eligible};
 use crate::wakeups::Wakeup;
@@ -112,8 +112,11 @@ impl Pipelines {
             return self.looped_interest(arrival, wire, out);
         }
         self.revive(idx);
-        if self.join_downstream(idx, arrival, interest, nonce).is_err() {
-            self.drop_packet(DropReason::InRecordsFull);
+        if let Err(refusal) = self.join_downstream(idx, arrival, interest, nonce) {
+            self.drop_packet(match refusal {
+                PitRefusal::FaceShareUsed => DropReason::PitShareUsed,
+                _ => DropReason::InRecordsFull,
+            });
             return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
         }
         let outbound = Outbound {
@@ -243,7 +246,14 @@ impl Pipelines {
             reach,
             entry,
             hashes: arrival.hashes,
-            route: find_route(&self.fib, &self.key, hint_hashes, interest, arrival.hashes),
+            route: find_route(
+                &self.fib,
+                &self.key,
+                hint_hashes,
+                interest,
+                arrival.hashes,
+                arrival.traits.scope,
+            ),
             state: &mut state,
         };
         let verdict = self
@@ -350,18 +360,23 @@ pub(crate) fn reach_of(faces: &FaceTable, outbound: &Outbound<'_>) -> Reach {
 }
 
 /// What the FIB says of an Interest: of its name, or of the first delegation
-/// of its forwarding hint that leads anywhere.
+/// of its forwarding hint that leads anywhere. A hint must not lead where a
+/// name would not: what is under `/localhost` only `ingress` on this host finds.
 pub(crate) fn find_route<'f>(
     fib: &'f HashFib,
     key: &HashKey,
     hint_hashes: &mut NameHashes,
     interest: &InterestView<'_>,
     hashes: &[NameHash],
+    ingress: Scope,
 ) -> Option<&'f FibEntry> {
     if !interest.has_forwarding_hint() {
         return fib.find_longest(interest.name(), hashes);
     }
     interest.forwarding_hint().find_map(|delegation| {
+        if ingress == Scope::NonLocal && is_localhost(delegation) {
+            return None;
+        }
         hint_hashes.clear();
         let span = hint_hashes.push_name(key, delegation);
         fib.find_longest(delegation, hint_hashes.slice(span))

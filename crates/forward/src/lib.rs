@@ -27,7 +27,7 @@ mod upkeep;
 mod wakeups;
 
 pub use burst::{Output, RxKind, RxPacket};
-pub use config::{EngineConfig, UnknownPolicy, UnsolicitedDataPolicy};
+pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableSizes};
 pub use faces::{FaceTraits, LinkType, Scope};

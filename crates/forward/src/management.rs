@@ -48,16 +48,14 @@ impl Engine {
     }
 
     /// Removes a face with its next hops and pending records; false if there is
-    /// none. From now on nothing is sent to it.
+    /// none. From now on nothing is sent to it; where there is much to remove,
+    /// [`Self::handle_timeout`] goes on with it.
     pub fn remove_face(&mut self, face: FaceId) -> bool {
-        let Some(is_routed) = self.pipelines.faces.remove(face) else {
-            return false;
-        };
-        if is_routed {
-            self.pipelines.fib.remove_face(face);
+        let was_there = self.pipelines.faces.remove(face);
+        if was_there {
+            self.pipelines.note_gone_face(face);
         }
-        self.pipelines.note_gone_face();
-        true
+        was_there
     }
 
     /// The traits of a face, if it exists.
@@ -77,7 +75,7 @@ impl Engine {
     /// # Errors
     /// If the face does not exist, or the FIB has reached a limit.
     pub fn add_next_hop(&mut self, prefix: NameView<'_>, hop: NextHop) -> Result<(), RouteError> {
-        if !self.pipelines.faces.mark_routed(hop.face) {
+        if !self.pipelines.faces.contains(hop.face) {
             return Err(RouteError::UnknownFace);
         }
         let hashes = self.hashes_of(prefix);
@@ -103,9 +101,9 @@ impl Engine {
         prefix: NameView<'_>,
         hops: &[NextHop],
     ) -> Result<usize, RouteError> {
-        let faces = &mut self.pipelines.faces;
+        let faces = &self.pipelines.faces;
         let mut usable = hops.to_vec();
-        usable.retain(|hop| faces.mark_routed(hop.face));
+        usable.retain(|hop| faces.contains(hop.face));
         let hashes = self.hashes_of(prefix);
         if usable.is_empty() {
             self.pipelines.fib.remove(prefix, &hashes);

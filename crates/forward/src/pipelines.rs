@@ -69,6 +69,7 @@ pub(crate) struct Pipelines {
 pub(crate) struct Scratch {
     pub(crate) matches: Vec<EntryIdx>,
     pub(crate) expired: Vec<EntryIdx>,
+    pub(crate) walked: Vec<EntryIdx>,
     pub(crate) plan: Vec<Departure>,
     pub(crate) downstreams: Vec<Downstream>,
     /// An Interest that had to be written anew.
@@ -217,10 +218,10 @@ impl Pipelines {
         reason: NackReason,
         out: &mut impl Output,
     ) {
-        let Some(entry) = self.pit.get_mut(idx) else {
+        let Some(record) = self.pit.remove_in_record(idx, face) else {
             return;
         };
-        let Some(record) = entry.remove_in_record(face) else {
+        let Some(entry) = self.pit.get(idx) else {
             return;
         };
         let is_point_to_point = self

@@ -3,12 +3,17 @@
 //!
 //! Faces may come and go, and routes change, faster than the pending Interest
 //! table can be walked; so each walk serves all such events since the last, and
-//! walks keep a distance.
+//! walks keep a distance. What is to be done at once is bounded too: a walk stops
+//! after some entries and goes on in the next call, behind the packets that have
+//! come meanwhile.
+
+use std::ops::Range;
 
 use tachonym_packet::{FaceId, InterestView, MonoNs};
-use tachonym_tables::EntryIdx;
+use tachonym_tables::{EntryIdx, FibEngine as _};
 
 use crate::burst::Output;
+use crate::faces::{FaceTraits, Scope};
 use crate::interest::{Outbound, find_route};
 use crate::pipelines::Pipelines;
 use crate::strategy::Ask;
@@ -19,15 +24,60 @@ const SWEEP_INTERVAL_MS: u64 = 100;
 /// Distance of two walks for new next hops, in milliseconds.
 const OFFER_INTERVAL_MS: u64 = 10;
 
+/// Most entries that one kind of work visits in a call; they take less than a
+/// millisecond.
+const MAX_ENTRIES_PER_CALL: usize = 1024;
+
+/// Most routes that a face loses when it goes rather than in a later call: many
+/// faces may go at once.
+const MAX_UNROUTED_AT_ONCE: usize = 64;
+
+/// Walks over the pending Interest table: wanted ones, and one under way.
+#[derive(Debug, Default)]
+struct Walk {
+    is_wanted: bool,
+    /// Where the walk under way goes on.
+    next_place: Option<u32>,
+    last: MonoNs,
+}
+
+impl Walk {
+    /// When there is something to do, if walks begin `interval_ms` apart.
+    fn due_at(&self, interval_ms: u64) -> Option<MonoNs> {
+        match self.next_place {
+            Some(_) => Some(self.last),
+            None => self.is_wanted.then(|| self.last.plus_ms(interval_ms)),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_wanted || self.next_place.is_some()
+    }
+
+    /// The places to visit now, of `n_places`.
+    fn step(&mut self, now: MonoNs, n_places: u32) -> Range<u32> {
+        let start = self.next_place.take().unwrap_or_else(|| {
+            // What happens from now on may be behind the walk already.
+            self.is_wanted = false;
+            0
+        });
+        self.last = now;
+        let end = start.saturating_add(MAX_ENTRIES_PER_CALL as u32);
+        self.next_place = (end < n_places).then_some(end);
+        start..end.min(n_places)
+    }
+}
+
 /// Work put off, and when it was last done.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
-    /// Faces have gone, and their records may still be there.
-    has_gone_faces: bool,
-    last_sweep: MonoNs,
-    /// The FIB has new next hops that some strategy wants to hear of.
-    has_new_next_hops: bool,
-    last_offer: MonoNs,
+    /// For records of faces that have gone.
+    sweep: Walk,
+    /// For pending Interests that new next hops may answer, since some strategy
+    /// wants to hear of those.
+    offer: Walk,
+    /// Faces that have gone and are still next hops.
+    unrouted: Vec<FaceId>,
     highest_face: FaceId,
 }
 
@@ -39,30 +89,25 @@ enum Occasion {
     Silence,
 }
 
-impl Upkeep {
-    fn sweep_at(&self) -> Option<MonoNs> {
-        self.has_gone_faces
-            .then(|| self.last_sweep.plus_ms(SWEEP_INTERVAL_MS))
-    }
-
-    fn offer_at(&self) -> Option<MonoNs> {
-        self.has_new_next_hops
-            .then(|| self.last_offer.plus_ms(OFFER_INTERVAL_MS))
-    }
-}
-
 impl Pipelines {
     /// Sets the clock and does what is due.
     pub(crate) fn handle_timers(&mut self, now: MonoNs, out: &mut impl Output) {
         self.now = self.now.max(now);
         self.expire();
-        while let Some(late) = self.wakeups.pop_due(self.now, &self.pit) {
+        for _ in 0..MAX_ENTRIES_PER_CALL {
+            let Some(late) = self.wakeups.pop_due(self.now, &self.pit) else {
+                break;
+            };
             self.ask_elsewhere(late.idx, out);
         }
-        if self.upkeep.sweep_at().is_some_and(|at| at <= self.now) {
+        self.unroute(MAX_ENTRIES_PER_CALL);
+        let is_due = |at: Option<MonoNs>| at.is_some_and(|at| at <= self.now);
+        let sweeps = is_due(self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS));
+        let offers = is_due(self.upkeep.offer.due_at(OFFER_INTERVAL_MS));
+        if sweeps {
             self.forget_gone_faces();
         }
-        if self.upkeep.offer_at().is_some_and(|at| at <= self.now) {
+        if offers {
             self.offer_to_new_next_hops(out);
         }
     }
@@ -71,8 +116,9 @@ impl Pipelines {
         let timers = [
             self.pit.next_expiry(),
             self.wakeups.next(),
-            self.upkeep.sweep_at(),
-            self.upkeep.offer_at(),
+            self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS),
+            self.upkeep.offer.due_at(OFFER_INTERVAL_MS),
+            (!self.upkeep.unrouted.is_empty()).then_some(self.now),
         ];
         timers.into_iter().flatten().min()
     }
@@ -82,23 +128,51 @@ impl Pipelines {
     pub(crate) fn note_new_face(&mut self, face: FaceId) {
         if face > self.upkeep.highest_face {
             self.upkeep.highest_face = face;
-        } else if self.upkeep.has_gone_faces {
+            return;
+        }
+        if self.upkeep.unrouted.contains(&face) {
+            self.upkeep.unrouted.retain(|&gone| gone != face);
+            self.fib.remove_face(face);
+        }
+        if self.upkeep.sweep.is_open() {
+            self.upkeep.sweep.next_place = None;
             self.forget_gone_faces();
+            while self.upkeep.sweep.next_place.is_some() {
+                self.forget_gone_faces();
+            }
         }
     }
 
-    pub(crate) fn note_gone_face(&mut self) {
-        self.upkeep.has_gone_faces = true;
+    /// A face has gone; most have few routes, and lose them at once.
+    pub(crate) fn note_gone_face(&mut self, face: FaceId) {
+        self.upkeep.sweep.is_wanted = true;
+        self.upkeep.unrouted.push(face);
+        if self.upkeep.unrouted.len() == 1 {
+            self.unroute(MAX_UNROUTED_AT_ONCE);
+        }
     }
 
     pub(crate) fn note_new_next_hop(&mut self) {
-        self.upkeep.has_new_next_hops |= self.strategies.any_wants_new_next_hops();
+        self.upkeep.offer.is_wanted |= self.strategies.any_wants_new_next_hops();
+    }
+
+    /// Takes faces that have gone out of the FIB.
+    fn unroute(&mut self, max_entries: usize) {
+        let mut n_left = max_entries;
+        while let Some(&face) = self.upkeep.unrouted.last() {
+            n_left -= self.fib.remove_face_from_some(face, n_left);
+            if n_left == 0 {
+                return;
+            }
+            self.upkeep.unrouted.pop();
+        }
     }
 
     fn expire(&mut self) {
         let mut expired = std::mem::take(&mut self.scratch.expired);
         expired.clear();
-        self.pit.expire(self.now, &mut expired);
+        self.pit
+            .expire_some(self.now, MAX_ENTRIES_PER_CALL, &mut expired);
         for &idx in &expired {
             if self.pit.get(idx).is_some_and(|entry| entry.satisfied) {
                 self.pit.remove(idx);
@@ -112,29 +186,32 @@ impl Pipelines {
     /// Removes the records of faces that have gone, and entries that nobody
     /// else waits for.
     fn forget_gone_faces(&mut self) {
-        self.upkeep.has_gone_faces = false;
-        self.upkeep.last_sweep = self.now;
+        let places = self.upkeep.sweep.step(self.now, self.pit.n_places());
         let is_gone = |face: FaceId| !self.faces.contains(face);
-        let touched: Vec<EntryIdx> = self
-            .pit
-            .iter()
-            .filter(|(_, entry)| {
-                entry.in_records().any(|record| is_gone(record.face))
-                    || entry.out_records().any(|record| is_gone(record.face))
-            })
-            .map(|(idx, _)| idx)
-            .collect();
-        for idx in touched {
+        let mut touched = std::mem::take(&mut self.scratch.walked);
+        touched.clear();
+        touched.extend(
+            self.pit
+                .iter_places(places)
+                .filter(|(_, entry)| {
+                    entry.in_records().any(|record| is_gone(record.face))
+                        || entry.out_records().any(|record| is_gone(record.face))
+                })
+                .map(|(idx, _)| idx),
+        );
+        for &idx in &touched {
             self.forget_gone_faces_in(idx);
         }
+        self.scratch.walked = touched;
     }
 
     fn forget_gone_faces_in(&mut self, idx: EntryIdx) {
+        let faces = &self.faces;
+        self.pit
+            .retain_in_records(idx, |record| faces.contains(record.face));
         let Some(entry) = self.pit.get_mut(idx) else {
             return;
         };
-        let faces = &self.faces;
-        entry.retain_in_records(|record| faces.contains(record.face));
         if entry.n_in_records() == 0 && !entry.satisfied {
             return self.end_unsatisfied(idx);
         }
@@ -144,19 +221,21 @@ impl Pipelines {
     /// Sends pending Interests to next hops they have not been sent to, where
     /// the strategy wants that.
     fn offer_to_new_next_hops(&mut self, out: &mut impl Output) {
-        self.upkeep.has_new_next_hops = false;
-        self.upkeep.last_offer = self.now;
-        let pending: Vec<EntryIdx> = self
-            .pit
-            .iter()
-            .filter(|(_, entry)| !entry.satisfied)
-            .map(|(idx, _)| idx)
-            .collect();
+        let places = self.upkeep.offer.step(self.now, self.pit.n_places());
+        let mut pending = std::mem::take(&mut self.scratch.walked);
+        pending.clear();
+        pending.extend(
+            self.pit
+                .iter_places(places)
+                .filter(|(_, entry)| !entry.satisfied)
+                .map(|(idx, _)| idx),
+        );
         let mut wire = std::mem::take(&mut self.scratch.interest);
-        for idx in pending {
+        for &idx in &pending {
             self.send_more(idx, Occasion::NewNextHops, &mut wire, out);
         }
         self.scratch.interest = wire;
+        self.scratch.walked = pending;
     }
 
     /// Sends a pending Interest elsewhere, now that an upstream has failed it,
@@ -196,7 +275,23 @@ impl Pipelines {
         let span = hashes.push_name(&self.key, interest.name());
         let hint_hashes = &mut self.scratch.hint_hashes;
         let hashes = hashes.slice(span);
-        let route = find_route(&self.fib, &self.key, hint_hashes, &interest, hashes);
+        let is_all_local = entry.in_records().all(|record| {
+            let traits = self.faces.find(record.face);
+            traits.is_some_and(FaceTraits::is_local)
+        });
+        let ingress = if is_all_local {
+            Scope::Local
+        } else {
+            Scope::NonLocal
+        };
+        let route = find_route(
+            &self.fib,
+            &self.key,
+            hint_hashes,
+            &interest,
+            hashes,
+            ingress,
+        );
         let mut plan = std::mem::take(&mut self.scratch.plan);
         plan.clear();
         let live = entry.in_records().filter(|record| record.expiry > self.now);

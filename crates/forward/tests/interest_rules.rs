@@ -3,6 +3,8 @@
 
 mod bed;
 
+use std::time::Duration;
+
 use bed::*;
 use tachonym_forward::{DropReason, EngineConfig};
 use tachonym_packet::lp::Headers;
@@ -548,9 +550,10 @@ fn interest_that_finds_the_pit_full_is_counted_and_nacked_with_congestion() {
     node.face(A, REMOTE)
         .face(B, REMOTE)
         .face(C, MULTI_ACCESS)
+        .face(D, REMOTE)
         .route("/", B, 0);
     node.interest(A, &interest("/1"));
-    node.interest(A, &interest("/2"));
+    node.interest(D, &interest("/2"));
     let sent = node.receive(A, &interest("/3").wire(), token(b"t"));
     assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::Congestion))]);
     assert_eq!(sent[0].token(), Some(b"t".to_vec()));
@@ -560,7 +563,56 @@ fn interest_that_finds_the_pit_full_is_counted_and_nacked_with_congestion() {
     // Pending ones can still be joined, and room comes back.
     assert_eq!(node.interest(C, &interest("/1").nonce(2)), []);
     node.data(B, &data("/2"));
-    assert_eq!(summary(&node.interest(A, &interest("/3"))), [INTEREST_TO_B]);
+    assert_eq!(summary(&node.interest(D, &interest("/3"))), [INTEREST_TO_B]);
+}
+
+#[test]
+fn a_consumer_that_asks_for_everything_leaves_room_for_others() {
+    let mut config = EngineConfig::default();
+    config.pit.max_entries = 100;
+    let mut node = Node::with(config);
+    for face in [A, B, C] {
+        node.face(face, REMOTE);
+    }
+    node.route("/", B, 0);
+    let greedy = |n: usize| interest(&format!("/greedy/{n}")).lifetime_ms(600_000);
+    for n in 0..50 {
+        assert_eq!(summary(&node.interest(A, &greedy(n))), [INTEREST_TO_B]);
+    }
+    for n in 50..200 {
+        let sent = node.interest(A, &greedy(n));
+        assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::Congestion))]);
+    }
+    assert_eq!(node.n_dropped(DropReason::PitShareUsed), 150);
+    assert_eq!(node.n_dropped(DropReason::PitFull), 0);
+    for n in 0..20 {
+        let sent = node.interest(C, &interest(&format!("/modest/{n}")));
+        assert_eq!(summary(&sent), [INTEREST_TO_B]);
+    }
+    // No lifetime is longer than a minute.
+    node.advance(Duration::from_secs(61));
+    assert_eq!(node.engine.sizes().n_pit_entries, 0);
+    assert_eq!(summary(&node.interest(A, &greedy(999))), [INTEREST_TO_B]);
+}
+
+#[test]
+fn a_neighbours_hint_does_not_lead_to_what_is_local() {
+    let mut node = Node::new();
+    node.face(A, REMOTE)
+        .face(B, REMOTE)
+        .face(C, LOCAL)
+        .face(D, LOCAL)
+        .route("/localhost/nfd", D, 0)
+        .route("/region", B, 0);
+    let hinted = |uri: &str| interest(uri).hint(&["/localhost/nfd"]);
+    let sent = node.interest(A, &hinted("/x"));
+    assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
+    // Another delegation serves, and so does the same one on this host.
+    let both = interest("/y").hint(&["/localhost/nfd", "/region"]);
+    let sent = node.interest(A, &both);
+    assert_eq!(summary(&sent), [INTEREST_TO_B]);
+    let sent = node.interest(C, &hinted("/z"));
+    assert_eq!(summary(&sent), [(D, Kind::Interest)]);
 }
 
 #[test]

@@ -2,9 +2,13 @@
 //!
 //! Owns prefixes and their next hops. [`FibEngine`] is the interface of every
 //! FIB; [`HashFib`] is the first, a hash table probed from the longest prefix
-//! length that exists downwards. It knows a face only by its number, and
+//! length that exists downwards. It also knows the prefixes of each face, so that
+//! a face that goes costs as much as it had routes. It knows a face only by its number, and
 //! computes no hash: callers pass those of `packet::NameHashes`.
 
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
 use tachonym_packet::lp::FaceId;
 use tachonym_packet::{NameHash, NameView};
 
@@ -122,8 +126,14 @@ pub trait FibEngine {
     fn remove(&mut self, name: NameView<'_>, hashes: &[NameHash]) -> bool;
 
     /// Removes a face from every entry, and the entries that have no other next
-    /// hop; the number of entries changed or removed. Visits every entry.
-    fn remove_face(&mut self, face: FaceId) -> usize;
+    /// hop; the number of entries changed or removed.
+    fn remove_face(&mut self, face: FaceId) -> usize {
+        self.remove_face_from_some(face, usize::MAX)
+    }
+
+    /// As [`FibEngine::remove_face`], but changes `max_entries` at most: if it
+    /// changes fewer, there are no more.
+    fn remove_face_from_some(&mut self, face: FaceId, max_entries: usize) -> usize;
 
     /// Every entry, in no particular order.
     fn iter(&self) -> impl Iterator<Item = &FibEntry>;
@@ -195,6 +205,9 @@ pub trait FibEngine {
 pub struct HashFib {
     map: PrefixMap<NextHops>,
     n_next_hops: usize,
+    /// The entries that have a face among their next hops. Ordered sets, since
+    /// they grow and shrink without ever moving as a whole.
+    by_face: HashMap<FaceId, BTreeSet<u32>, foldhash::fast::FixedState>,
 }
 
 impl HashFib {
@@ -204,8 +217,23 @@ impl HashFib {
         Self {
             map: PrefixMap::new(max_entries),
             n_next_hops: 0,
+            by_face: HashMap::default(),
         }
     }
+
+    fn unlink(&mut self, face: FaceId, slot: u32) {
+        if let Some(slots) = self.by_face.get_mut(&face) {
+            slots.remove(&slot);
+            if slots.is_empty() {
+                self.by_face.remove(&face);
+            }
+        }
+    }
+}
+
+/// Whether `face` is one of `hops`.
+fn leads_to(hops: &[NextHop], face: FaceId) -> bool {
+    hops.iter().any(|hop| hop.face == face)
 }
 
 /// Hash of the whole name.
@@ -228,42 +256,60 @@ impl FibEngine for HashFib {
         hashes: &[NameHash],
         next_hops: NextHops,
     ) -> Result<(), FibError> {
-        let n_new = next_hops.len();
-        let before = self.map.insert(name, full_hash(name, hashes), next_hops)?;
-        self.n_next_hops += n_new;
-        self.n_next_hops -= before.map_or(0, |hops| hops.len());
+        let hash = full_hash(name, hashes);
+        let before = self.map.insert(name, hash, next_hops)?;
+        let slot = self.map.find_slot(name, hash).expect("just inserted");
+        let before = before.as_deref().unwrap_or_default();
+        let entry = self.map.slot_mut(slot).expect("just inserted");
+        let after = entry.next_hops();
+        self.n_next_hops += after.len();
+        self.n_next_hops -= before.len();
+        for hop in after.iter().filter(|hop| !leads_to(before, hop.face)) {
+            self.by_face.entry(hop.face).or_default().insert(slot);
+        }
+        let lost = before.iter().filter(|hop| !leads_to(after, hop.face));
+        let lost: Vec<FaceId> = lost.map(|hop| hop.face).collect();
+        for face in lost {
+            self.unlink(face, slot);
+        }
         Ok(())
     }
 
     fn remove(&mut self, name: NameView<'_>, hashes: &[NameHash]) -> bool {
-        let removed = self.map.remove(name, full_hash(name, hashes));
-        self.n_next_hops -= removed.as_ref().map_or(0, |hops| hops.len());
+        let Some(slot) = self.map.find_slot(name, full_hash(name, hashes)) else {
+            return false;
+        };
+        let removed = self.map.remove_slot(slot);
+        for hop in removed.iter().flat_map(|hops| hops.iter()) {
+            self.n_next_hops -= 1;
+            self.unlink(hop.face, slot);
+        }
         removed.is_some()
     }
 
-    fn remove_face(&mut self, face: FaceId) -> usize {
+    fn remove_face_from_some(&mut self, face: FaceId, max_entries: usize) -> usize {
         let mut n_changed = 0;
-        self.map.retain(|entry| {
-            if entry.next_hops().iter().all(|hop| hop.face != face) {
-                return true;
-            }
+        while n_changed < max_entries
+            && let Some(slot) = self.by_face.get_mut(&face).and_then(BTreeSet::pop_first)
+        {
             n_changed += 1;
-            let rest: Vec<_> = entry
-                .next_hops()
-                .iter()
-                .copied()
-                .filter(|hop| hop.face != face)
-                .collect();
             // A face occurs once in an entry.
             self.n_next_hops -= 1;
-            match NextHops::new(rest) {
-                Ok(rest) => {
-                    entry.value = rest;
-                    true
+            let Some(entry) = self.map.slot_mut(slot) else {
+                debug_assert!(false, "the index knows live entries only");
+                continue;
+            };
+            let others = entry.next_hops().iter().filter(|hop| hop.face != face);
+            match NextHops::new(others.copied().collect()) {
+                Ok(rest) => entry.value = rest,
+                Err(_) => {
+                    self.map.remove_slot(slot);
                 }
-                Err(_) => false,
             }
-        });
+        }
+        if self.by_face.get(&face).is_some_and(BTreeSet::is_empty) {
+            self.by_face.remove(&face);
+        }
         n_changed
     }
 
@@ -276,6 +322,9 @@ impl FibEngine for HashFib {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.map.memory_bytes() + self.n_next_hops * size_of::<NextHop>()
+        // Nodes of ordered sets are half full at worst.
+        self.map.memory_bytes()
+            + self.n_next_hops * (size_of::<NextHop>() + 2 * size_of::<u32>())
+            + self.by_face.allocation_size()
     }
 }

@@ -214,6 +214,16 @@ impl<V> PrefixMap<V> {
         n_removed
     }
 
+    /// Where the entry of exactly this name is. It stays there.
+    pub(crate) fn find_slot(&self, name: NameView<'_>, hash: NameHash) -> Option<u32> {
+        self.slot_of(name, hash)
+    }
+
+    /// The entry in a slot, to change its value.
+    pub(crate) fn slot_mut(&mut self, slot: u32) -> Option<&mut PrefixEntry<V>> {
+        self.slots.get_mut(slot)?.as_mut()
+    }
+
     /// Every entry, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &PrefixEntry<V>> {
         self.slots
@@ -235,7 +245,7 @@ impl<V> PrefixMap<V> {
         })
     }
 
-    fn remove_slot(&mut self, slot: u32) -> Option<V> {
+    pub(crate) fn remove_slot(&mut self, slot: u32) -> Option<V> {
         let entry = self.slots[slot].take()?;
         self.index.remove(entry.hash.0, slot);
         self.slots.free(slot);

@@ -52,6 +52,9 @@ pub struct TimerWheel {
     now_tick: u64,
     nodes: Vec<Node>,
     n_scheduled: usize,
+    /// The list that the last call left half drained. Until it is done the
+    /// clock stands, so what is in it stays where it belongs.
+    half_drained: Option<u16>,
 }
 
 impl Default for TimerWheel {
@@ -70,6 +73,7 @@ impl TimerWheel {
             now_tick: 0,
             nodes: Vec::new(),
             n_scheduled: 0,
+            half_drained: None,
         }
     }
 
@@ -123,7 +127,7 @@ impl TimerWheel {
     /// level first.
     #[must_use]
     pub fn next_expiry(&self) -> Option<MonoNs> {
-        let tick = if self.heads[DUE as usize] != NIL {
+        let tick = if self.heads[DUE as usize] != NIL || self.half_drained.is_some() {
             self.now_tick
         } else {
             self.next_list()?.0
@@ -134,16 +138,39 @@ impl TimerWheel {
     /// Appends everything whose deadline is at or before `now`, rounded up to
     /// the tick, and forgets those deadlines.
     pub fn expire(&mut self, now: MonoNs, expired: &mut Vec<u32>) {
+        self.expire_some(now, usize::MAX, expired);
+    }
+
+    /// As [`TimerWheel::expire`], but looks at `max_deadlines` at most. False if
+    /// that left some: then [`TimerWheel::next_expiry`] is not after `now`, and
+    /// the next call goes on.
+    pub fn expire_some(
+        &mut self,
+        now: MonoNs,
+        max_deadlines: usize,
+        expired: &mut Vec<u32>,
+    ) -> bool {
         let target_tick = now.0 / TICK_NS;
-        self.drain(DUE, target_tick, expired);
+        let mut n_left = max_deadlines;
+        if let Some(list) = self.half_drained.take()
+            && !self.drain(list, target_tick, &mut n_left, expired)
+        {
+            return false;
+        }
+        if !self.drain(DUE, target_tick, &mut n_left, expired) {
+            return false;
+        }
         while let Some((start_tick, list)) = self.next_list() {
             if start_tick > target_tick {
                 break;
             }
             self.now_tick = start_tick;
-            self.drain(list, target_tick, expired);
+            if !self.drain(list, target_tick, &mut n_left, expired) {
+                return false;
+            }
         }
         self.now_tick = self.now_tick.max(target_tick);
+        true
     }
 
     /// Heap memory in use.
@@ -164,13 +191,33 @@ impl TimerWheel {
         Some((start_tick, (level * LEVEL_SLOTS) as u16 + slot as u16))
     }
 
-    fn drain(&mut self, list: u16, target_tick: u64, expired: &mut Vec<u32>) {
+    /// Takes what is due out of a list, and moves the rest where it belongs now.
+    /// False if `n_left` did not suffice.
+    fn drain(
+        &mut self,
+        list: u16,
+        target_tick: u64,
+        n_left: &mut usize,
+        expired: &mut Vec<u32>,
+    ) -> bool {
         let mut id = self.heads[list as usize];
         self.heads[list as usize] = NIL;
         if list != DUE {
             self.occupied[list as usize / LEVEL_SLOTS] &= !(1 << (list as usize % LEVEL_SLOTS));
         }
         while id != NIL {
+            // If anything has come back to this list, the rest cannot.
+            if *n_left == 0 && self.heads[list as usize] == NIL {
+                self.nodes[id as usize].prev = NIL;
+                self.heads[list as usize] = id;
+                if list != DUE {
+                    self.occupied[list as usize / LEVEL_SLOTS] |=
+                        1 << (list as usize % LEVEL_SLOTS);
+                }
+                self.half_drained = Some(list);
+                return false;
+            }
+            *n_left = n_left.saturating_sub(1);
             let node = &mut self.nodes[id as usize];
             let next = node.next;
             if node.when_tick <= target_tick {
@@ -182,6 +229,7 @@ impl TimerWheel {
             }
             id = next;
         }
+        true
     }
 
     fn link(&mut self, id: u32) {
@@ -234,7 +282,7 @@ mod tests {
     enum Step {
         Schedule { id: u32, after_ns: u64 },
         Cancel { id: u32 },
-        Advance { by_ns: u64 },
+        Advance { by_ns: u64, max_deadlines: usize },
     }
 
     /// Delays of every magnitude: the exponent is uniform, not the value.
@@ -247,7 +295,8 @@ mod tests {
             4 => (0_u32..40, any_delay_ns())
                 .prop_map(|(id, after_ns)| Step::Schedule { id, after_ns }),
             1 => (0_u32..40).prop_map(|id| Step::Cancel { id }),
-            3 => any_delay_ns().prop_map(|by_ns| Step::Advance { by_ns }),
+            3 => (any_delay_ns(), prop_oneof![1..6_usize, Just(usize::MAX)])
+                .prop_map(|(by_ns, max_deadlines)| Step::Advance { by_ns, max_deadlines }),
         ]
     }
 
@@ -265,6 +314,7 @@ mod tests {
             let mut wheel = TimerWheel::new();
             let mut oracle = BTreeMap::<u32, u64>::new();
             let mut now = MonoNs::ZERO;
+            let mut is_done = true;
             for step in steps {
                 match step {
                     Step::Schedule { id, after_ns } => {
@@ -276,17 +326,21 @@ mod tests {
                         wheel.cancel(id);
                         oracle.remove(&id);
                     }
-                    Step::Advance { by_ns } => {
+                    Step::Advance { by_ns, max_deadlines } => {
                         now = MonoNs(now.0.saturating_add(by_ns));
                         let mut expired = Vec::new();
-                        wheel.expire(now, &mut expired);
+                        is_done = wheel.expire_some(now, max_deadlines, &mut expired);
+                        prop_assert!(expired.len() <= max_deadlines);
                         for id in expired {
                             let at = oracle.remove(&id).expect("only what was scheduled expires");
                             prop_assert!(at <= now.0, "early");
                         }
                         for &at in oracle.values() {
                             let latest = at.checked_add(TICK_NS);
-                            prop_assert!(latest.is_none_or(|latest| now.0 < latest), "late");
+                            prop_assert!(
+                                !is_done || latest.is_none_or(|latest| now.0 < latest),
+                                "late"
+                            );
                         }
                     }
                 }
@@ -296,6 +350,8 @@ mod tests {
                         prop_assert!(next.0 < first.saturating_add(TICK_NS) || next == MonoNs::NEVER);
                     }
                     (None, None) => {}
+                    // Whatever was left has been cancelled since.
+                    (Some(next), None) if !is_done => prop_assert!(next <= now),
                     (next, first) => prop_assert!(false, "{next:?} but {first:?}"),
                 }
             }

@@ -433,6 +433,104 @@ fn bytes_of_interests_and_records_are_bounded() {
     assert!(bench.pit.refusals().n_too_many_bytes >= 3);
 }
 
+/// Lets a face ask for names of its own until it is refused; how many it got.
+fn ask_for_all(bench: &mut Bench, face: u64, padding: &str) -> usize {
+    for n in 0.. {
+        let spec = InterestSpec::new(name(&format!("/{face}/x{padding}/{n}")));
+        let (idx, _) = bench.insert(&spec).unwrap();
+        if let Err(refusal) = bench.pit.insert_in_record(idx, in_record(face, 1)) {
+            assert_eq!(refusal, PitRefusal::FaceShareUsed);
+            bench.pit.remove(idx);
+            return n;
+        }
+    }
+    unreachable!("every table has an end")
+}
+
+#[test]
+fn a_greedy_face_gets_half_of_the_entries_and_the_others_are_served() {
+    let config = PitConfig {
+        max_entries: 120,
+        ..PitConfig::default()
+    };
+    let mut bench = Bench::new(Hashing::Keyed, config);
+    assert_eq!(ask_for_all(&mut bench, 1, ""), 60);
+    assert_eq!(ask_for_all(&mut bench, 2, ""), 30);
+    assert_eq!(ask_for_all(&mut bench, 3, ""), 15);
+    // It keeps what it has, and gets no more.
+    assert_eq!(ask_for_all(&mut bench, 1, ""), 60);
+    assert!(ask_for_all(&mut bench, 4, "") > 0);
+    assert!(bench.pit.refusals().n_face_share_used >= 4);
+    assert_eq!(bench.pit.refusals().n_too_many_entries, 0);
+}
+
+#[test]
+fn a_greedy_face_gets_half_of_the_bytes_and_the_others_are_served() {
+    let config = PitConfig {
+        max_bytes: 1 << 20,
+        ..PitConfig::default()
+    };
+    let mut bench = Bench::new(Hashing::Keyed, config);
+    let long = "x".repeat(8000);
+    assert!(ask_for_all(&mut bench, 1, &long) > 10);
+    let used_bytes = bench.pit.used_bytes();
+    assert!(used_bytes <= config.max_bytes / 2, "{used_bytes}");
+    assert!(ask_for_all(&mut bench, 2, "") > 100);
+}
+
+#[test]
+fn shares_are_what_the_records_say() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    let (faces, n_entries) = ([1, 2, 3], 20);
+    let entries: Vec<_> = (0..n_entries)
+        .map(|n| bench.insert(&InterestSpec::new(name(&format!("/{n}")))))
+        .map(|inserted| inserted.unwrap().0)
+        .collect();
+    for &idx in &entries {
+        for face in faces {
+            bench.pit.insert_in_record(idx, in_record(face, 1)).unwrap();
+            bench.pit.insert_in_record(idx, in_record(face, 2)).unwrap();
+        }
+    }
+    let held = |bench: &Bench| faces.map(|face| bench.pit.n_awaited_by(FaceId(face)));
+    assert_eq!(held(&bench), [20, 20, 20]);
+    bench.pit.remove_in_record(entries[0], FaceId(1));
+    bench.pit.remove_in_record(entries[0], FaceId(1));
+    bench
+        .pit
+        .retain_in_records(entries[1], |record| record.face == FaceId(3));
+    assert_eq!(held(&bench), [18, 19, 20]);
+    bench.pit.remove(entries[2]);
+    bench.pit.remove(entries[2]);
+    assert_eq!(held(&bench), [17, 18, 19]);
+    bench.pit.remove_face(FaceId(3), &mut Vec::new());
+    assert_eq!(held(&bench), [17, 18, 0]);
+    for idx in entries {
+        bench.pit.remove(idx);
+    }
+    assert_eq!(held(&bench), [0, 0, 0]);
+}
+
+#[test]
+fn expiry_goes_on_where_it_stopped() {
+    let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
+    for n in 0..50 {
+        bench
+            .insert(&InterestSpec::new(name(&format!("/{n}"))))
+            .unwrap();
+    }
+    let late = MonoNs(1).plus_ms(60_000);
+    let mut expired = Vec::new();
+    let mut n_calls = 1;
+    while !bench.pit.expire_some(late, 7, &mut expired) {
+        assert!(bench.pit.next_expiry().unwrap() <= late);
+        assert!(expired.len() <= 7 * n_calls);
+        n_calls += 1;
+    }
+    assert_eq!(expired.len(), 50);
+    assert!(n_calls >= 8);
+}
+
 #[test]
 fn records_of_an_entry_are_bounded_and_refusals_counted() {
     let config = PitConfig {
@@ -448,13 +546,13 @@ fn records_of_an_entry_are_bounded_and_refusals_counted() {
     assert_eq!(refused, Err(PitRefusal::TooManyRecords));
     assert_eq!(bench.pit.refusals().n_too_many_records, 1);
     bench.pit.insert_in_record(idx, in_record(2, 9)).unwrap();
-    let entry = bench.pit.get_mut(idx).unwrap();
+    let entry = bench.pit.get(idx).unwrap();
     assert_eq!(
         entry.in_record(FaceId(2)).unwrap().nonce,
         Nonce([0, 0, 0, 9])
     );
-    assert!(entry.remove_in_record(FaceId(0)).is_some());
-    assert!(entry.remove_in_record(FaceId(0)).is_none());
+    assert!(bench.pit.remove_in_record(idx, FaceId(0)).is_some());
+    assert!(bench.pit.remove_in_record(idx, FaceId(0)).is_none());
     bench.pit.insert_in_record(idx, in_record(3, 1)).unwrap();
 }
 

@@ -96,6 +96,11 @@ impl PitEntry {
         self.in_records.heap_bytes() + self.out_records.heap_bytes()
     }
 
+    /// What the entry costs each of its downstreams of their share.
+    pub(super) fn share_bytes(&self) -> usize {
+        super::PIT_ENTRY_BYTES + self.buffer.len()
+    }
+
     /// Removes all records, and their vectors unless the slot `keeps` them.
     pub(super) fn clear_records(&mut self, keeps: bool) {
         self.in_records.clear(keeps);
@@ -191,16 +196,6 @@ impl PitEntry {
     /// Downstreams, to change all but their face.
     pub fn in_records_mut(&mut self) -> impl Iterator<Item = &mut InRecord> {
         self.in_records.iter_mut()
-    }
-
-    /// Removes the downstream on `face`.
-    pub fn remove_in_record(&mut self, face: FaceId) -> Option<InRecord> {
-        self.in_records.remove(face)
-    }
-
-    /// Removes the downstreams that `keep` does not accept.
-    pub fn retain_in_records(&mut self, keep: impl FnMut(&InRecord) -> bool) {
-        self.in_records.retain(keep);
     }
 
     /// Upstreams, in no particular order.

@@ -8,12 +8,16 @@
 //! Data answers MustBeFresh is left to the engine.
 //!
 //! Refuses, and counts, what would exceed its limits in entries, bytes, records
-//! of an entry, and hints on one name. Entries are reported when they expire
+//! of an entry, and hints on one name. A face may wait at as many entries, and
+//! as many bytes of them, as are still free: one alone gets half of the table,
+//! and whoever comes next finds room (the dynamic threshold of Choudhury and
+//! Hahne 1998, with alpha 1). Entries are reported when they expire
 //! and stay until they are removed, so that their nonces can be kept.
 
 mod counts;
 mod entry;
 mod records;
+mod shares;
 
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash};
@@ -22,6 +26,7 @@ use self::counts::{DigestParents, LengthCounts};
 pub use self::entry::{N_STRATEGY_WORDS, PitEntry};
 use self::records::Record;
 pub use self::records::{InRecord, OutRecord};
+use self::shares::{Share, Shares};
 use crate::digest;
 use crate::hash_index::HashIndex;
 use crate::pool::{BufferPool, buffer_bytes};
@@ -94,6 +99,8 @@ pub enum PitRefusal {
     TooManyHints,
     /// [`PitConfig::max_records_per_entry`] is reached.
     TooManyRecords,
+    /// The face waits for as much already as is still free.
+    FaceShareUsed,
     /// The entry is gone.
     NoSuchEntry,
 }
@@ -105,6 +112,7 @@ impl std::fmt::Display for PitRefusal {
             Self::TooManyBytes => "the PIT holds as many bytes as it may",
             Self::TooManyHints => "too many forwarding hints on one name",
             Self::TooManyRecords => "the PIT entry has as many records as it may",
+            Self::FaceShareUsed => "the face has its share of the PIT",
             Self::NoSuchEntry => "the PIT entry is gone",
         })
     }
@@ -123,6 +131,8 @@ pub struct PitRefusals {
     pub n_too_many_hints: u64,
     /// See [`PitRefusal::TooManyRecords`].
     pub n_too_many_records: u64,
+    /// See [`PitRefusal::FaceShareUsed`].
+    pub n_face_share_used: u64,
 }
 
 impl PitRefusals {
@@ -132,6 +142,7 @@ impl PitRefusals {
             PitRefusal::TooManyBytes => self.n_too_many_bytes += 1,
             PitRefusal::TooManyHints => self.n_too_many_hints += 1,
             PitRefusal::TooManyRecords => self.n_too_many_records += 1,
+            PitRefusal::FaceShareUsed => self.n_face_share_used += 1,
             // The caller's slip, not a limit.
             PitRefusal::NoSuchEntry => {}
         }
@@ -157,6 +168,7 @@ pub struct Pit {
     record_bytes: usize,
     /// The same of free slots.
     spare_record_bytes: usize,
+    shares: Shares,
     refusals: PitRefusals,
     expired_slots: Vec<u32>,
 }
@@ -189,6 +201,7 @@ impl Pit {
             pool: BufferPool::new(config.max_bytes / 16),
             record_bytes: 0,
             spare_record_bytes: 0,
+            shares: Shares::default(),
             refusals: PitRefusals::default(),
             expired_slots: Vec::new(),
         }
@@ -229,6 +242,7 @@ impl Pit {
             + self.record_bytes
             + self.spare_record_bytes
             + self.digest_parents.memory_bytes()
+            + self.shares.memory_bytes()
     }
 
     /// The entry of `interest`; a new one if it is not pending, which expires
@@ -338,9 +352,61 @@ impl Pit {
     /// Adds a downstream, or replaces that of the same face.
     ///
     /// # Errors
-    /// If the entry is gone, or a new record would exceed a limit; counted.
+    /// If the entry is gone, or a new record would exceed a limit or the face's
+    /// share; counted. A face that waits for nothing is let in in any case.
     pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
-        self.insert_record(idx, record, |entry| &mut entry.in_records)
+        let Some(entry) = self.get(idx) else {
+            return Err(PitRefusal::NoSuchEntry);
+        };
+        if entry.in_record(record.face).is_some() {
+            return self.insert_record(idx, record, |entry| &mut entry.in_records);
+        }
+        let n_bytes = entry.share_bytes();
+        let n_free_entries = self.config.max_entries.saturating_sub(self.len);
+        let n_free_bytes = self.config.max_bytes.saturating_sub(self.used_bytes());
+        let allows = |held: Share| {
+            held.n_entries == 0
+                || held.n_entries < n_free_entries && held.n_bytes + n_bytes <= n_free_bytes
+        };
+        if !self.shares.add(record.face, n_bytes, allows) {
+            return Err(self.refusals.count(PitRefusal::FaceShareUsed));
+        }
+        let inserted = self.insert_record(idx, record, |entry| &mut entry.in_records);
+        if inserted.is_err() {
+            self.shares.remove(record.face, n_bytes);
+        }
+        inserted
+    }
+
+    /// Number of entries that a face waits at.
+    #[must_use]
+    pub fn n_awaited_by(&self, face: FaceId) -> usize {
+        self.shares.get(face).n_entries
+    }
+
+    /// Removes the downstream on `face` from an entry.
+    pub fn remove_in_record(&mut self, idx: EntryIdx, face: FaceId) -> Option<InRecord> {
+        let entry = self.get_mut(idx)?;
+        let record = entry.in_records.remove(face)?;
+        let n_bytes = entry.share_bytes();
+        self.shares.remove(face, n_bytes);
+        Some(record)
+    }
+
+    /// Removes the downstreams of an entry that `keep` does not accept.
+    pub fn retain_in_records(&mut self, idx: EntryIdx, mut keep: impl FnMut(&InRecord) -> bool) {
+        if self.get(idx).is_none() {
+            return;
+        }
+        let (entry, shares) = (&mut self.slots[idx.slot], &mut self.shares);
+        let n_bytes = entry.share_bytes();
+        entry.in_records.retain(|record| {
+            let is_kept = keep(record);
+            if !is_kept {
+                shares.remove(record.face, n_bytes);
+            }
+            is_kept
+        });
     }
 
     /// Adds an upstream, or replaces that of the same face.
@@ -371,12 +437,26 @@ impl Pit {
     /// No entry is reported before its expiry, and each by the first call that
     /// comes a [tick](crate::wheel::TICK_NS) after it.
     pub fn expire(&mut self, now: MonoNs, expired: &mut Vec<EntryIdx>) {
+        self.expire_some(now, usize::MAX, expired);
+    }
+
+    /// As [`Pit::expire`], but with bounded work: looks at `max_entries` at most.
+    /// False if that left some; they are late until the next call.
+    pub fn expire_some(
+        &mut self,
+        now: MonoNs,
+        max_entries: usize,
+        expired: &mut Vec<EntryIdx>,
+    ) -> bool {
         self.expired_slots.clear();
-        self.wheel.expire(now, &mut self.expired_slots);
+        let is_done = self
+            .wheel
+            .expire_some(now, max_entries, &mut self.expired_slots);
         expired.extend(self.expired_slots.iter().map(|&slot| EntryIdx {
             slot,
             generation: self.slots[slot].generation,
         }));
+        is_done
     }
 
     /// When [`Pit::expire`] next has work.
@@ -404,6 +484,10 @@ impl Pit {
             self.unlink_digest(slot);
         }
         let entry = &mut self.slots[slot];
+        let share_bytes = entry.share_bytes();
+        for record in entry.in_records.iter() {
+            self.shares.remove(record.face, share_bytes);
+        }
         let record_bytes = entry.record_bytes();
         self.record_bytes -= record_bytes;
         let keeps_vectors = self.spare_record_bytes + record_bytes <= self.config.max_bytes / 16;
@@ -432,13 +516,36 @@ impl Pit {
             }
             n_unseen -= 1;
             entry.out_records.remove(face);
-            if entry.in_records.remove(face).is_some() && entry.in_records.len() == 0 {
+            if entry.in_records.remove(face).is_none() {
+                continue;
+            }
+            self.shares.remove(face, entry.share_bytes());
+            if entry.in_records.len() == 0 {
                 abandoned.push(EntryIdx {
                     slot,
                     generation: entry.generation,
                 });
             }
         }
+    }
+
+    /// Number of places that entries have, or have had: what is below it can be
+    /// visited in parts with [`Pit::iter_places`].
+    #[must_use]
+    pub const fn n_places(&self) -> u32 {
+        self.slots.n_touched()
+    }
+
+    /// The entries in these places. An entry stays in its place.
+    pub fn iter_places(
+        &self,
+        places: std::ops::Range<u32>,
+    ) -> impl Iterator<Item = (EntryIdx, &PitEntry)> {
+        places.filter_map(|slot| {
+            let entry = self.slots.get(slot).filter(|entry| entry.is_live())?;
+            let generation = entry.generation;
+            Some((EntryIdx { slot, generation }, entry))
+        })
     }
 
     /// Every entry, in no particular order.

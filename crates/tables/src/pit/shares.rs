@@ -1,0 +1,74 @@
+//! What each face holds of the PIT.
+//!
+//! Owns one sum per face that waits for anything: how many entries it waits at,
+//! and their bytes. An entry with several downstreams counts for each. The rule
+//! that follows from them is the PIT's.
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use tachonym_packet::FaceId;
+
+/// What one face holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) n_entries: usize,
+    pub(super) n_bytes: usize,
+}
+
+/// Shares of the faces that hold any.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    by_face: HashMap<FaceId, Share, foldhash::fast::FixedState>,
+}
+
+impl Shares {
+    /// Adds an entry of `n_bytes` to the share of `face`, if `allows` it with
+    /// what the face holds already. False if not.
+    pub(super) fn add(
+        &mut self,
+        face: FaceId,
+        n_bytes: usize,
+        allows: impl FnOnce(Share) -> bool,
+    ) -> bool {
+        match self.by_face.entry(face) {
+            Entry::Occupied(mut held) => {
+                let share = held.get_mut();
+                if !allows(*share) {
+                    return false;
+                }
+                share.n_entries += 1;
+                share.n_bytes += n_bytes;
+            }
+            Entry::Vacant(vacant) => {
+                if !allows(Share::default()) {
+                    return false;
+                }
+                vacant.insert(Share {
+                    n_entries: 1,
+                    n_bytes,
+                });
+            }
+        }
+        true
+    }
+
+    /// Takes back a [`Shares::add`] that was allowed.
+    pub(super) fn remove(&mut self, face: FaceId, n_bytes: usize) {
+        if let Entry::Occupied(mut held) = self.by_face.entry(face) {
+            let share = held.get_mut();
+            share.n_entries -= 1;
+            share.n_bytes -= n_bytes;
+            if share.n_entries == 0 {
+                held.remove();
+            }
+        }
+    }
+
+    pub(super) fn get(&self, face: FaceId) -> Share {
+        self.by_face.get(&face).copied().unwrap_or_default()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.by_face.allocation_size()
+    }
+}
