@@ -17,7 +17,7 @@ macro_rules! drop_reasons {
             /// Every reason, in the order of the counters.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The words that tools print.
+            /// The name operators see: lower case, words joined by hyphens.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -30,48 +30,48 @@ macro_rules! drop_reasons {
 
 drop_reasons! {
     /// Received: no LpPacket, Interest or Data, or a malformed one.
-    Malformed = "malformed frame";
+    Malformed = "malformed-frame";
     /// Received: a datagram that does not hold exactly one packet.
-    BadDatagram = "datagram is not exactly one packet";
+    BadDatagram = "bad-datagram";
     /// Received: longer than a frame may be.
-    TooLarge = "frame too large";
+    TooLarge = "frame-too-large";
     /// Received: the fragment is neither Interest nor Data.
-    UnknownPacketType = "neither Interest nor Data";
+    UnknownPacketType = "unknown-packet-type";
     /// Received: a header field that makes no sense on its packet.
-    MisplacedHeader = "header field misplaced";
+    MisplacedHeader = "misplaced-header";
     /// Received: a local field, where local fields are not enabled.
-    LocalFieldsDisabled = "local fields are disabled";
+    LocalFieldsDisabled = "local-fields-disabled";
     /// Received: a fragment without Sequence, with too high a FragCount, or
     /// one that contradicts the others of its packet.
-    BadFragment = "bad fragment";
+    BadFragment = "bad-fragment";
     /// Received: a fragment or packet that had come before.
-    Duplicate = "duplicate fragment";
+    Duplicate = "duplicate-fragment";
     /// Received: fragments whose packet was not complete in time.
-    ReassemblyTimeout = "reassembly timed out";
+    ReassemblyTimeout = "reassembly-timeout";
     /// Received: fragments that gave way to others, the memory for
     /// incomplete packets being bounded.
-    ReassemblyOverflow = "reassembly memory full";
+    ReassemblyOverflow = "reassembly-overflow";
     /// Received: from an address that no face belongs to, where none is made.
-    UnknownPeer = "unknown peer";
+    UnknownPeer = "unknown-peer";
     /// Received: from a new peer, with no more faces allowed.
-    TooManyFaces = "too many faces";
+    TooManyFaces = "too-many-faces";
     /// Sending: there is no such face.
-    NoSuchFace = "no such face";
+    NoSuchFace = "no-such-face";
     /// Sending: the face is down.
-    FaceDown = "face is down";
+    FaceDown = "face-down";
     /// Sending: the face's backlog is full.
-    BacklogFull = "backlog full";
+    BacklogFull = "backlog-full";
     /// Sending: the face's reserve is full, and so is what all faces share.
-    TotalBacklogFull = "total backlog full";
+    TotalBacklogFull = "total-backlog-full";
     /// Sending: larger than a packet may be, or than the MTU lets fragments
     /// carry.
-    OverMtu = "over MTU";
+    OverMtu = "over-mtu";
     /// Sending: the kernel refused the datagram.
-    SendError = "send error";
+    SendError = "send-error";
     /// Sending: the packet was lost with its connection.
-    ConnectionLost = "connection lost";
+    ConnectionLost = "connection-lost";
     /// Sending: not acknowledged after every retransmission.
-    RetransmissionsExhausted = "retransmissions exhausted";
+    RetransmissionsExhausted = "retransmissions-exhausted";
 }
 
 /// How many reasons there are.

@@ -418,7 +418,7 @@ fn a_peer_that_never_reads_costs_its_backlog_and_no_more() {
         .router
         .snapshot()
         .expect("it runs")
-        .n_dropped("backlog full")
+        .n_dropped("backlog-full")
         == 0
     {
         for _ in 0..16 {
@@ -493,7 +493,7 @@ fn floods_of_new_peers_take_no_more_faces_than_allowed() {
     }
     let snapshot = bed.router.snapshot().expect("it runs");
     assert!(snapshot.n_faces <= 64, "{snapshot:?}");
-    assert!(snapshot.n_dropped("too many faces") >= 100, "{snapshot:?}");
+    assert!(snapshot.n_dropped("too-many-faces") >= 100, "{snapshot:?}");
     drop(tcp);
     // Those who are gone leave their place to others.
     while bed.router.snapshot().expect("it runs").n_faces > 64 {
