@@ -8,7 +8,7 @@ use tachonym_packet::types::{component, content_type};
 use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
-    CommandName, ControlParameters, ControlResponse, CsInfo, FaceEventNotification,
+    CommandName, ControlParameters, ControlResponse, CsInfo, DropCount, FaceEventNotification,
     FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
@@ -165,6 +165,17 @@ impl<'e> Controller<'e> {
     pub fn general_status(&mut self) -> Result<ForwarderStatus, CommandError> {
         Ok(ForwarderStatus::decode_value(
             &self.dataset("status", "general", None)?,
+        )?)
+    }
+
+    /// What was dropped and why, by a router of this kind; others have no such
+    /// dataset, and some do not even refuse it.
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn drops(&mut self) -> Result<Vec<DropCount>, CommandError> {
+        Ok(DropCount::decode_list(
+            &self.dataset("status", "drops", None)?,
         )?)
     }
 

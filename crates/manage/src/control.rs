@@ -10,8 +10,8 @@
 
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, FacePersistency, FaceStatus, FaceUri, FibEntry,
-    ForwarderStatus, StrategyChoice, face_flags, status_code,
+    ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceStatus, FaceUri,
+    FibEntry, ForwarderStatus, StrategyChoice, face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -106,6 +106,14 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError>;
+
+    /// What the router has dropped, by reason: all of it, and then face by
+    /// face; without the reasons that never occurred, and without the manager's
+    /// own.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn drops(&mut self) -> Result<Vec<DropCount>, ControlError>;
 
     /// Version, times and counters of the router.
     ///

@@ -1,7 +1,7 @@
 //! What the manager counts.
 //!
 //! Owns the counters and the reasons for which Interests are dropped; each reason
-//! has a counter and a text. Refused signatures are counted by
+//! has a counter and a label. Refused signatures are counted by
 //! `tachonym-security`.
 
 use std::fmt;
@@ -32,15 +32,23 @@ impl DropReason {
     ];
 }
 
+impl DropReason {
+    /// The name operators see: lower case, words joined by hyphens.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::NotManagement => "not-management",
+            Self::LocalhopDisabled => "localhop-disabled",
+            Self::UnknownSegment => "unknown-segment",
+            Self::DatasetWithoutCanBePrefix => "dataset-without-can-be-prefix",
+            Self::ReplyTooLarge => "reply-too-large",
+        }
+    }
+}
+
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotManagement => "not a management name",
-            Self::LocalhopDisabled => "not served to neighbours",
-            Self::UnknownSegment => "unknown version or segment",
-            Self::DatasetWithoutCanBePrefix => "dataset asked for without CanBePrefix",
-            Self::ReplyTooLarge => "reply would exceed the packet size",
-        })
+        f.write_str(self.label())
     }
 }
 
@@ -84,6 +92,11 @@ impl Counters {
     #[must_use]
     pub const fn n_dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
+    }
+
+    /// Every reason with the Interests that got no reply for it.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.into_iter().zip(self.dropped)
     }
 
     pub(crate) const fn drop(&mut self, reason: DropReason) {

@@ -11,7 +11,7 @@
 
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, types};
 use tachonym_protocol::{
-    ChannelStatus, CommandName, ControlParameters, ControlResponse, FaceEventKind,
+    ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, FaceEventKind,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, RibEntry, Route, Scope,
     StrategyChoice, route_flags, route_origin, status_code,
 };
@@ -630,6 +630,17 @@ impl<C: ControlPlane> Manager<C> {
             Dataset::RibList => self.rib_content(now),
             Dataset::CsInfo => control.cs_info()?.encode(),
             Dataset::StrategyList => StrategyChoice::encode_list(&control.strategies()?),
+            Dataset::Drops => {
+                let of_manager = self.counters.drops().filter(|&(_, n)| n > 0);
+                let of_manager = of_manager.map(|(reason, n_dropped)| DropCount {
+                    face_id: None,
+                    reason: reason.label().to_owned(),
+                    n_dropped,
+                });
+                let mut drops: Vec<_> = of_manager.collect();
+                drops.extend(control.drops()?);
+                DropCount::encode_list(&drops)
+            }
             Dataset::GeneralStatus => {
                 let mut content = Vec::new();
                 control.general_status()?.encode_value_into(&mut content);

@@ -79,6 +79,8 @@ pub(crate) enum Dataset {
     CsInfo,
     StrategyList,
     GeneralStatus,
+    /// This router's own; NFD has no such dataset.
+    Drops,
 }
 
 /// What a module and a verb together name.
@@ -103,6 +105,7 @@ impl Target {
             ("cs", "info") => Dataset::CsInfo,
             ("strategy-choice", "list") => Dataset::StrategyList,
             ("status", "general") => Dataset::GeneralStatus,
+            ("status", "drops") => Dataset::Drops,
             _ => return Self::command(module, verb),
         };
         Self::Dataset(dataset)

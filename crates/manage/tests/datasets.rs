@@ -48,6 +48,30 @@ fn every_dataset_tells_the_state_of_the_router() {
 }
 
 #[test]
+fn drops_of_the_manager_and_of_the_router_are_told_together() {
+    let mut site = site();
+    let client = site.client;
+    let of_router = |face_id, n_dropped| DropCount {
+        face_id,
+        reason: "bad-datagram".into(),
+        n_dropped,
+    };
+    site.router().drops = vec![of_router(None, 7), of_router(Some(300), 3)];
+    let gone = Interest::new(name("/localhost/nfd/rib/list/v=1/seg=0")).encode();
+    for _ in 0..2 {
+        assert!(site.send_from(client, &gone).is_empty());
+    }
+    let drops = DropCount::decode_list(&site.dataset("status", "drops")).unwrap();
+    let of_manager = DropCount {
+        face_id: None,
+        reason: DropReason::UnknownSegment.label().into(),
+        n_dropped: 2,
+    };
+    let expected = [of_manager, of_router(None, 7), of_router(Some(300), 3)];
+    assert_eq!(drops, expected);
+}
+
+#[test]
 fn a_query_lists_the_faces_that_match() {
     let mut site = site();
     let udp = site.router().accept("udp4://192.0.2.1:6363");

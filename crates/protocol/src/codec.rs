@@ -77,7 +77,8 @@ closed_number_field!(
     crate::FacePersistency,
     crate::FaceScope,
     crate::LinkType,
-    crate::FaceEventKind
+    crate::FaceEventKind,
+    crate::FaceState
 );
 
 /// A place for the value of one field while its parent is read.

@@ -4,11 +4,22 @@
 //! into segments is `segments`' business.
 //! Source: NFD Management protocol, "ForwarderStatus", "FaceMgmt", "FibMgmt",
 //! "RibMgmt", "StrategyChoice", "CsMgmt".
+//!
+//! What this router adds to that protocol has TLV-TYPEs from 36864 (0x9000)
+//! on, which neither it nor the packet format uses. Clients that do not know
+//! them skip the even ones:
+//!
+//! | TLV-TYPE | element | in |
+//! |---|---|---|
+//! | 36864 | DropCount | `status/drops` |
+//! | 36865 | DropReason | DropCount |
+//! | 36866 | FaceState | FaceStatus |
+//! | 36867 | NDropped | DropCount |
 
 use tachonym_packet::{DecodeError, Name};
 
 use crate::codec::{self, management_value};
-use crate::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+use crate::{FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType};
 
 management_value! {
     /// General status of the router; the content of `status/general`, without a
@@ -91,6 +102,9 @@ management_value! {
         n_out_bytes: Required<u64> = 149,
         /// Flags: see [`face_flags`](crate::face_flags).
         flags: Required<u64> = 108,
+        /// Whether it can send. The last element, because ndn-cxx insists on
+        /// the order of those before.
+        state: Optional<FaceState> = 36866,
     }
 }
 
@@ -218,6 +232,20 @@ management_value! {
     }
 }
 
+management_value! {
+    /// How much was dropped for one reason; an entry of `status/drops`, a
+    /// dataset of this router's own. What a face dropped is part of the count
+    /// without a face, too, which also covers faces that are gone.
+    DropCount = 36864 {
+        /// The face that dropped it; `None`: the whole router.
+        face_id: Optional<u64> = 105,
+        /// The reason: lower case, words joined by hyphens.
+        reason: Required<String> = 36865,
+        /// How many packets (or connections) since the start.
+        n_dropped: Required<u64> = 36867,
+    }
+}
+
 impl FaceQueryFilter {
     /// Whether `face` agrees with every field that is present.
     #[must_use]
@@ -272,5 +300,6 @@ dataset_entry!(
     ChannelStatus,
     FibEntry,
     RibEntry,
-    StrategyChoice
+    StrategyChoice,
+    DropCount
 );

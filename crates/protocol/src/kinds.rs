@@ -98,6 +98,17 @@ closed_numbers! {
     }
 }
 
+closed_numbers! {
+    /// Whether a face can send; this router's addition to the protocol.
+    FaceState {
+        /// It can.
+        Up = 1, "up";
+        /// It cannot for now: it is being connected, or has failed and comes
+        /// back by itself.
+        Down = 2, "down";
+    }
+}
+
 /// Bits of the Flags of a face.
 pub mod face_flags {
     /// NextHopFaceId, CachePolicy and IncomingFaceId are honoured and written.

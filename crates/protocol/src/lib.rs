@@ -15,11 +15,11 @@ pub mod segments;
 
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
-    ChannelStatus, CsInfo, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
+    ChannelStatus, CsInfo, DropCount, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
     ForwarderStatus, NextHopRecord, RibEntry, Route, StrategyChoice,
 };
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{
-    FaceEventKind, FacePersistency, FaceScope, LinkType, cs_flags, face_flags, route_flags,
-    route_origin, status_code,
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, cs_flags, face_flags,
+    route_flags, route_origin, status_code,
 };

@@ -68,28 +68,32 @@ fn face_status() -> impl Strategy<Value = FaceStatus> {
         any::<[Option<u64>; 4]>(),
         (scope(), persistency(), link_type()),
         any::<[u64; 10]>(),
+        prop::option::of(prop::sample::select(FaceState::ALL)),
     )
         .prop_map(
-            |((uri, local_uri), o, (face_scope, face_persistency, link_type), n)| FaceStatus {
-                face_id: n[0],
-                uri,
-                local_uri,
-                expiration_period_ms: o[0],
-                face_scope,
-                face_persistency,
-                link_type,
-                base_congestion_marking_interval_ns: o[1],
-                default_congestion_threshold_bytes: o[2],
-                mtu_bytes: o[3],
-                n_in_interests: n[1],
-                n_in_data: n[2],
-                n_in_nacks: n[3],
-                n_out_interests: n[4],
-                n_out_data: n[5],
-                n_out_nacks: n[6],
-                n_in_bytes: n[7],
-                n_out_bytes: n[8],
-                flags: n[9],
+            |((uri, local_uri), o, (face_scope, face_persistency, link_type), n, state)| {
+                FaceStatus {
+                    face_id: n[0],
+                    uri,
+                    local_uri,
+                    expiration_period_ms: o[0],
+                    face_scope,
+                    face_persistency,
+                    link_type,
+                    base_congestion_marking_interval_ns: o[1],
+                    default_congestion_threshold_bytes: o[2],
+                    mtu_bytes: o[3],
+                    n_in_interests: n[1],
+                    n_in_data: n[2],
+                    n_in_nacks: n[3],
+                    n_out_interests: n[4],
+                    n_out_data: n[5],
+                    n_out_nacks: n[6],
+                    n_in_bytes: n[7],
+                    n_out_bytes: n[8],
+                    flags: n[9],
+                    state,
+                }
             },
         )
 }
@@ -411,6 +415,7 @@ fn query_filters_match_on_every_present_field() {
         n_in_bytes: 0,
         n_out_bytes: 0,
         flags: 0,
+        state: None,
     };
     let any = FaceQueryFilter::default();
     assert!(any.matches(&face));

@@ -26,6 +26,7 @@ pub struct MemoryRouter {
     pub n_fib_changes: usize,
     /// Most changes that came together.
     pub max_fib_batch: usize,
+    pub drops: Vec<DropCount>,
     /// What every call fails with.
     pub failure: Option<ControlError>,
 }
@@ -47,6 +48,7 @@ impl MemoryRouter {
             n_fib_batches: 0,
             n_fib_changes: 0,
             max_fib_batch: 0,
+            drops: Vec::new(),
             failure: None,
         };
         let best_route = "/localhost/nfd/strategy/best-route/v=5".parse().unwrap();
@@ -89,6 +91,7 @@ impl MemoryRouter {
                 n_in_bytes: 7,
                 n_out_bytes: 8,
                 flags: 0,
+                state: Some(FaceState::Up),
             },
         );
         FaceId(id)
@@ -372,6 +375,11 @@ impl ControlPlane for MemoryRouter {
             strategy: strategy.clone(),
         };
         Ok(self.strategies.iter().map(choice).collect())
+    }
+
+    fn drops(&mut self) -> Result<Vec<DropCount>, ControlError> {
+        self.check()?;
+        Ok(self.drops.clone())
     }
 
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {
