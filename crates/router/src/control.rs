@@ -14,12 +14,13 @@ use tachonym_manage::{
 };
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, FacePersistency, FaceStatus, FibEntry,
-    ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
+    ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceState, FaceStatus,
+    FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, FibEngine as _, MAX_PREFIX_COMPONENTS};
 
 use crate::fib_jobs;
+use crate::drops;
 use crate::handle::{WorkerGone, WorkerHandle};
 use crate::worker::Plane;
 
@@ -219,6 +220,12 @@ impl ControlPlane for RouterControl {
         })
     }
 
+    fn drops(&mut self) -> Result<Vec<DropCount>, ControlError> {
+        let mut dropped = self.call(|plane| drops::collect(plane))?;
+        dropped.sort_by_key(|dropped| dropped.face);
+        Ok(dropped.into_iter().map(DropCount::from).collect())
+    }
+
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {
         let start_timestamp_ms = self.started_ms;
         self.call(move |plane| {
@@ -360,5 +367,9 @@ fn face_status(info: &FaceInfo) -> FaceStatus {
         n_in_bytes: counters.n_in_bytes,
         n_out_bytes: counters.n_out_bytes,
         flags: info.flags(),
+        state: Some(match info.is_up {
+            true => FaceState::Up,
+            false => FaceState::Down,
+        }),
     }
 }

@@ -84,6 +84,11 @@ impl InternalFace {
         }
     }
 
+    /// Interests that found the queue full.
+    pub(crate) fn n_dropped(&self) -> u64 {
+        self.queue.n_dropped()
+    }
+
     /// Tells the manager of a face. Never dropped: routes hang on it.
     pub(crate) fn deliver_event(&self, event: FaceEvent) {
         let _ = self.to_manager.send(ToManager::Face(Box::new(event)));

@@ -7,6 +7,7 @@
 
 pub mod config;
 mod control;
+mod drops;
 mod fib_jobs;
 mod handle;
 mod internal;

@@ -7,12 +7,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tachonym_client::{CommandError, Controller};
 use tachonym_protocol::{
-    ControlParameters, FacePersistency, FaceQueryFilter, FaceStatus, FaceUri, face_flags,
-    status_code,
+    ControlParameters, FacePersistency, FaceQueryFilter, FaceState, FaceStatus, FaceUri,
+    face_flags, status_code,
 };
 
 use super::failure::Failure;
-use super::{FaceArgument, Management, Switch, asked, canonical, find_face, output, text};
+use super::{FaceArgument, Management, Switch, asked, canonical, drops, find_face, output, text};
 
 /// List, make, change and destroy faces.
 #[derive(Args)]
@@ -212,7 +212,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         Command::Show { face } => {
             let face = status_of(controller, face)?;
-            management.print(&to_json(&face), || show(&face))
+            let version = controller.general_status()?.nfd_version;
+            let drops = drops::fetch(controller, &version)?;
+            let of_face = Some(face.face_id);
+            let mut value = to_json(&face);
+            if let Some(drops) = &drops {
+                value["drops"] = drops::to_json(drops, of_face);
+            }
+            management.print(&value, || {
+                let mut rows = rows(&face);
+                rows.extend(drops.iter().flat_map(|drops| drops::rows(drops, of_face)));
+                text::columns(&rows)
+            })
         }
         Command::Create {
             remote,
@@ -364,12 +375,17 @@ fn list(faces: &[FaceStatus]) -> String {
 }
 
 fn show(face: &FaceStatus) -> String {
+    text::columns(&rows(face))
+}
+
+fn rows(face: &FaceStatus) -> Vec<Vec<String>> {
     let row = |label: &str, value: String| vec![label.to_owned(), value];
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".into());
-    text::columns(&[
+    vec![
         row("face", face.face_id.to_string()),
         row("remote", face.uri.clone()),
         row("local", face.local_uri.clone()),
+        row("state", or_none(face.state.map(|state| state.to_string()))),
         row("scope", face.face_scope.to_string()),
         row("persistency", face.face_persistency.to_string()),
         row("link type", face.link_type.to_string()),
@@ -413,7 +429,7 @@ fn show(face: &FaceStatus) -> String {
                 text::bytes(face.n_out_bytes)
             ),
         ),
-    ])
+    ]
 }
 
 fn to_json(face: &FaceStatus) -> Value {
@@ -421,6 +437,7 @@ fn to_json(face: &FaceStatus) -> Value {
         "face_id": face.face_id,
         "remote": face.uri,
         "local": face.local_uri,
+        "state": face.state.map(FaceState::as_str),
         "scope": face.face_scope.as_str(),
         "persistency": face.face_persistency.as_str(),
         "link_type": face.link_type.as_str(),

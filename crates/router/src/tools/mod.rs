@@ -8,6 +8,7 @@
 mod asked;
 pub mod cs;
 pub mod dissect;
+mod drops;
 pub mod face;
 mod failure;
 pub mod get;

@@ -7,7 +7,7 @@ use serde_json::json;
 use tachonym_client::CommandError;
 use tachonym_protocol::cs_flags;
 
-use super::{Management, text};
+use super::{Management, drops, text};
 
 /// Show how the router is: uptime, tables, packets.
 #[derive(Args)]
@@ -30,11 +30,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             other => other?,
         };
         let store = controller.content_store()?;
+        let drops = drops::fetch(controller, &status.nfd_version)?;
         let uptime_ms = status
             .current_timestamp_ms
             .saturating_sub(status.start_timestamp_ms);
         let listening: Vec<_> = channels.iter().map(|c| c.local_uri.clone()).collect();
-        let value = json!({
+        let mut value = json!({
             "version": status.nfd_version,
             "start_ms": status.start_timestamp_ms,
             "uptime_ms": uptime_ms,
@@ -65,6 +66,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "satisfied_interests": status.n_satisfied_interests,
             "unsatisfied_interests": status.n_unsatisfied_interests,
         });
+        if let Some(drops) = &drops {
+            value["drops"] = drops::to_json(drops, None);
+        }
         arguments.management.print(&value, || {
             let row = |label: &str, value: String| vec![label.to_owned(), value];
             let mut rows = vec![
@@ -115,6 +119,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     ),
                 ),
             ]);
+            rows.extend(drops.iter().flat_map(|drops| drops::rows(drops, None)));
             text::columns(&rows)
         })
     })

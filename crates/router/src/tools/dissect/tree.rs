@@ -11,7 +11,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 use tachonym_packet::tlv::{Element, Reader, parse_nni};
 use tachonym_packet::{ComponentView, NackReason, NameView, types as t};
-use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, LinkType, route_origin};
+use tachonym_protocol::{
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, route_origin,
+};
 use tachonym_security::VerifyingKey;
 
 use crate::tools::text::{date, named, signature_type};
@@ -70,6 +72,8 @@ enum Context {
     CsEntries,
     Cs,
     General,
+    DropEntries,
+    Drop,
 }
 
 /// How the value of an element is read.
@@ -92,6 +96,7 @@ enum Form {
     FaceScope,
     LinkType,
     FaceEvent,
+    FaceState,
     Origin,
     Flag,
 }
@@ -172,6 +177,7 @@ fn content_form(name: NameView<'_>) -> Form {
         ("strategy-choice", "list") => C::StrategyEntries,
         ("cs", "info") => C::CsEntries,
         ("status", "general") => C::General,
+        ("status", "drops") => C::DropEntries,
         _ => C::Packet,
     })
 }
@@ -364,6 +370,7 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Face, 105 | 108 | 109 | 114 | 129 | 133 | 135..=137) => meaning(C::Parameters, typ),
         (C::Face, 132) => ("FaceScope", F::FaceScope),
         (C::Face, 134) => ("LinkType", F::LinkType),
+        (C::Face, 36866) => ("FaceState", F::FaceState),
         (C::Face, 193) => ("FaceEventKind", F::FaceEvent),
         (C::FibEntries, 128) => ("FibEntry", F::Nested(C::Fib)),
         (C::Fib, 129) => ("NextHopRecord", F::Nested(C::Parameters)),
@@ -393,6 +400,10 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Face | C::General, 152) => ("NOutNacks", F::Number),
         (C::General, 153) => ("NSatisfiedInterests", F::Number),
         (C::General, 154) => ("NUnsatisfiedInterests", F::Number),
+        (C::DropEntries, 36864) => ("DropCount", F::Nested(C::Drop)),
+        (C::Drop, 105) => ("FaceId", F::Number),
+        (C::Drop, 36865) => ("DropReason", F::Text),
+        (C::Drop, 36867) => ("NDropped", F::Number),
         (_, t::NAME) => ("Name", F::Name),
         _ => ("unknown", F::Content),
     }
@@ -443,6 +454,7 @@ fn shown(form: Form, value: &[u8]) -> Result<String, String> {
         ),
         Form::FaceScope => known(number()?, FaceScope::from_code, FaceScope::as_str),
         Form::LinkType => known(number()?, LinkType::from_code, LinkType::as_str),
+        Form::FaceState => known(number()?, FaceState::from_code, FaceState::as_str),
         Form::FaceEvent => known(number()?, FaceEventKind::from_code, FaceEventKind::as_str),
         Form::Origin => known(number()?, route_origin::name, |name| name),
         Form::Text => text(value).ok_or("not text")?,

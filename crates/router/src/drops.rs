@@ -1,0 +1,114 @@
+//! What the router has dropped, as of now, by reason.
+//!
+//! Owns the list of all counters of drops, those of the faces, of the engine,
+//! and those that only the router as a whole has. Each reason has a label that
+//! does not change; `docs/tools.md` tells what an operator makes of it.
+
+use tachonym_packet::FaceId;
+use tachonym_protocol::DropCount;
+
+use crate::worker::Plane;
+
+/// Management Interests that found the manager's queue full.
+const MANAGER_QUEUE_FULL: &str = "manager-queue-full";
+/// Connections turned away.
+const CONNECTION_REFUSED: &str = "connection-refused";
+/// Datagrams that the kernel dropped because a receive buffer was full.
+const KERNEL_BUFFER_FULL: &str = "kernel-buffer-full";
+
+/// Drops for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// The face; `None`: the whole router.
+    pub(crate) face: Option<FaceId>,
+    pub(crate) reason: &'static str,
+    pub(crate) count: u64,
+}
+
+impl From<Dropped> for DropCount {
+    fn from(dropped: Dropped) -> Self {
+        Self {
+            face_id: dropped.face.map(|face| face.0),
+            reason: dropped.reason.to_owned(),
+            n_dropped: dropped.count,
+        }
+    }
+}
+
+/// Every count but the manager's that is not zero: those of the whole router,
+/// and those of each face, which are part of them.
+pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
+    let faces = plane.faces.counters();
+    let of_faces = faces.drops.iter().map(|(r, n)| (r.as_str(), n));
+    let of_engine = plane.engine.counters().drops();
+    let of_engine = of_engine.map(|(r, n)| (r.label(), n));
+    let of_router = [
+        (MANAGER_QUEUE_FULL, plane.internal.n_dropped()),
+        (CONNECTION_REFUSED, faces.n_refused),
+        (KERNEL_BUFFER_FULL, faces.n_kernel_drops),
+    ];
+    let whole = of_faces.chain(of_engine).chain(of_router);
+    let whole = whole.map(|(reason, n)| (None, reason, n));
+    let by_face = plane.faces.face_drops().flat_map(|(face, drops)| {
+        let reasons = drops.iter();
+        reasons.map(move |(reason, n)| (Some(face), reason.as_str(), n))
+    });
+    whole
+        .chain(by_face)
+        .filter(|&(.., count)| count > 0)
+        .map(|(face, reason, count)| Dropped {
+            face,
+            reason,
+            count,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every label there is, in the order of `docs/tools.md`.
+    fn labels() -> Vec<&'static str> {
+        let of_faces = tachonym_face::DropReason::ALL.iter().map(|r| r.as_str());
+        let of_engine = tachonym_forward::DropReason::ALL.iter().map(|r| r.label());
+        let of_manager = tachonym_manage::DropReason::ALL.iter().map(|r| r.label());
+        of_faces
+            .chain(of_engine)
+            .chain(of_manager)
+            .chain([MANAGER_QUEUE_FULL, CONNECTION_REFUSED, KERNEL_BUFFER_FULL])
+            .collect()
+    }
+
+    #[test]
+    fn the_documentation_explains_every_reason_once() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md");
+        let text = std::fs::read_to_string(path).expect("docs/tools.md exists");
+        let (_, table) = text
+            .split_once("| reason | meaning | what to do |\n|---|---|---|\n")
+            .expect("a table of the reasons");
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .take_while(|line| line.starts_with('|'))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        for row in &rows {
+            assert_eq!(row.len(), 3, "{row:?}");
+            assert!(row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+        }
+        let documented: Vec<_> = rows.iter().map(|row| row[0].trim_matches('`')).collect();
+        assert_eq!(documented, labels());
+    }
+
+    #[test]
+    fn labels_are_distinct_and_lower_case_with_hyphens() {
+        let mut all = labels();
+        for label in &all {
+            let is_plain = label.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+            assert!(is_plain, "{label}");
+        }
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), labels().len());
+    }
+}

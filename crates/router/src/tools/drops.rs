@@ -1,0 +1,47 @@
+//! How the tools learn and show what the router dropped.
+
+use serde_json::Value;
+use tachonym_client::{CommandError, Controller};
+use tachonym_protocol::DropCount;
+
+/// What a router of this kind calls itself begins so.
+const OWN_VERSION: &str = "tachonym-";
+
+/// What was dropped; `None` if the forwarder, whose version is `version`, does
+/// not tell. Others are not asked: NFD leaves the question unanswered.
+pub(super) fn fetch(
+    controller: &mut Controller<'_>,
+    version: &str,
+) -> Result<Option<Vec<DropCount>>, CommandError> {
+    if !version.starts_with(OWN_VERSION) {
+        return Ok(None);
+    }
+    match controller.drops() {
+        Ok(drops) => Ok(Some(drops)),
+        Err(CommandError::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Those of `face`, or of the whole router.
+fn of(drops: &[DropCount], face: Option<u64>) -> impl Iterator<Item = &DropCount> {
+    drops.iter().filter(move |drop| drop.face_id == face)
+}
+
+/// An object by reason.
+pub(super) fn to_json(drops: &[DropCount], face: Option<u64>) -> Value {
+    let counts = of(drops, face).map(|drop| (drop.reason.clone(), drop.n_dropped.into()));
+    Value::Object(counts.collect())
+}
+
+/// A row for each reason.
+pub(super) fn rows(drops: &[DropCount], face: Option<u64>) -> Vec<Vec<String>> {
+    let texts = of(drops, face).map(|drop| format!("{} {}", drop.n_dropped, drop.reason));
+    let mut texts: Vec<_> = texts.collect();
+    if texts.is_empty() {
+        texts.push("nothing".into());
+    }
+    let labels = std::iter::once("dropped").chain(std::iter::repeat(""));
+    let rows = labels.zip(texts);
+    rows.map(|(label, text)| vec![label.into(), text]).collect()
+}
