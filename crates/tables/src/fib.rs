@@ -138,6 +138,11 @@ pub trait FibEngine {
     /// Every entry, in no particular order.
     fn iter(&self) -> impl Iterator<Item = &FibEntry>;
 
+    /// Some of the entries, for at most `max_work` steps, and where the walk
+    /// through all of them, which begins at 0, goes on; `None`: it is complete.
+    /// Entries that are there throughout a walk are met once.
+    fn slice(&self, from: u32, max_work: u32) -> (impl Iterator<Item = &FibEntry>, Option<u32>);
+
     /// Number of prefixes.
     fn len(&self) -> usize;
 
@@ -315,6 +320,10 @@ impl FibEngine for HashFib {
 
     fn iter(&self) -> impl Iterator<Item = &FibEntry> {
         self.map.iter()
+    }
+
+    fn slice(&self, from: u32, max_work: u32) -> (impl Iterator<Item = &FibEntry>, Option<u32>) {
+        self.map.slice(from, max_work)
     }
 
     fn len(&self) -> usize {

@@ -231,6 +231,22 @@ impl<V> PrefixMap<V> {
             .filter_map(|(_, entry)| entry.as_ref())
     }
 
+    /// The entries in up to `max_slots` slots from the one numbered `from` on,
+    /// and the number of the next slot, if there is one. A walk that begins at
+    /// 0 and goes on at that number meets every entry that is there throughout
+    /// once, because entries never move; one that comes meanwhile it may miss,
+    /// and one that goes and comes again it may meet twice.
+    pub fn slice(
+        &self,
+        from: u32,
+        max_slots: u32,
+    ) -> (impl Iterator<Item = &PrefixEntry<V>>, Option<u32>) {
+        let n_slots = self.slots.n_touched();
+        let end = from.saturating_add(max_slots).min(n_slots);
+        let entries = (from..end).filter_map(|slot| self.slots[slot].as_ref());
+        (entries, (end < n_slots).then_some(end))
+    }
+
     /// Heap memory in use, without what the values point to.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

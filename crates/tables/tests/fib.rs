@@ -197,3 +197,44 @@ fn limits_are_refusals_that_change_nothing() {
         .unwrap();
     assert_eq!(found.n_components(), MAX_PREFIX_COMPONENTS);
 }
+
+#[test]
+fn a_walk_in_slices_meets_what_is_there_throughout_once() {
+    let mut fib = HashFib::new(1000);
+    let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+    let names: Vec<Name> = (0..1000).map(|i| name(&format!("/r/{i}"))).collect();
+    for name in &names {
+        let hashes = Hashing::Keyed.hashes(name.view());
+        fib.insert(name.view(), &hashes, hops.clone()).unwrap();
+    }
+    let remove = |fib: &mut HashFib, name: &Name| {
+        assert!(fib.remove(name.view(), &Hashing::Keyed.hashes(name.view())));
+    };
+    // Gaps, one of them longer than a slice.
+    names[..300].iter().for_each(|name| remove(&mut fib, name));
+    let mut met = Vec::new();
+    let (mut from, mut n_slices) = (Some(0), 0);
+    while let Some(place) = from {
+        let (entries, next) = fib.slice(place, 64);
+        let before = met.len();
+        met.extend(entries.map(|entry| entry.name().to_name()));
+        assert!(met.len() - before <= 64);
+        from = next;
+        // Meanwhile some go, in front of the walk and behind it.
+        remove(&mut fib, &names[300 + n_slices]);
+        remove(&mut fib, &names[999 - n_slices]);
+        n_slices += 1;
+    }
+    assert_eq!(n_slices, 1000_usize.div_ceil(64));
+    let unique: std::collections::BTreeSet<_> = met.iter().collect();
+    assert_eq!(unique.len(), met.len());
+    assert!(
+        names[300 + n_slices..1000 - n_slices]
+            .iter()
+            .all(|name| unique.contains(name))
+    );
+    assert!(names[..300].iter().all(|name| !unique.contains(name)));
+    // Beyond the end there is nothing.
+    let (mut entries, next) = fib.slice(u32::MAX, u32::MAX);
+    assert!(entries.next().is_none() && next.is_none());
+}
