@@ -41,7 +41,8 @@ pub trait ControlPlane {
     /// If the router cannot be reached.
     fn destroy_face(&mut self, face: FaceId) -> Result<(), ControlError>;
 
-    /// Every face, in the order of their numbers.
+    /// Every face, in the order of their numbers. One that goes meanwhile may be
+    /// missing.
     ///
     /// # Errors
     /// If the router cannot be reached.
@@ -61,11 +62,13 @@ pub trait ControlPlane {
     /// If the router cannot be reached; then nothing is known to be applied.
     fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError>;
 
-    /// Every FIB entry.
+    /// Some of the FIB: so much as holds up no packet for long. A walk begins at
+    /// 0 and goes on at [`FibSlice::next`]; it meets every entry that is there
+    /// throughout once.
     ///
     /// # Errors
     /// If the router cannot be reached.
-    fn fib_entries(&mut self) -> Result<Vec<FibEntry>, ControlError>;
+    fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError>;
 
     /// Changes what is given of the content store's configuration. The answer is
     /// the state afterwards.
@@ -238,6 +241,16 @@ pub enum FibRefusalReason {
     NameTooLong,
     /// The FIB is full.
     TableFull,
+}
+
+/// A part of the FIB.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FibSlice {
+    /// Its entries; there may be none, and yet a next slice.
+    pub entries: Vec<FibEntry>,
+    /// Where the next slice begins, further on than this one; `None`: this was
+    /// the last.
+    pub next: Option<u32>,
 }
 
 /// What to change of the content store; `None` leaves it as it is.

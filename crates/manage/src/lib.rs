@@ -22,7 +22,7 @@ mod verbs;
 pub use authorize::{AuthorizeRule, ManagementTrust};
 pub use control::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, LinkOptions,
+    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
 };
 pub use counters::{Counters, DropReason};
 pub use manager::{Manager, ManagerConfig, ReplySink};

@@ -12,8 +12,8 @@
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, types};
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, FaceEventKind,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, RibEntry, Route, Scope,
-    StrategyChoice, route_flags, route_origin, status_code,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, RibEntry, Route, Scope, StrategyChoice,
+    route_flags, route_origin, status_code,
 };
 use tachonym_security::{ReplayCounters, VerifierCounters};
 use tracing::debug;
@@ -626,7 +626,7 @@ impl<C: ControlPlane> Manager<C> {
                 FaceStatus::encode_list(faces.iter().filter(|face| filter.matches(face)))
             }
             Dataset::FacesChannels => ChannelStatus::encode_list(&control.channels()?),
-            Dataset::FibList => FibEntry::encode_list(&control.fib_entries()?),
+            Dataset::FibList => fib_content(control)?,
             Dataset::RibList => self.rib_content(now),
             Dataset::CsInfo => control.cs_info()?.encode(),
             Dataset::StrategyList => StrategyChoice::encode_list(&control.strategies()?),
@@ -687,6 +687,21 @@ impl<C: ControlPlane> Manager<C> {
             None => self.counters.drop(DropReason::ReplyTooLarge),
         }
     }
+}
+
+/// The FIB, slice by slice: packets travel in between, and the entries of one
+/// slice are all that is held besides the content.
+fn fib_content(control: &mut impl ControlPlane) -> Result<Vec<u8>, ControlError> {
+    let mut content = Vec::new();
+    let mut from = Some(0);
+    while let Some(place) = from {
+        let slice = control.fib_slice(place)?;
+        for entry in &slice.entries {
+            entry.encode_into(&mut content);
+        }
+        from = slice.next;
+    }
+    Ok(content)
 }
 
 /// A response with `parameters` for a body unless it has one: ndnd's tools show

@@ -48,6 +48,21 @@ fn every_dataset_tells_the_state_of_the_router() {
 }
 
 #[test]
+fn the_fib_is_read_in_slices_and_told_whole() {
+    let mut site = site();
+    let hops = std::collections::BTreeMap::from([(site.client.0, 7)]);
+    for i in 0..10_050 {
+        site.router()
+            .fib
+            .insert(name(&format!("/r/{i}")), hops.clone());
+    }
+    let entries = FibEntry::decode_list(&site.dataset("fib", "list")).unwrap();
+    let told: Vec<_> = entries.iter().map(|entry| &entry.name).collect();
+    assert_eq!(told, site.router().fib.keys().collect::<Vec<_>>());
+    assert_eq!(site.router().n_fib_slices, 101);
+}
+
+#[test]
 fn drops_of_the_manager_and_of_the_router_are_told_together() {
     let mut site = site();
     let client = site.client;

@@ -10,7 +10,7 @@ use tachonym_face::{
 use tachonym_forward::StrategyError;
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, LinkOptions,
+    FibChange, FibRefusal, FibSlice, LinkOptions,
 };
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
@@ -19,10 +19,15 @@ use tachonym_protocol::{
 };
 use tachonym_tables::{CsCapacity, FibEngine as _, MAX_PREFIX_COMPONENTS};
 
-use crate::fib_jobs;
 use crate::drops;
+use crate::fib_jobs;
 use crate::handle::{WorkerGone, WorkerHandle};
 use crate::worker::Plane;
+
+/// Most FIB entries that one job copies, and most faces. Either takes some tens
+/// of microseconds, for which packets wait.
+const FIB_ENTRIES_PER_JOB: u32 = 256;
+const FACES_PER_JOB: usize = 64;
 
 /// The router as its manager sees it.
 pub(crate) struct RouterControl {
@@ -113,11 +118,18 @@ impl ControlPlane for RouterControl {
     }
 
     fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
-        self.call(|plane| {
-            let mut all: Vec<_> = plane.faces.faces().map(|info| face_status(&info)).collect();
-            all.sort_by_key(|status| status.face_id);
-            all
-        })
+        let mut ids: Vec<_> = self.call(|plane| plane.faces.face_ids().collect())?;
+        ids.sort_unstable();
+        let mut all = Vec::with_capacity(ids.len());
+        for slice in ids.chunks(FACES_PER_JOB) {
+            let slice = slice.to_vec();
+            let infos: Vec<FaceInfo> = self.call(move |plane| {
+                let infos = slice.iter().map(|&id| plane.faces.info(id));
+                infos.flatten().collect()
+            })?;
+            all.extend(infos.iter().map(face_status));
+        }
+        Ok(all)
     }
 
     fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError> {
@@ -138,20 +150,13 @@ impl ControlPlane for RouterControl {
         })
     }
 
-    fn fib_entries(&mut self) -> Result<Vec<FibEntry>, ControlError> {
-        self.call(|plane| {
-            let entry = |entry: &tachonym_tables::FibEntry| FibEntry {
-                name: entry.name().to_name(),
-                next_hops: entry
-                    .next_hops()
-                    .iter()
-                    .map(|hop| NextHopRecord {
-                        face_id: hop.face.0,
-                        cost: hop.cost,
-                    })
-                    .collect(),
-            };
-            plane.engine.fib().iter().map(entry).collect()
+    fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError> {
+        self.call(move |plane| {
+            let (entries, next) = plane.engine.fib().slice(from, FIB_ENTRIES_PER_JOB);
+            FibSlice {
+                entries: entries.map(fib_entry).collect(),
+                next,
+            }
         })
     }
 
@@ -336,6 +341,19 @@ fn cs_info(plane: &Plane) -> CsInfo {
         n_cs_entries: cs.len() as u64,
         n_hits: cs.counters().n_hits,
         n_misses: cs.counters().n_misses,
+    }
+}
+
+fn fib_entry(entry: &tachonym_tables::FibEntry) -> FibEntry {
+    let hops = entry.next_hops().iter();
+    FibEntry {
+        name: entry.name().to_name(),
+        next_hops: hops
+            .map(|hop| NextHopRecord {
+                face_id: hop.face.0,
+                cost: hop.cost,
+            })
+            .collect(),
     }
 }
 

@@ -174,6 +174,11 @@ impl FaceSystem {
         }
     }
 
+    /// The numbers of all faces, in no particular order.
+    pub fn face_ids(&self) -> impl Iterator<Item = FaceId> {
+        self.faces.iter().map(|face| face.id)
+    }
+
     /// All faces, in no particular order.
     pub fn faces(&self) -> impl Iterator<Item = FaceInfo> + '_ {
         self.faces.iter().map(|face| face.info(self.now))

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, LinkOptions,
+    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
 };
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_protocol::*;
 
 pub const MAX_FIB_COMPONENTS: usize = 16;
+pub const FIB_SLICE_LEN: u32 = 100;
 
 #[derive(Debug)]
 pub struct MemoryRouter {
@@ -26,6 +27,7 @@ pub struct MemoryRouter {
     pub n_fib_changes: usize,
     /// Most changes that came together.
     pub max_fib_batch: usize,
+    pub n_fib_slices: usize,
     pub drops: Vec<DropCount>,
     /// What every call fails with.
     pub failure: Option<ControlError>,
@@ -48,6 +50,7 @@ impl MemoryRouter {
             n_fib_batches: 0,
             n_fib_changes: 0,
             max_fib_batch: 0,
+            n_fib_slices: 0,
             drops: Vec::new(),
             failure: None,
         };
@@ -279,8 +282,9 @@ impl ControlPlane for MemoryRouter {
         Ok(refusals)
     }
 
-    fn fib_entries(&mut self) -> Result<Vec<FibEntry>, ControlError> {
+    fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError> {
         self.check()?;
+        self.n_fib_slices += 1;
         let entry = |(name, hops): (&Name, &BTreeMap<u64, u64>)| FibEntry {
             name: name.clone(),
             next_hops: hops
@@ -288,7 +292,12 @@ impl ControlPlane for MemoryRouter {
                 .map(|(&face_id, &cost)| NextHopRecord { face_id, cost })
                 .collect(),
         };
-        Ok(self.fib.iter().map(entry).collect())
+        let end = from + FIB_SLICE_LEN;
+        let slice = self.fib.iter().skip(from as usize);
+        Ok(FibSlice {
+            entries: slice.take(FIB_SLICE_LEN as usize).map(entry).collect(),
+            next: ((end as usize) < self.fib.len()).then_some(end),
+        })
     }
 
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
