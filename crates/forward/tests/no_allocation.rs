@@ -229,7 +229,7 @@ fn distinct_names_by_the_million_leave_memory_at_the_limits() {
     let mut answer = data("/flood/AAAA").wire();
     let mut sink = Sink::default();
     let mut memory_bytes = Vec::new();
-    for n in 0..2_000_000_u32 {
+    for n in 0..3_000_000_u32 {
         for wire in [&mut asked, &mut answer] {
             let at = wire.windows(2).position(|w| w == [8, 4]).unwrap();
             wire[at + 2..at + 6].copy_from_slice(&n.to_be_bytes());
@@ -248,6 +248,7 @@ fn distinct_names_by_the_million_leave_memory_at_the_limits() {
     assert!(engine.sizes().n_pit_entries <= 5_000);
     assert!(engine.sizes().n_cs_entries <= 1_000);
     assert!(engine.pit_refusals().n_face_share_used > 0);
-    assert!(memory_bytes[3] < 8 << 20, "{memory_bytes:?}");
-    assert!(memory_bytes[3] <= memory_bytes[1], "{memory_bytes:?}");
+    assert!(memory_bytes[5] < 8 << 20, "{memory_bytes:?}");
+    // Hash tables more than half full double once, when removals have worn them.
+    assert!(memory_bytes[5] <= memory_bytes[3], "{memory_bytes:?}");
 }
