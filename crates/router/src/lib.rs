@@ -13,6 +13,7 @@ mod handle;
 mod internal;
 mod manager;
 mod run;
+mod start;
 mod strategies;
 mod threads;
 pub mod tools;

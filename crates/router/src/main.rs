@@ -30,13 +30,14 @@ struct Arguments {
 enum Command {
     /// Run the router until it is told to stop.
     Run {
-        /// Configuration file; without one, the defaults hold.
+        /// Configuration file, or `-` for standard input; without one, the
+        /// defaults hold.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
     /// Say what is wrong with a configuration file, without starting anything.
     CheckConfig {
-        /// Configuration file.
+        /// Configuration file; `-` reads standard input.
         #[arg(required_unless_present = "reference")]
         file: Option<PathBuf>,
         /// Print the reference of every key instead.

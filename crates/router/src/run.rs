@@ -1,8 +1,5 @@
 //! From a configuration to a running router, and back to nothing.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
@@ -10,26 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tachonym_client::transport;
-use tachonym_face::{
-    ChannelOptions, FaceInfo, FaceParams, FaceSystem, LinkOptions, MulticastOptions, SystemOptions,
-};
+use tachonym_face::{FaceSystem, SystemOptions};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
-use tachonym_packet::{
-    Component, DataView, FaceId, HashKey, Interest, InterestView, MonoNs, Name, SignatureInfo,
-};
-use tachonym_protocol::{
-    CommandName, ControlParameters, ControlResponse, FacePersistency, FaceUri, LinkType,
-    route_origin, status_code,
-};
+use tachonym_packet::{FaceId, HashKey, Name};
+use tachonym_protocol::FaceUri;
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
 
-use crate::config::{Config, Persistency, StaticRoute, UnsolicitedData};
-use crate::control::{RouterControl, wall_ms};
+use crate::config::{Config, UnsolicitedData};
+use crate::control::RouterControl;
 use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, QueueGauge, ToManager};
 use crate::manager::ManagerThread;
+use crate::start::{add_static_routes, link_options, listen};
 use crate::strategies;
 use crate::threads::{EndNotice, WorkerThread};
 use crate::trust;
@@ -240,92 +230,6 @@ fn system_options(config: &Config) -> SystemOptions {
     options
 }
 
-fn link_options(config: &Config) -> LinkOptions {
-    let f = &config.faces;
-    LinkOptions {
-        congestion_marking: f.congestion_marking,
-        base_congestion_marking_interval: Duration::from_millis(f.congestion_interval_ms),
-        default_congestion_threshold_bytes: f.congestion_threshold_bytes,
-        ..LinkOptions::default()
-    }
-}
-
-fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<Vec<FaceUri>> {
-    let f = &config.faces;
-    let idle = |seconds| (seconds > 0).then(|| Duration::from_secs(seconds));
-    let mut channels = Vec::new();
-    if f.unix.enabled {
-        let path = match f.unix.path.as_os_str().is_empty() {
-            true => default_socket_path()?,
-            false => with_folder(&f.unix.path)?,
-        };
-        let mut channel = ChannelOptions::unix(path);
-        channel.unix_mode = u32::from_str_radix(&f.unix.mode, 8).context("faces.unix.mode")?;
-        channels.push(channel);
-    }
-    for address in &f.udp.listen {
-        let mut channel = ChannelOptions::udp(address.parse().context("faces.udp.listen")?);
-        channel.idle_timeout = idle(f.udp.idle_timeout_s);
-        channel.mtu_bytes = f.udp.mtu_bytes;
-        channels.push(channel);
-    }
-    for address in &f.tcp.listen {
-        let mut channel = ChannelOptions::tcp(address.parse().context("faces.tcp.listen")?);
-        channel.idle_timeout = idle(f.tcp.idle_timeout_s);
-        channels.push(channel);
-    }
-    for address in &f.websocket.listen {
-        let address = address.parse().context("faces.websocket.listen")?;
-        channels.push(ChannelOptions::websocket(address));
-    }
-    let mut listening = Vec::new();
-    for mut channel in channels {
-        channel.link = link_options(config);
-        let uri = faces
-            .listen(&channel)
-            .with_context(|| format!("cannot listen on {:?}", channel.address))?;
-        listening.push(uri);
-    }
-    for multicast in &f.multicast {
-        let group = multicast.group.parse().context("faces.multicast.group")?;
-        let mut options = MulticastOptions::new(group, &multicast.interface);
-        options.hops = multicast.hops;
-        options.mtu_bytes = multicast.mtu_bytes;
-        options.link = link_options(config);
-        faces
-            .create_multicast(&options)
-            .with_context(|| format!("cannot join {group} on {}", multicast.interface))?;
-    }
-    Ok(listening)
-}
-
-/// The first of the usual folders that can be had.
-fn default_socket_path() -> anyhow::Result<PathBuf> {
-    let mut folders = transport::socket_folders().into_iter();
-    let folder = folders
-        .find(|folder| is_usable(folder))
-        .context("no folder for the Unix socket can be written; name one with faces.unix.path")?;
-    Ok(folder.join(transport::SOCKET_NAME))
-}
-
-/// `path`, whose folder is made if it is not there.
-fn with_folder(path: &Path) -> anyhow::Result<PathBuf> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
-        let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-        made.with_context(|| format!("cannot make {}", folder.display()))?;
-    }
-    Ok(path.to_owned())
-}
-
-/// Whether nobody but this user can put a socket of his own into `folder`,
-/// which is made if it is not there.
-fn is_usable(folder: &Path) -> bool {
-    let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-    made.is_ok()
-        && transport::is_trusted(folder)
-        && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
-}
-
 fn engine(config: &Config) -> anyhow::Result<Engine> {
     let t = &config.tables;
     let regions: Result<Vec<Name>, _> = config
@@ -373,121 +277,10 @@ fn add_management_route(engine: &mut Engine, prefix: &str) -> anyhow::Result<()>
         .map_err(|e| anyhow!("{e}"))
 }
 
-/// Makes the faces and routes of the configuration. Routes go the way of every
-/// command, so that the RIB knows them.
-fn add_static_routes(
-    config: &Config,
-    worker: &WorkerHandle,
-    manager: &mut Manager<RouterControl>,
-) -> anyhow::Result<()> {
-    for face in &config.face {
-        let mut params = FaceParams::new(face.remote.parse()?);
-        params.link = link_options(config);
-        params.link.reliability = face.reliability;
-        params.mtu_bytes = face.mtu_bytes;
-        params.local = face.local.as_ref().map(|uri| uri.parse()).transpose()?;
-        params.persistency = match face.persistency {
-            Some(Persistency::Persistent) => FacePersistency::Persistent,
-            Some(Persistency::Permanent) => FacePersistency::Permanent,
-            None => lasting(&params.remote),
-        };
-        make_face(worker, params)?;
-    }
-    for route in &config.route {
-        let remote = route.next_hop.parse()?;
-        for face in faces_to(remote, config, worker)? {
-            add_route(route, face, manager)
-                .with_context(|| format!("cannot add the route of {}", route.prefix))?;
-        }
-    }
-    Ok(())
-}
-
-/// The persistency that keeps a face to `remote` longest.
-fn lasting(remote: &FaceUri) -> FacePersistency {
-    match remote {
-        FaceUri::Unix(_) => FacePersistency::Persistent,
-        _ => FacePersistency::Permanent,
-    }
-}
-
-/// The faces to `remote`; a new one if there is none.
-fn faces_to(
-    remote: FaceUri,
-    config: &Config,
-    worker: &WorkerHandle,
-) -> anyhow::Result<Vec<FaceId>> {
-    let wanted = remote.clone();
-    let found: Vec<FaceId> = worker.call(move |plane| {
-        let faces = plane.faces.faces();
-        let there = faces.filter(|face| face.remote == wanted || are_one_group(face, &wanted));
-        there.map(|face| face.id).collect()
-    })?;
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    let mut params = FaceParams::new(remote);
-    params.link = link_options(config);
-    params.persistency = lasting(&params.remote);
-    Ok(vec![make_face(worker, params)?])
-}
-
-/// Whether `face` is to the group `remote`, which may leave the interface open:
-/// an IPv6 group is another one on each.
-fn are_one_group(face: &FaceInfo, remote: &FaceUri) -> bool {
-    match (&face.remote, remote) {
-        (FaceUri::Udp(a), FaceUri::Udp(b)) => {
-            face.link_type == LinkType::MultiAccess && a.ip() == b.ip() && a.port() == b.port()
-        }
-        _ => false,
-    }
-}
-
-fn add_route(
-    route: &StaticRoute,
-    face: FaceId,
-    manager: &mut Manager<RouterControl>,
-) -> anyhow::Result<()> {
-    let parameters = ControlParameters {
-        name: Some(route.prefix.parse()?),
-        face_id: Some(face.0),
-        origin: Some(route_origin::STATIC),
-        cost: Some(route.cost),
-        ..ControlParameters::default()
-    };
-    let name = CommandName::local("rib", "register").name();
-    let name = name.with(&Component::generic(parameters.encode()));
-    let wire = Interest::new(name).encode_with_digest(&SignatureInfo::digest());
-    let command = InterestView::parse(&wire)?;
-    let mut response = None;
-    let internal = FaceId::INTERNAL;
-    manager.handle_interest(MonoNs::ZERO, wall_ms(), internal, &command, &mut |wire| {
-        response = Some(wire);
-    });
-    check_response(response.as_deref())
-}
-
-fn check_response(wire: Option<&[u8]>) -> anyhow::Result<()> {
-    let wire = wire.context("the manager does not answer")?;
-    let data = DataView::parse(wire).map_err(|e| anyhow!("{e}"))?;
-    let response = ControlResponse::decode(data.content()).map_err(|e| anyhow!("{e}"))?;
-    anyhow::ensure!(response.code == status_code::OK, "{}", response.text);
-    Ok(())
-}
-
-fn make_face(worker: &WorkerHandle, params: FaceParams) -> anyhow::Result<FaceId> {
-    let remote = params.remote.to_string();
-    let outcome = worker.call(move |plane| {
-        let outcome = plane.faces.create(&params);
-        plane.handle_face_events();
-        outcome
-    })?;
-    let outcome = outcome.with_context(|| format!("cannot make the face to {remote}"))?;
-    Ok(outcome.id)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn config(folder: &Path, extra: &str) -> Config {

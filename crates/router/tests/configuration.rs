@@ -349,3 +349,14 @@ fn a_hundred_thousand_of_each_are_checked_in_passing() {
     let wrong = text.replace("asf", "fsa");
     assert_eq!(complaints(&wrong).len(), 100_000);
 }
+
+#[test]
+fn a_file_that_is_not_utf_8_says_so_with_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("tachonym.toml");
+    std::fs::write(&file, b"[log]\n# caf\xe9\nlevel = \"info\"\n").expect("written");
+    let told = Config::load(&file).expect_err("Latin-1").to_string();
+    let place = format!("{}:2: ", file.display());
+    assert!(told.starts_with(&place), "{told}");
+    assert!(told.contains("UTF-8"), "{told}");
+}

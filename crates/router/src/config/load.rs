@@ -2,10 +2,12 @@
 //! name file, line and remedy.
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use super::lines::Lines;
-use super::{Config, check};
+use super::{Config, Origin, check};
 
 /// One thing that is wrong with the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,20 +70,24 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads and checks the file at `path`.
+    /// Reads and checks the file at `path`; `-` is standard input.
     ///
     /// # Errors
     /// When it cannot be read, is no TOML, has an unknown key, a value of the
     /// wrong type or range, or values that contradict each other.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        let bytes = read(path).map_err(|source| ConfigError::Unreadable {
             path: path.into(),
             source,
         })?;
-        Self::parse(&text).map_err(|complaints| ConfigError::Invalid {
+        let invalid = |complaints| ConfigError::Invalid {
             path: path.into(),
             complaints,
-        })
+        };
+        let text = String::from_utf8(bytes).map_err(|e| invalid(vec![no_utf8(&e)]))?;
+        let mut config = Self::parse(&text).map_err(invalid)?;
+        config.origin = Origin::new(path, text);
+        Ok(config)
     }
 
     /// Reads and checks `text`.
@@ -107,6 +113,25 @@ impl Config {
             .collect();
         complaints.sort_by_key(|c| c.line);
         Err(complaints)
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    if path.as_os_str() != "-" {
+        return std::fs::read(path);
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn no_utf8(error: &FromUtf8Error) -> Complaint {
+    let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+    Complaint {
+        line: good.iter().filter(|&&byte| byte == b'\n').count() + 1,
+        key: String::new(),
+        message: "a byte that is not UTF-8".into(),
+        remedy: "save the file as UTF-8".into(),
     }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod lines;
 mod load;
 mod machine;
+mod origin;
 pub mod reference;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use check::{NAME_REMEDY, parse_name};
 pub use load::{Complaint, ConfigError};
+pub use origin::{Origin, StartError};
 
 /// Everything an operator can set. An empty file is a working router.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -42,6 +44,9 @@ pub struct Config {
     pub route: Vec<StaticRoute>,
     /// The management protocol.
     pub management: Management,
+    /// Where it was read, for what goes wrong later.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 /// What is written to standard error.

@@ -1,0 +1,106 @@
+//! What a router that cannot start says, and how soon one with many routes does.
+
+use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
+
+use tachonym_router::Router;
+use tachonym_router::config::Config;
+
+/// A router of its own folder that listens on its Unix socket alone.
+fn quiet(folder: &Path) -> String {
+    format!(
+        "[faces]\nunix.path = \"{}\"\nudp.listen = []\ntcp.listen = []\nwebsocket.listen = []\n",
+        folder.join("a/b/nfd.sock").display()
+    )
+}
+
+fn refusal(config: &Config) -> String {
+    let error = Router::start(config).err().expect("it cannot start");
+    format!("{error:#}")
+}
+
+#[test]
+fn an_address_that_is_taken_names_key_line_uri_and_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let file = folder.path().join("tachonym.toml");
+    for (scheme, key, address) in [
+        ("tcp4", "tcp", tcp.local_addr()),
+        ("udp4", "udp", udp.local_addr()),
+        ("ws", "websocket", tcp.local_addr()),
+    ] {
+        let address = address.expect("bound");
+        let text = quiet(folder.path()).replace(
+            &format!("{key}.listen = []"),
+            &format!("{key}.listen = [\n  \"127.0.0.1:0\",\n  \"{address}\",\n]"),
+        );
+        let line = 1 + text
+            .lines()
+            .position(|l| l.contains(&address.to_string()))
+            .expect("there");
+        let rest = format!(
+            "faces.{key}.listen[1]: cannot listen on {scheme}://{address}: somebody listens there \
+             already; another program listens there: stop it, or change faces.{key}.listen"
+        );
+        assert_eq!(refusal(&Config::parse(&text).expect("good")), rest);
+        std::fs::write(&file, &text).expect("written");
+        let config = Config::load(&file).expect("good");
+        assert_eq!(
+            refusal(&config),
+            format!("{}:{line}: {rest}", file.display())
+        );
+    }
+}
+
+#[test]
+fn an_address_of_another_machine_is_told_with_a_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = quiet(folder.path()).replace("tcp.listen = []", "tcp.listen = [\"192.0.2.1:6363\"]");
+    let told = refusal(&Config::parse(&text).expect("good"));
+    assert!(told.contains("tcp4://192.0.2.1:6363"), "{told}");
+    assert!(
+        told.ends_with("`ip address` shows in faces.tcp.listen"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_static_face_to_nobody_names_its_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let absent = folder.path().join("absent.sock");
+    let uri = format!("unix://{}", absent.display());
+    let face = format!("{}[[face]]\nremote = \"{uri}\"\n", quiet(folder.path()));
+    let told = refusal(&Config::parse(&face).expect("good"));
+    assert!(
+        told.starts_with(&format!("face[0].remote: cannot make the face to {uri}")),
+        "{told}"
+    );
+    assert!(told.contains("; start the program there first"), "{told}");
+    let route = format!(
+        "{}[[route]]\nprefix = \"/a\"\nnext_hop = \"udp4://192.0.2.1\"\n\
+         [[route]]\nprefix = \"/b\"\nnext_hop = \"{uri}\"\n",
+        quiet(folder.path())
+    );
+    let told = refusal(&Config::parse(&route).expect("good"));
+    assert!(told.starts_with("route[1].next_hop: "), "{told}");
+}
+
+#[test]
+fn a_hundred_thousand_static_routes_are_there_at_start() {
+    use std::fmt::Write as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = quiet(folder.path());
+    for i in 0..100_000 {
+        let _ = write!(
+            text,
+            "[[route]]\nprefix = \"/r/{i}\"\nnext_hop = \"udp4://192.0.2.{}:6363\"\n",
+            i % 200
+        );
+    }
+    let config = Config::parse(&text).expect("good");
+    let router = Router::start(&config).expect("it starts");
+    // A face serves all the routes to its remote.
+    assert_eq!(router.snapshot().expect("it runs").n_faces, 200);
+    router.stop().expect("it ran well");
+}
