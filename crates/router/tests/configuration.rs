@@ -360,3 +360,79 @@ fn a_file_that_is_not_utf_8_says_so_with_its_line() {
     assert!(told.starts_with(&place), "{told}");
     assert!(told.contains("UTF-8"), "{told}");
 }
+
+#[test]
+fn a_remedy_is_toml_rather_than_rust() {
+    let authorize = "[management.authorize]\nmodules = [\"rib\"]\n";
+    assert_told(&[
+        (
+            "tables.pit_entries = \"5\"",
+            1,
+            "tables.pit_entries",
+            "write 5",
+        ),
+        (
+            "tables.pit_entries = -1",
+            1,
+            "tables.pit_entries",
+            "a number from 0",
+        ),
+        (
+            "tables.pit_entries = 1.5",
+            1,
+            "tables.pit_entries",
+            "a number from 0",
+        ),
+        ("[faces]\nunix = true", 2, "faces.unix", "a table"),
+        ("[log]\nlevel = info2", 2, "", "TOML"),
+        ("log.level = true", 1, "log.level", "write \"true\""),
+        (
+            "faces.unix.enabled = \"true\"",
+            1,
+            "faces.unix.enabled",
+            "write true",
+        ),
+        (
+            "[faces.udp]\nlisten = \"0.0.0.0:6363\"",
+            2,
+            "faces.udp.listen",
+            "write [\"0.0.0.0:6363\"]",
+        ),
+        (
+            "[face]\nremote = \"udp4://192.0.2.1\"",
+            1,
+            "face",
+            "write [[face]]",
+        ),
+        (
+            authorize,
+            1,
+            "management.authorize",
+            "write [[management.authorize]]",
+        ),
+        ("[[log]]\nlevel = \"info\"", 1, "log", "write [log]"),
+        ("faces.udp = [[]]", 1, "faces.udp", "write [faces.udp]"),
+        (
+            "forwarding.unsolicited_data = \"none\"",
+            1,
+            "forwarding.unsolicited_data",
+            "\"drop-all\" or",
+        ),
+        ("[[route]]\nprefix = \"/a\"", 1, "route[0]", "add `next_hop"),
+    ]);
+}
+
+#[test]
+fn a_key_is_suggested_only_if_it_is_like_the_unknown_one() {
+    let cases = [
+        ("bogus = 1", "keys here are"),
+        ("[log]\nlvl = \"info\"", "keys here are level"),
+        ("[tables]\npit_entry = 5", "`pit_entries`"),
+        ("[faces.udp]\nmtu = 1400", "`mtu_bytes`"),
+        ("[faces]\nudp.listem = []", "`listen`"),
+    ];
+    for (text, word) in cases {
+        let found = complaints(text);
+        assert!(found[0].remedy.contains(word), "{text}: {found:?}");
+    }
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
 use super::lines::Lines;
+use super::wording::{bracket_complaints, syntax_complaint};
 use super::{Config, Origin, check};
 
 /// One thing that is wrong with the configuration.
@@ -96,6 +97,10 @@ impl Config {
     /// Every complaint that can be told at once.
     pub fn parse(text: &str) -> Result<Self, Vec<Complaint>> {
         let lines = Lines::new(text);
+        let brackets = bracket_complaints(&lines);
+        if !brackets.is_empty() {
+            return Err(brackets);
+        }
         let config: Self =
             toml::from_str(text).map_err(|e| vec![syntax_complaint(text, &lines, &e)])?;
         let faults = check::faults(&config);
@@ -133,45 +138,4 @@ fn no_utf8(error: &FromUtf8Error) -> Complaint {
         message: "a byte that is not UTF-8".into(),
         remedy: "save the file as UTF-8".into(),
     }
-}
-
-fn syntax_complaint(text: &str, lines: &Lines<'_>, error: &toml::de::Error) -> Complaint {
-    let span = error.span().unwrap_or(0..0);
-    let message = error.message().replace('\n', " ");
-    let remedy = remedy_for(&message, text.get(span.clone()).unwrap_or_default());
-    Complaint {
-        line: lines.line_at(&span),
-        key: String::new(),
-        message,
-        remedy,
-    }
-}
-
-/// Guesses the remedy from what the TOML reader says.
-fn remedy_for(message: &str, at: &str) -> String {
-    if let Some(expected) = message.strip_prefix("unknown field ") {
-        let known: Vec<&str> = expected.split('`').skip(3).step_by(2).collect();
-        let nearest = known
-            .iter()
-            .min_by_key(|k| strsim::damerau_levenshtein(k, at.trim()));
-        return match nearest {
-            Some(k) if strsim::damerau_levenshtein(k, at.trim()) <= 3 => {
-                format!("did you mean `{k}`?")
-            }
-            _ => "remove it, or look the key up in the configuration reference".into(),
-        };
-    }
-    if message.contains("duplicate key") {
-        return "keep one of them".into();
-    }
-    if message.starts_with("invalid type")
-        || message.starts_with("invalid value")
-        || message.starts_with("unknown variant")
-    {
-        return "write a value of the expected kind".into();
-    }
-    if message.starts_with("missing field") {
-        return "add the key".into();
-    }
-    "correct the TOML here".into()
 }

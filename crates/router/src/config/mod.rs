@@ -11,6 +11,7 @@ mod load;
 mod machine;
 mod origin;
 pub mod reference;
+mod wording;
 
 use std::path::PathBuf;
 

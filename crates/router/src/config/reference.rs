@@ -23,7 +23,8 @@ pub fn markdown() -> String {
         "# Configuration\n\n\
          One TOML file, given with `tachonym run --config FILE`. Every key is optional; \
          without a file the defaults below hold. `tachonym check-config FILE` says what is \
-         wrong with a file without starting anything. This page is generated from the code: \
+         wrong with a file without starting anything; `-` is \
+         standard input. This page is generated from the code: \
          `tachonym check-config --reference` prints it.\n",
     );
     table(&mut out, "", root, definitions, Some(&defaults));
@@ -86,9 +87,43 @@ fn table(
     }
 }
 
-enum Kind {
+/// How a structure is written.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// Once, as `[path]`.
     Table,
+    /// As often as one likes, as `[[path]]`.
     Array,
+}
+
+/// Every path at which a table is, or a list of tables.
+pub(super) fn tables() -> Vec<(String, Kind)> {
+    let schema = schema();
+    let root = schema.as_object().expect("a struct's schema is an object");
+    let definitions = root["$defs"]
+        .as_object()
+        .expect("the configuration has sub-tables");
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), root)];
+    while let Some((path, table)) = open.pop() {
+        let properties = table["properties"].as_object().into_iter().flatten();
+        for (key, property) in properties {
+            let property = property.as_object().expect("a property is a schema object");
+            let Some((definition, kind)) = sub_table(property, definitions) else {
+                continue;
+            };
+            let here = match path.is_empty() {
+                true => key.clone(),
+                false => format!("{path}.{key}"),
+            };
+            found.push((here.clone(), kind));
+            // What lies in a list has no path of its own.
+            if let Kind::Table = kind {
+                open.push((here, definition));
+            }
+        }
+    }
+    found
 }
 
 /// The structure behind a key that is a table or a list of tables.
