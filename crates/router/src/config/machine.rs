@@ -13,8 +13,6 @@ const MAX_SOCKET_PATH_BYTES: usize = 107;
 /// Longest name of a network interface, in bytes: `IFNAMSIZ` less the final
 /// zero.
 const MAX_INTERFACE_BYTES: usize = 15;
-/// Where Linux lists network interfaces.
-const INTERFACES: &str = "/sys/class/net";
 
 /// Why no socket can be made at `path`, and what to do about it. A folder that
 /// is missing is no reason if it can be made.
@@ -76,13 +74,14 @@ fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, wanted).is_ok()
 }
 
-/// Whether `name` can be that of a network interface, and is one as far as the
-/// machine tells.
+/// Whether this is a network interface, as far as the kernel tells. It is asked
+/// as the router will ask: `/sys` may be that of another network namespace.
 pub(super) fn has_interface(name: &str) -> bool {
-    let is_name = (1..=MAX_INTERFACE_BYTES).contains(&name.len())
-        && name != "."
-        && name != ".."
-        && !name.contains(|c: char| c == '/' || c == ':' || c == '\0' || c.is_whitespace());
-    let all = Path::new(INTERFACES);
-    is_name && (!all.is_dir() || all.join(name).exists())
+    let domain = rustix::net::AddressFamily::UNIX;
+    let kind = rustix::net::SocketType::DGRAM;
+    let Ok(socket) = rustix::net::socket(domain, kind, None) else {
+        return true;
+    };
+    (1..=MAX_INTERFACE_BYTES).contains(&name.len())
+        && rustix::net::netdevice::name_to_index(&socket, name).is_ok()
 }
