@@ -146,6 +146,7 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
         n_commands_dropped = router.n_dropped_commands(),
         n_refused_connections = snapshot.n_refused_connections,
         n_accept_pauses = snapshot.n_accept_pauses,
+        n_stalled_connections = snapshot.n_stalled_connections,
         n_kernel_drops = snapshot.n_kernel_drops,
         syscalls_per_packet = format_args!("{:.3}", snapshot.syscalls_per_packet),
         "stopping"

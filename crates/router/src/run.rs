@@ -58,6 +58,8 @@ pub struct Snapshot {
     pub n_refused_connections: u64,
     /// Times that a listener rested for want of descriptors or memory.
     pub n_accept_pauses: u64,
+    /// Connections given up because the other end took nothing for too long.
+    pub n_stalled_connections: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full.
     pub n_kernel_drops: u64,
     /// System calls made for faces.
@@ -196,6 +198,7 @@ impl Router {
                 drops: of_faces.chain(of_engine).filter(|&(_, n)| n > 0).collect(),
                 n_refused_connections: faces.n_refused,
                 n_accept_pauses: faces.n_accept_pauses,
+                n_stalled_connections: faces.n_stalled,
                 n_kernel_drops: faces.n_kernel_drops,
                 n_syscalls: faces.n_syscalls(),
                 syscalls_per_packet: faces.syscalls_per_packet(),
