@@ -79,6 +79,33 @@ pub trait Output {
     /// Sends the Data whose element is `data_wire` to `face`.
     fn send_data(&mut self, face: FaceId, data_wire: &[u8], headers: &Headers);
 
+    /// As [`Self::send_data`], with the announcement of a prefix of its name (NDNLPv2,
+    /// "Self-Learning"): the Data that `announcement` is the wire of. Without it,
+    /// routers downstream learn no route.
+    fn send_data_announcing(
+        &mut self,
+        face: FaceId,
+        data_wire: &[u8],
+        headers: &Headers,
+        announcement: &[u8],
+    ) {
+        let _ = announcement;
+        self.send_data(face, data_wire, headers);
+    }
+
+    /// A Data named `name` has come from `face`, which was found by asking
+    /// everybody, with an announcement that nobody has checked yet. If it is to be
+    /// believed, it makes a route to `face`.
+    fn learn_route(&mut self, face: FaceId, name: NameView<'_>, announcement: &[u8]) {
+        let _ = (face, name, announcement);
+    }
+
+    /// The neighbour behind `face` has no route for `name`: a route to it that was
+    /// learnt is wrong.
+    fn forget_learnt_route(&mut self, face: FaceId, name: NameView<'_>) {
+        let _ = (face, name);
+    }
+
     /// Returns the Interest whose element is `interest_wire` to `face`;
     /// `headers.nack` says the same reason as `reason`.
     fn send_nack(

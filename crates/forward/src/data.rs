@@ -10,6 +10,15 @@ use crate::faces::{FaceTable, LinkType};
 use crate::pipelines::{Arrival, Downstream, Pipelines, is_localhost};
 use crate::strategy::{Answer, is_awaited};
 
+/// A Data on its way to downstreams.
+#[derive(Clone, Copy, Debug)]
+struct Delivery<'a> {
+    arrival: &'a Arrival<'a>,
+    data: &'a DataView<'a>,
+    /// For those who look for the way to its prefix.
+    announcement: Option<&'a [u8]>,
+}
+
 impl Pipelines {
     /// A Data has come.
     pub(crate) fn incoming_data(
@@ -30,10 +39,17 @@ impl Pipelines {
             self.unsolicited_data(arrival, data);
         } else {
             self.store(arrival, data);
+            let mut buffer = std::mem::take(&mut self.scratch.announcement);
+            let delivery = Delivery {
+                announcement: self.learn_from_data(&matches, arrival, data, &mut buffer, out),
+                arrival,
+                data,
+            };
             match matches[..] {
-                [idx] => self.deliver_to_one_entry(idx, arrival, data, out),
-                _ => self.deliver_to_entries(&matches, arrival, data, out),
+                [idx] => self.deliver_to_one_entry(idx, &delivery, out),
+                _ => self.deliver_to_entries(&matches, &delivery, out),
             }
+            self.scratch.announcement = buffer;
             for &idx in &matches {
                 self.satisfy(idx, arrival, data);
             }
@@ -79,22 +95,14 @@ impl Pipelines {
     fn deliver_to_one_entry(
         &mut self,
         idx: EntryIdx,
-        arrival: &Arrival<'_>,
-        data: &DataView<'_>,
+        delivery: &Delivery<'_>,
         out: &mut impl Output,
     ) {
         let Some(entry) = self.pit.get(idx) else {
             return;
         };
         for downstream in live_downstreams(entry, self.now) {
-            send_data(
-                &downstream,
-                arrival,
-                data,
-                &self.faces,
-                &mut self.counters,
-                out,
-            );
+            send_data(&downstream, delivery, &self.faces, &mut self.counters, out);
         }
     }
 
@@ -103,8 +111,7 @@ impl Pipelines {
     fn deliver_to_entries(
         &mut self,
         matches: &[EntryIdx],
-        arrival: &Arrival<'_>,
-        data: &DataView<'_>,
+        delivery: &Delivery<'_>,
         out: &mut impl Output,
     ) {
         let downstreams = &mut self.scratch.downstreams;
@@ -113,16 +120,9 @@ impl Pipelines {
             downstreams.extend(live_downstreams(entry, self.now));
         }
         downstreams.sort_unstable_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        downstreams.dedup();
+        downstreams.dedup_by(|later, first| later.is_same(first));
         for downstream in downstreams {
-            send_data(
-                downstream,
-                arrival,
-                data,
-                &self.faces,
-                &mut self.counters,
-                out,
-            );
+            send_data(downstream, delivery, &self.faces, &mut self.counters, out);
         }
     }
 
@@ -209,12 +209,12 @@ fn live_downstreams(entry: &PitEntry, now: MonoNs) -> impl Iterator<Item = Downs
 /// `/localhost` is local.
 fn send_data(
     downstream: &Downstream,
-    arrival: &Arrival<'_>,
-    data: &DataView<'_>,
+    delivery: &Delivery<'_>,
     faces: &FaceTable,
     counters: &mut Counters,
     out: &mut impl Output,
 ) {
+    let arrival = delivery.arrival;
     let Some(traits) = faces.find(downstream.face) else {
         return counters.count_drop(DropReason::DownstreamGone);
     };
@@ -227,6 +227,12 @@ fn send_data(
         congestion_mark: arrival.headers.congestion_mark,
         ..Headers::default()
     };
-    out.send_data(downstream.face, data.wire(), &headers);
+    let wire = delivery.data.wire();
+    match delivery.announcement {
+        Some(announcement) if downstream.is_discovering && !traits.is_local() => {
+            out.send_data_announcing(downstream.face, wire, &headers, announcement);
+        }
+        _ => out.send_data(downstream.face, wire, &headers),
+    }
     counters.n_out_data += 1;
 }

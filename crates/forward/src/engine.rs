@@ -71,6 +71,7 @@ impl Engine {
                 face: packet.face,
                 traits,
                 headers: &packet.headers,
+                announcement: packet.prefix_announcement,
                 hashes: self.hashes.slice(span),
             };
             match &packet.packet {

@@ -1,6 +1,8 @@
 //! What the engine knows of a face: that it exists, how far it reaches, and
 //! what kind of link it is. Sockets and queues belong to the face crate.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashMap;
 use tachonym_packet::FaceId;
 
@@ -62,15 +64,22 @@ impl FaceTraits {
 #[derive(Debug, Default)]
 pub(crate) struct FaceTable {
     faces: HashMap<FaceId, FaceTraits, foldhash::fast::FixedState>,
+    non_local: BTreeSet<FaceId>,
 }
 
 impl FaceTable {
     pub(crate) fn insert(&mut self, face: FaceId, traits: FaceTraits) {
         self.faces.insert(face, traits);
+        if traits.is_local() {
+            self.non_local.remove(&face);
+        } else {
+            self.non_local.insert(face);
+        }
     }
 
     /// False if the face is unknown.
     pub(crate) fn remove(&mut self, face: FaceId) -> bool {
+        self.non_local.remove(&face);
         self.faces.remove(&face).is_some()
     }
 
@@ -80,6 +89,11 @@ impl FaceTable {
 
     pub(crate) fn contains(&self, face: FaceId) -> bool {
         self.faces.contains_key(&face)
+    }
+
+    /// Faces that lead off this host, by ascending number.
+    pub(crate) fn non_local(&self) -> impl Iterator<Item = FaceId> {
+        self.non_local.iter().copied()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -10,7 +10,7 @@ use tachonym_tables::{EntryIdx, FibEngine, FibEntry, HashFib, InRecord, OutRecor
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
-use crate::pipelines::{Arrival, Pipelines, is_localhop, is_localhost, is_loop};
+use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines, is_localhop, is_localhost, is_loop};
 use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Verdict, is_eligible};
 use crate::wakeups::Wakeup;
 
@@ -23,6 +23,7 @@ pub(crate) struct Outbound<'a> {
     pub(crate) hop_limit: Option<u8>,
     pub(crate) ingress: FaceId,
     pub(crate) congestion_mark: u64,
+    pub(crate) non_discovery: bool,
 }
 
 impl Pipelines {
@@ -125,6 +126,7 @@ impl Pipelines {
             hop_limit: interest.hop_limit().map(|hop_limit| hop_limit - 1),
             ingress: arrival.face,
             congestion_mark: arrival.headers.congestion_mark,
+            non_discovery: arrival.headers.non_discovery,
         };
         match arrival.headers.next_hop_face_id {
             Some(next_hop) => self.send_where_told(idx, next_hop, &outbound, out),
@@ -174,7 +176,11 @@ impl Pipelines {
             nonce,
             expiry: self.expiry_of(interest),
             pit_token: arrival.headers.pit_token,
-            flags: 0,
+            flags: if arrival.headers.non_discovery {
+                NON_DISCOVERY
+            } else {
+                0
+            },
         };
         let joined = self.pit.insert_in_record(idx, record);
         let Some(entry) = self.pit.get(idx) else {
@@ -243,6 +249,7 @@ impl Pipelines {
             rng: &mut self.rng,
             faces: &self.faces,
             ingress: outbound.ingress,
+            non_discovery: outbound.non_discovery,
             reach,
             entry,
             hashes: arrival.hashes,
@@ -301,7 +308,7 @@ impl Pipelines {
             expiry: self.expiry_of(outbound.interest),
             last_sent: self.now,
             nack: None,
-            strategy_word: departure.interval.0,
+            strategy_word: departure.memory,
         };
         if self.pit.insert_out_record(idx, record).is_err() {
             return self.drop_packet(DropReason::OutRecordsFull);
@@ -326,6 +333,7 @@ impl Pipelines {
         let headers = Headers {
             incoming_face_id: Some(outbound.ingress),
             congestion_mark: outbound.congestion_mark,
+            non_discovery: outbound.non_discovery || departure.non_discovery,
             ..Headers::default()
         };
         out.send_interest(departure.face, outbound.interest, &rewrite, &headers);

@@ -11,6 +11,7 @@
 //! decided in `strategy/`.
 #![forbid(unsafe_code)]
 
+mod announcements;
 mod burst;
 mod config;
 mod counters;
@@ -18,6 +19,7 @@ mod data;
 mod engine;
 mod faces;
 mod interest;
+mod learning;
 mod management;
 mod nack;
 mod pipelines;
@@ -26,6 +28,7 @@ mod strategy;
 mod upkeep;
 mod wakeups;
 
+pub use announcements::AnnouncementsFull;
 pub use burst::{Output, RxKind, RxPacket};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};

@@ -193,6 +193,7 @@ impl Engine {
             + pipelines.pit.memory_bytes()
             + pipelines.cs.memory_bytes()
             + pipelines.dead_nonces.memory_bytes()
+            + pipelines.announcements.memory_bytes()
     }
 
     fn hashes_of(&self, name: NameView<'_>) -> Vec<tachonym_packet::NameHash> {

@@ -38,6 +38,7 @@ impl Pipelines {
             record.nack = Some(reason);
         }
         self.tell_strategy(idx, arrival, interest);
+        self.learn_from_nack(idx, arrival, reason, interest, out);
         self.ask_elsewhere(idx, out);
         self.pass_nack_on(idx, out);
     }

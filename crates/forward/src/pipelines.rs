@@ -12,6 +12,7 @@ use tachonym_tables::{
     Pit, PitEntry,
 };
 
+use crate::announcements::Announcements;
 use crate::burst::Output;
 use crate::config::{EngineConfig, UnsolicitedDataPolicy};
 use crate::counters::{Counters, DropReason};
@@ -28,6 +29,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) face: FaceId,
     pub(crate) traits: FaceTraits,
     pub(crate) headers: &'a Headers,
+    /// The prefix announcement that came with a Data.
+    pub(crate) announcement: Option<&'a [u8]>,
     /// `hashes[i]` is the hash of the first `i` components of the name.
     pub(crate) hashes: &'a [NameHash],
 }
@@ -52,6 +55,7 @@ pub(crate) struct Pipelines {
     pub(crate) cs: ContentStore,
     pub(crate) dead_nonces: DeadNonceList,
     pub(crate) strategies: StrategyTable,
+    pub(crate) announcements: Announcements,
     pub(crate) counters: Counters,
     pub(crate) upkeep: Upkeep,
     pub(crate) wakeups: Wakeups,
@@ -74,17 +78,24 @@ pub(crate) struct Scratch {
     pub(crate) downstreams: Vec<Downstream>,
     /// An Interest that had to be written anew.
     pub(crate) interest: Vec<u8>,
+    /// A prefix announcement to send with a Data.
+    pub(crate) announcement: Vec<u8>,
     /// An Interest to return with a Nack.
     pub(crate) nack: Vec<u8>,
     pub(crate) hint_hashes: NameHashes,
     pub(crate) name_hashes: NameHashes,
 }
 
+/// Flag of an in-record: its Interest came marked NonDiscovery.
+pub(crate) const NON_DISCOVERY: u8 = 1;
+
 /// Who gets an answer, and with which token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Downstream {
     pub(crate) face: FaceId,
     pub(crate) pit_token: Option<PitToken>,
+    /// It does not know the way yet, and asks for an announcement.
+    pub(crate) is_discovering: bool,
 }
 
 impl Downstream {
@@ -92,16 +103,22 @@ impl Downstream {
         Self {
             face: record.face,
             pit_token: record.pit_token,
+            is_discovering: record.flags & NON_DISCOVERY == 0,
         }
     }
 
-    /// Any total order will do; it brings equal downstreams together.
-    pub(crate) fn sort_key(&self) -> (FaceId, &[u8]) {
+    /// Brings equal downstreams together, one that is discovering first.
+    pub(crate) fn sort_key(&self) -> (FaceId, &[u8], bool) {
         let token = self
             .pit_token
             .as_ref()
             .map_or(&[][..], |token| token.as_bytes());
-        (self.face, token)
+        (self.face, token, !self.is_discovering)
+    }
+
+    /// Whether it is the same face, which waits with the same token.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.face == other.face && self.pit_token == other.pit_token
     }
 }
 
@@ -120,6 +137,7 @@ impl Pipelines {
             cs: ContentStore::new(config.cs),
             dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
             strategies: StrategyTable::new(key),
+            announcements: Announcements::default(),
             counters: Counters::default(),
             upkeep: Upkeep::default(),
             wakeups: Wakeups::default(),

@@ -15,7 +15,7 @@ use tachonym_tables::{EntryIdx, FibEngine as _};
 use crate::burst::Output;
 use crate::faces::{FaceTraits, Scope};
 use crate::interest::{Outbound, find_route};
-use crate::pipelines::Pipelines;
+use crate::pipelines::{NON_DISCOVERY, Pipelines};
 use crate::strategy::Ask;
 
 /// Distance of two walks for faces that have gone, in milliseconds.
@@ -305,6 +305,7 @@ impl Pipelines {
                     .map(|hop_limit| hop_limit.saturating_sub(1)),
                 ingress: record.face,
                 congestion_mark: 0,
+                non_discovery: record.flags & NON_DISCOVERY != 0,
             })
             .find(|outbound| {
                 let ask = Ask {
@@ -312,6 +313,7 @@ impl Pipelines {
                     rng: &mut self.rng,
                     faces: &self.faces,
                     ingress: outbound.ingress,
+                    non_discovery: outbound.non_discovery,
                     reach: crate::interest::reach_of(&self.faces, outbound),
                     entry,
                     hashes,

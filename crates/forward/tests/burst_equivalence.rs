@@ -10,8 +10,24 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken};
 use tachonym_tables::NextHop;
 
-const PREFIXES: [&str; 6] = ["/a", "/a/b", "/a/b/c", "/localhost/x", "/localhop/y", "/z"];
-const STRATEGIES: [&str; 5] = ["best-route", "multicast", "random", "asf", "access"];
+/// The last one has no route at first.
+const PREFIXES: [&str; 7] = [
+    "/a",
+    "/a/b",
+    "/a/b/c",
+    "/localhost/x",
+    "/localhop/y",
+    "/z",
+    "/new",
+];
+const STRATEGIES: [&str; 6] = [
+    "best-route",
+    "multicast",
+    "random",
+    "asf",
+    "access",
+    "self-learning",
+];
 
 /// A packet with the face it comes from.
 #[derive(Clone, Debug)]
@@ -19,6 +35,7 @@ struct Event {
     face: FaceId,
     wire: Vec<u8>,
     headers: Headers,
+    announcement: Option<&'static [u8]>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,13 +94,15 @@ fn any_headers() -> impl Strategy<Value = Headers> {
         prop::option::weighted(0.05, any_face()),
         0_u64..2,
         any::<bool>(),
+        any::<bool>(),
     )
         .prop_map(
-            |(token, next_hop_face_id, congestion_mark, no_cache)| Headers {
+            |(token, next_hop_face_id, congestion_mark, no_cache, non_discovery)| Headers {
                 pit_token: token.and_then(|token| PitToken::new(&[token; 4])),
                 next_hop_face_id,
                 congestion_mark,
                 no_cache,
+                non_discovery,
                 ..Headers::default()
             },
         )
@@ -96,11 +115,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         .prop_map(|(uri, fresh)| (data(uri).fresh_ms(fresh * 100).wire(), None));
     let nack = (any_interest(), nack).prop_map(|(interest, nack)| (interest.wire(), Some(nack)));
     let packet = prop_oneof![5 => interest(), 3 => data, 2 => nack];
-    (any_face(), packet, any_headers()).prop_map(|(face, (wire, nack), headers)| Event {
-        face,
-        wire,
-        headers: Headers { nack, ..headers },
-    })
+    let announcement = prop::option::of(Just(&b"announcement"[..]));
+    (any_face(), packet, any_headers(), announcement).prop_map(
+        |(face, (wire, nack), headers, announcement)| Event {
+            face,
+            wire,
+            headers: Headers { nack, ..headers },
+            announcement,
+        },
+    )
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -139,7 +162,8 @@ fn small_engine() -> Engine {
     for face in 256..262 {
         add_face(&mut engine, FaceId(face));
     }
-    for (n, prefix) in PREFIXES.iter().enumerate() {
+    let (_, routed) = PREFIXES.split_last().expect("there are prefixes");
+    for (n, prefix) in routed.iter().enumerate() {
         for face in [256, 258, 260 + n as u64 % 2] {
             let hop = NextHop {
                 face: FaceId(face),
@@ -147,6 +171,10 @@ fn small_engine() -> Engine {
             };
             engine.add_next_hop(name(prefix).view(), hop).unwrap();
         }
+    }
+    for prefix in ["/a", "/new"] {
+        let kept = engine.keep_announcement(name(prefix).view(), b"known", MonoNs(u64::MAX));
+        kept.unwrap();
     }
     engine
 }
@@ -158,7 +186,11 @@ fn handle(engine: &mut Engine, now: MonoNs, burst: &[Event], n_at_once: usize) -
         .iter()
         .filter_map(|event| {
             let packet = PacketView::parse(&event.wire).expect("packets are well-formed");
-            RxPacket::new(event.face, event.headers, packet)
+            let packet = RxPacket::new(event.face, event.headers, packet)?;
+            Some(RxPacket {
+                prefix_announcement: event.announcement,
+                ..packet
+            })
         })
         .collect();
     for part in rx.chunks(n_at_once) {
@@ -236,6 +268,11 @@ fn check_rules(engine: &Engine, sent: &Sent) -> Result<(), TestCaseError> {
     let traits = engine.face(sent.face);
     prop_assert!(traits.is_some(), "sent to a face that has gone");
     let is_local = traits == Some(LOCAL);
+    if matches!(sent.kind, Kind::LearnRoute | Kind::ForgetRoute) {
+        prop_assert!(!is_local, "routes are learnt from other hosts");
+        return Ok(());
+    }
+    prop_assert!(!is_local || sent.announcement.is_none());
     let packet = PacketView::parse(&sent.wire);
     prop_assert!(packet.is_ok());
     let name = match packet.unwrap() {
@@ -256,6 +293,7 @@ fn check_rules(engine: &Engine, sent: &Sent) -> Result<(), TestCaseError> {
             prop_assert!(from != Some(sent.face) || traits == Some(AD_HOC));
         }
         Kind::Nack(_) => prop_assert!(traits == Some(LOCAL) || traits == Some(REMOTE)),
+        Kind::LearnRoute | Kind::ForgetRoute => unreachable!("checked above"),
     }
     Ok(())
 }

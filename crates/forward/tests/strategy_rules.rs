@@ -410,7 +410,9 @@ fn asf_retransmits_like_the_others() {
 #[test]
 fn every_strategy_nacks_where_there_is_no_route_but_multicast() {
     for strategy in registered_strategies() {
-        let mut node = Node::with_remote_faces();
+        // Nobody else is there whom `self-learning` could ask.
+        let mut node = Node::new();
+        node.face(A, REMOTE).face(B, LOCAL);
         node.engine
             .set_strategy(name("/a").view(), strategy.view())
             .unwrap();

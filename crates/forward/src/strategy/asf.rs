@@ -154,7 +154,7 @@ fn retransmit(
         if suppression.holds_back(IntervalMs::of(record), age) {
             return Verdict::Hold;
         }
-        departure.interval = suppression.grown(IntervalMs::of(record));
+        departure.memory = suppression.grown(IntervalMs::of(record)).0;
     }
     if unused.is_some() {
         depart(namespace, limits, ask, face);

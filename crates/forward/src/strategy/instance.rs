@@ -16,18 +16,20 @@ use super::best_route::BestRoute;
 use super::multicast::Multicast;
 use super::next_hops::Limits;
 use super::random::Random;
+use super::self_learning::SelfLearning;
 use super::suppression::Suppression;
 
 /// Names before the kind of strategy.
 const PREFIX: [&[u8]; 3] = [b"localhost", b"nfd", b"strategy"];
 
 /// Every kind with the version of it that is built here.
-const KINDS: [(&str, u64); 5] = [
+const KINDS: [(&str, u64); 6] = [
     ("best-route", 5),
     ("multicast", 5),
     ("random", 1),
     ("asf", 5),
     ("access", 1),
+    ("self-learning", 1),
 ];
 
 /// Routes that one `asf` instance measures.
@@ -134,6 +136,7 @@ pub(super) fn parse(name: NameView<'_>) -> Result<(Strategy, Name), StrategyErro
         }),
         "random" => Strategy::Random(Random),
         "access" => Strategy::Access(Box::new(Access::new())),
+        "self-learning" => Strategy::SelfLearning(SelfLearning::default()),
         _ => Strategy::Asf(Box::new(Asf::new(parameters.take_asf_options()?))),
     };
     parameters.expect_none_left()?;

@@ -21,6 +21,7 @@ mod multicast;
 mod next_hops;
 mod random;
 mod rtt;
+mod self_learning;
 mod suppression;
 
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub(crate) enum Strategy {
     /// Boxed, like the next: they are much larger than the others.
     Asf(Box<asf::Asf>),
     Access(Box<access::Access>),
+    SelfLearning(self_learning::SelfLearning),
 }
 
 /// What becomes of an Interest.
@@ -65,7 +67,10 @@ pub(crate) enum Verdict {
 pub(crate) struct Departure {
     pub(crate) face: FaceId,
     /// What the out-record remembers for the strategy.
-    pub(crate) interval: IntervalMs,
+    pub(crate) memory: u32,
+    /// Whether it must not make others ask everybody (NDNLPv2, "Self-Learning"),
+    /// though the Interest came without that mark.
+    pub(crate) non_discovery: bool,
     pub(crate) nonce: DepartureNonce,
     /// When the strategy wants to hear that no answer has come.
     pub(crate) timeout: Option<Duration>,
@@ -84,7 +89,8 @@ impl Departure {
     pub(crate) fn to(face: FaceId) -> Self {
         Self {
             face,
-            interval: IntervalMs::default(),
+            memory: 0,
+            non_discovery: false,
             nonce: DepartureNonce::AsReceived,
             timeout: None,
         }
@@ -114,6 +120,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) rng: &'a mut Rng,
     pub(crate) faces: &'a FaceTable,
     pub(crate) ingress: FaceId,
+    /// Whether the Interest came marked NonDiscovery.
+    pub(crate) non_discovery: bool,
     pub(crate) reach: Reach,
     /// The pending entry that the Interest has become or joined.
     pub(crate) entry: &'a PitEntry,
@@ -138,6 +146,7 @@ impl Strategy {
             Self::Random(it) => it.after_interest(ask, plan),
             Self::Asf(it) => it.after_interest(ask, plan),
             Self::Access(it) => it.after_interest(ask, plan),
+            Self::SelfLearning(it) => it.after_interest(ask, plan),
         }
     }
 
@@ -150,7 +159,9 @@ impl Strategy {
                 it.before_satisfy(answer);
                 Duration::ZERO
             }
-            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) => Duration::ZERO,
+            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) | Self::SelfLearning(_) => {
+                Duration::ZERO
+            }
         }
     }
 
@@ -159,7 +170,11 @@ impl Strategy {
     pub(crate) fn after_nack(&mut self, answer: &Answer<'_>) {
         match self {
             Self::Asf(it) => it.after_nack(answer),
-            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) | Self::Access(_) => {}
+            Self::BestRoute(_)
+            | Self::Multicast(_)
+            | Self::Random(_)
+            | Self::Access(_)
+            | Self::SelfLearning(_) => {}
         }
     }
 
@@ -185,7 +200,16 @@ impl Strategy {
         match self {
             Self::Asf(it) => it.n_measurements(),
             Self::Access(it) => it.n_measurements(),
-            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) => 0,
+            Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) | Self::SelfLearning(_) => 0,
+        }
+    }
+
+    /// What an upstream's answer says about routes; `record` is that upstream's.
+    pub(crate) fn lesson_of(&self, record: &OutRecord) -> Lesson {
+        match self {
+            Self::SelfLearning(_) if self_learning::is_discovery(record) => Lesson::NewRoute,
+            Self::SelfLearning(_) => Lesson::KnownRoute,
+            _ => Lesson::None,
         }
     }
 
@@ -198,6 +222,19 @@ impl Strategy {
     pub(crate) fn wants_silence(&self) -> bool {
         matches!(self, Self::Access(_))
     }
+}
+
+/// What a strategy that learns routes makes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lesson {
+    /// Nothing: the strategy leaves routes to others.
+    None,
+    /// The upstream was found by asking everybody: an announcement that comes
+    /// with its Data makes a route.
+    NewRoute,
+    /// The upstream was on a known route. Who asked to discover it gets the
+    /// announcement that is known here; a Nack says that the route is wrong.
+    KnownRoute,
 }
 
 /// What came back from an upstream.

@@ -18,7 +18,7 @@ impl Multicast {
                 if self.suppression.holds_back(IntervalMs::of(record), age) {
                     continue;
                 }
-                departure.interval = self.suppression.grown(IntervalMs::of(record));
+                departure.memory = self.suppression.grown(IntervalMs::of(record)).0;
             }
             plan.push(departure);
         }

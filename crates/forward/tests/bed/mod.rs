@@ -7,8 +7,8 @@ use std::time::Duration;
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, LinkType, Output, RxPacket, Scope};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, PacketView, PitToken,
-    tlv, types,
+    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView, PacketView,
+    PitToken, tlv, types,
 };
 use tachonym_tables::NextHop;
 
@@ -207,6 +207,7 @@ pub(crate) struct Sent {
     pub(crate) kind: Kind,
     pub(crate) wire: Vec<u8>,
     pub(crate) headers: Headers,
+    pub(crate) announcement: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +215,10 @@ pub(crate) enum Kind {
     Interest,
     Data,
     Nack(NackReason),
+    /// Not sent, but told: `wire` is the name of the Data.
+    LearnRoute,
+    /// As before: `wire` is the name of the Interest.
+    ForgetRoute,
 }
 
 impl Sent {
@@ -256,6 +261,7 @@ impl Output for Outbox {
             kind: Kind::Interest,
             wire,
             headers: *headers,
+            announcement: None,
         });
     }
 
@@ -266,6 +272,39 @@ impl Output for Outbox {
             kind: Kind::Data,
             wire,
             headers: *headers,
+            announcement: None,
+        });
+    }
+
+    fn send_data_announcing(
+        &mut self,
+        face: FaceId,
+        data_wire: &[u8],
+        headers: &Headers,
+        announcement: &[u8],
+    ) {
+        self.send_data(face, data_wire, headers);
+        let sent = self.0.last_mut().expect("sent just now");
+        sent.announcement = Some(announcement.to_vec());
+    }
+
+    fn learn_route(&mut self, face: FaceId, name: NameView<'_>, announcement: &[u8]) {
+        self.0.push(Sent {
+            face,
+            kind: Kind::LearnRoute,
+            wire: name.value_bytes().to_vec(),
+            headers: Headers::default(),
+            announcement: Some(announcement.to_vec()),
+        });
+    }
+
+    fn forget_learnt_route(&mut self, face: FaceId, name: NameView<'_>) {
+        self.0.push(Sent {
+            face,
+            kind: Kind::ForgetRoute,
+            wire: name.value_bytes().to_vec(),
+            headers: Headers::default(),
+            announcement: None,
         });
     }
 
@@ -283,6 +322,7 @@ impl Output for Outbox {
             kind: Kind::Nack(reason),
             wire,
             headers: *headers,
+            announcement: None,
         });
     }
 }
@@ -372,6 +412,24 @@ impl Node {
 
     pub(crate) fn data(&mut self, face: FaceId, data: &Data) -> Vec<Sent> {
         self.receive(face, &data.wire(), Headers::default())
+    }
+
+    /// A Data with a prefix announcement.
+    pub(crate) fn announcing_data(
+        &mut self,
+        face: FaceId,
+        data: &Data,
+        announcement: &[u8],
+    ) -> Vec<Sent> {
+        let wire = data.wire();
+        let packet = PacketView::parse(&wire).expect("a Data of a test is well-formed");
+        let packet = RxPacket {
+            prefix_announcement: Some(announcement),
+            ..RxPacket::new(face, Headers::default(), packet).expect("no headers make sense")
+        };
+        let mut outbox = Outbox::default();
+        self.engine.handle_burst(self.now, &[packet], &mut outbox);
+        outbox.0
     }
 
     pub(crate) fn nack(
