@@ -70,7 +70,14 @@ pub(crate) fn run(workspace: &Workspace, report: &mut Report) {
     });
     report.step("interop networks", || match can_make_namespaces() {
         true => {
-            let tests = ["--test", "chain", "--test", "group"];
+            let tests = [
+                "--test",
+                "chain",
+                "--test",
+                "group",
+                "--test",
+                "self_learning",
+            ];
             suite(workspace, &peers, "interop-networks", &tests)
         }
         false => Outcome::Skipped("network namespaces need root".to_owned()),

@@ -81,12 +81,11 @@ impl<'e> Controller<'e> {
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, CommandError> {
         let name = CommandName::local(module, verb).with_parameters(parameters);
-        let interest = Interest {
-            lifetime_ms: Some(COMMAND_LIFETIME_MS),
-            must_be_fresh: true,
-            ..Interest::new(name)
-        };
-        let wire = self.signer.sign(&interest, wall_ms())?;
+        self.give(&command_interest(name))
+    }
+
+    fn give(&mut self, command: &Interest) -> Result<ControlParameters, CommandError> {
+        let wire = self.signer.sign(command, wall_ms())?;
         let answer = self.endpoint.express_wire(&wire, 0)?;
         let response = ControlResponse::decode(answer.data().content())?;
         if response.code != status_code::OK {
@@ -105,6 +104,21 @@ impl<'e> Controller<'e> {
             ..ControlParameters::default()
         };
         self.command("rib", "register", &parameters).map(|_| ())
+    }
+
+    /// Tells the router that what `announcement` announces is to be had here: as
+    /// [`register`](Self::register), and routers downstream may learn the way.
+    /// `announcement` is the wire of a signed
+    /// [prefix announcement](tachonym_protocol::prefix_announcement).
+    ///
+    /// # Errors
+    /// If the router refuses, does not know the command, or does not answer.
+    pub fn announce(&mut self, announcement: &[u8]) -> Result<ControlParameters, CommandError> {
+        let interest = Interest {
+            application_parameters: Some(announcement.to_vec()),
+            ..command_interest(CommandName::local("rib", "announce").name())
+        };
+        self.give(&interest)
     }
 
     /// The content of the dataset `/localhost/nfd/<module>/<verb>`, followed by
@@ -290,6 +304,14 @@ impl<'e> Controller<'e> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+fn command_interest(name: Name) -> Interest {
+    Interest {
+        lifetime_ms: Some(COMMAND_LIFETIME_MS),
+        must_be_fresh: true,
+        ..Interest::new(name)
     }
 }
 

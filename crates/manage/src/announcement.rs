@@ -1,4 +1,4 @@
-//! Prefix announcements, as `rib/announce` takes them.
+//! Prefix announcements, as `rib/announce` and Data bring them.
 //!
 //! Owns the reading of one: a Data that says, signed by whoever owns a prefix,
 //! that the prefix can be reached by way of its bearer, and for how long. Whether
@@ -7,9 +7,7 @@
 
 use tachonym_packet::tlv::{self, Element};
 use tachonym_packet::{DataView, DecodeError, Name, types};
-
-/// ExpirationPeriod in an announcement's content, in milliseconds.
-const EXPIRATION_PERIOD: u32 = 109;
+use tachonym_protocol::EXPIRATION_PERIOD;
 
 /// A well-formed announcement that holds at this time.
 #[derive(Clone, Debug)]
@@ -38,11 +36,19 @@ pub(crate) enum AnnouncementError {
 impl<'a> Announcement<'a> {
     /// Reads the announcement in the ApplicationParameters of a command that is
     /// given at `wall_ms`, milliseconds since the Unix epoch.
-    pub(crate) fn parse(
+    pub(crate) fn find(
         parameters: Option<&'a [u8]>,
         wall_ms: u64,
     ) -> Result<Self, AnnouncementError> {
-        let data = find_data(parameters.unwrap_or_default())?;
+        Self::read(find_data(parameters.unwrap_or_default())?, wall_ms)
+    }
+
+    /// Reads the announcement that is the Data `wire`, as [`Self::find`] does.
+    pub(crate) fn parse(wire: &'a [u8], wall_ms: u64) -> Result<Self, AnnouncementError> {
+        Self::read(DataView::parse(wire)?, wall_ms)
+    }
+
+    fn read(data: DataView<'a>, wall_ms: u64) -> Result<Self, AnnouncementError> {
         let name = data.name();
         let prefix_len = name
             .len()
@@ -187,7 +193,12 @@ mod tests {
     }
 
     fn parse(wire: &[u8]) -> Result<(Name, u64), AnnouncementError> {
-        Announcement::parse(Some(wire), NOW_MS).map(|a| (a.prefix, a.lives_ms))
+        let read = |a: Announcement<'_>| (a.prefix, a.lives_ms);
+        let found = Announcement::find(Some(wire), NOW_MS).map(read);
+        if !wire.is_empty() && wire[0] == 6 {
+            assert_eq!(Announcement::parse(wire, NOW_MS).map(read), found);
+        }
+        found
     }
 
     #[test]
@@ -258,7 +269,7 @@ mod tests {
         let without_period = Err(Malformed(DecodeError::Missing { typ: 109 }));
         assert_eq!(parse(&wire(name, 5, vec![])), without_period);
         assert_eq!(parse(&[]), Err(Missing));
-        assert_eq!(Announcement::parse(None, NOW_MS).err(), Some(Missing));
+        assert_eq!(Announcement::find(None, NOW_MS).err(), Some(Missing));
         assert!(matches!(parse(&[6, 1, 7]), Err(Malformed(_))));
     }
 }

@@ -33,6 +33,8 @@ pub struct ManagementTrust {
     /// Whose prefix announcements count; the command that bears one has to be
     /// allowed as well.
     pub announcements: TrustPolicy,
+    /// Whether those count that Data bring from neighbours, and make routes.
+    pub learns_routes: bool,
     /// Limits of replay protection and of bad signatures.
     pub verifier: VerifierConfig,
 }
@@ -49,6 +51,7 @@ impl Default for ManagementTrust {
             }],
             localhop: None,
             announcements: TrustPolicy::any(),
+            learns_routes: false,
             verifier: verifier_config(),
         }
     }
@@ -117,6 +120,11 @@ impl Authorizer {
         };
         self.verifier
             .verify(interest, &policies, face, now, wall_ms)
+    }
+
+    /// Whether announcements in Data are looked at.
+    pub(crate) const fn learns_routes(&self) -> bool {
+        self.trust.learns_routes
     }
 
     /// Whether the announcement `data` is to be believed.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Why an Interest got no reply.
+/// Why an Interest got no reply, or a prefix announcement made no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// Its name is not one of management.
@@ -19,16 +19,26 @@ pub enum DropReason {
     DatasetWithoutCanBePrefix,
     /// Its name leaves no room for a reply.
     ReplyTooLarge,
+    /// An announcement has come with a Data, and routes are not learnt here.
+    AnnouncementUnwanted,
+    /// An announcement is malformed, does not hold now, announces something else
+    /// than the Data it came with, or is signed by nobody who counts.
+    AnnouncementRefused,
+    /// There is no room for another announcement, or its route.
+    AnnouncementBeyondLimit,
 }
 
 impl DropReason {
     /// Every reason.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::NotManagement,
         Self::LocalhopDisabled,
         Self::UnknownSegment,
         Self::DatasetWithoutCanBePrefix,
         Self::ReplyTooLarge,
+        Self::AnnouncementUnwanted,
+        Self::AnnouncementRefused,
+        Self::AnnouncementBeyondLimit,
     ];
 }
 
@@ -42,6 +52,9 @@ impl DropReason {
             Self::UnknownSegment => "unknown-segment",
             Self::DatasetWithoutCanBePrefix => "dataset-without-can-be-prefix",
             Self::ReplyTooLarge => "reply-too-large",
+            Self::AnnouncementUnwanted => "announcement-unwanted",
+            Self::AnnouncementRefused => "announcement-refused",
+            Self::AnnouncementBeyondLimit => "announcement-beyond-limit",
         }
     }
 }
@@ -68,6 +81,10 @@ pub struct Counters {
     pub n_notifications: u64,
     /// Announcements whose signature does not count.
     pub n_announcements_rejected: u64,
+    /// Routes made by announcements that Data brought.
+    pub n_learnt_routes: u64,
+    /// Of those, the ones that a neighbour's Nack has taken away.
+    pub n_unlearnt_routes: u64,
     /// Responses other than 200, to refused commands included.
     pub n_errors: u64,
     /// Changes the FIB was told.
@@ -88,13 +105,13 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Interests that got no reply for this reason.
+    /// What was dropped for this reason.
     #[must_use]
     pub const fn n_dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// Every reason with the Interests that got no reply for it.
+    /// Every reason with what was dropped for it.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.into_iter().zip(self.dropped)
     }

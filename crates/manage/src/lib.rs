@@ -13,6 +13,7 @@ mod connecting;
 mod control;
 mod counters;
 mod datasets;
+mod learning;
 mod manager;
 mod notifications;
 mod replies;

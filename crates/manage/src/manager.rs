@@ -32,7 +32,7 @@ use crate::verbs::{Dataset, Module, Target, Verb};
 
 /// Cost of a route that a prefix announcement makes: more than what operators
 /// set by hand. The number is NFD's.
-const ANNOUNCED_COST: u64 = 2048;
+pub(crate) const ANNOUNCED_COST: u64 = 2048;
 
 /// Changes of the FIB that may wait for further commands of a burst. A route that
 /// many prefixes inherit makes one change for each of them, so commands alone
@@ -63,29 +63,36 @@ impl Default for ManagerConfig {
 /// The manager of one router.
 #[derive(Debug)]
 pub struct Manager<C> {
-    control: C,
-    authorizer: Authorizer,
-    rib: Rib,
+    pub(crate) control: C,
+    pub(crate) authorizer: Authorizer,
+    pub(crate) rib: Rib,
     datasets: PublishedDatasets,
     face_events: NotificationStream,
     connecting: ConnectingFaces,
-    counters: Counters,
+    pub(crate) counters: Counters,
     /// What the FIB has to be told before the commands below are answered.
-    fib_changes: Vec<FibChange>,
-    unanswered: Vec<UnansweredRoute>,
+    pub(crate) fib_changes: Vec<FibChange>,
+    pub(crate) unanswered: Vec<UnansweredRoute>,
 }
 
-/// A command on the RIB that has changed the RIB, and not yet the FIB.
+/// A route that has changed in the RIB, and not yet in the FIB.
 #[derive(Debug)]
-struct UnansweredRoute {
+pub(crate) struct UnansweredRoute {
+    /// Who waits for it; nobody, if it was learnt.
+    pub(crate) command: Option<RouteCommand>,
+    pub(crate) prefix: Name,
+    pub(crate) face: FaceId,
+    pub(crate) origin: u64,
+    pub(crate) adds: bool,
+}
+
+/// A command on the RIB.
+#[derive(Debug)]
+pub(crate) struct RouteCommand {
     /// Name of the command Interest.
-    reply_name: Name,
+    name: Name,
     /// The response, if the FIB takes everything.
     effective: ControlParameters,
-    prefix: Name,
-    face: FaceId,
-    origin: u64,
-    adds: bool,
 }
 
 /// An Interest and how it came.
@@ -438,8 +445,10 @@ impl<C: ControlPlane> Manager<C> {
             self.counters.n_expired_routes += n_expired as u64;
         }
         self.unanswered.push(UnansweredRoute {
-            reply_name: name.to_name(),
-            effective,
+            command: Some(RouteCommand {
+                name: name.to_name(),
+                effective,
+            }),
             prefix,
             face: route.face,
             origin: route.origin,
@@ -463,13 +472,15 @@ impl<C: ControlPlane> Manager<C> {
         self.rib
             .remove(prefix.view(), face, origin, &mut self.fib_changes);
         self.unanswered.push(UnansweredRoute {
-            reply_name: name.to_name(),
-            effective: ControlParameters {
-                name: Some(prefix.clone()),
-                face_id: Some(face.0),
-                origin: Some(origin),
-                ..ControlParameters::default()
-            },
+            command: Some(RouteCommand {
+                name: name.to_name(),
+                effective: ControlParameters {
+                    name: Some(prefix.clone()),
+                    face_id: Some(face.0),
+                    origin: Some(origin),
+                    ..ControlParameters::default()
+                },
+            }),
             prefix,
             face,
             origin,
@@ -480,7 +491,7 @@ impl<C: ControlPlane> Manager<C> {
     fn announce(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
         let name = request.interest.name();
         let parameters = request.interest.application_parameters();
-        let announcement = match Announcement::parse(parameters, request.wall_ms) {
+        let announcement = match Announcement::find(parameters, request.wall_ms) {
             Ok(announcement) => announcement,
             Err(error) => {
                 let response = ControlResponse::new(status_code::BAD_REQUEST, error.to_string());
@@ -495,6 +506,10 @@ impl<C: ControlPlane> Manager<C> {
             let text = format!("prefix announcement: {reject}");
             let response = ControlResponse::new(status_code::FORBIDDEN, text);
             return self.respond(name, response, out);
+        }
+        if forbidden_to_neighbours(request, &announcement.prefix, request.incoming).is_none() {
+            // Without room for it neighbours learn no route; this one is made anyway.
+            self.keep_announcement(request.now, &announcement);
         }
         let route = RibRoute {
             face: request.incoming,
@@ -517,7 +532,7 @@ impl<C: ControlPlane> Manager<C> {
 
     /// Tells the FIB what the RIB has become, and then answers the commands that
     /// made it so.
-    fn apply_routes(&mut self, out: ReplySink<'_>) {
+    pub(crate) fn apply_routes(&mut self, out: ReplySink<'_>) {
         let mut unanswered = std::mem::take(&mut self.unanswered);
         let mut failures: Vec<Option<ControlResponse>> = vec![None; unanswered.len()];
         // What the FIB refuses is taken out of the RIB, which may change the FIB
@@ -557,9 +572,15 @@ impl<C: ControlPlane> Manager<C> {
             }
         }
         for (route, failure) in unanswered.drain(..).zip(failures) {
-            let response = failure.unwrap_or_else(|| commands::ok(&route.effective));
-            let response = with_body(response, &route.effective);
-            self.respond(route.reply_name.view(), response, out);
+            let Some(RouteCommand { name, effective }) = route.command else {
+                if failure.is_some() {
+                    self.counters.drop(DropReason::AnnouncementBeyondLimit);
+                }
+                continue;
+            };
+            let response = failure.unwrap_or_else(|| commands::ok(&effective));
+            let response = with_body(response, &effective);
+            self.respond(name.view(), response, out);
         }
         self.unanswered = unanswered;
     }
@@ -736,16 +757,20 @@ fn forbidden_to_neighbours(
     if request.scope == Scope::Localhost {
         return None;
     }
-    let is_local = prefix.get(0).is_some_and(|first| {
-        first.typ() == types::component::GENERIC
-            && matches!(first.value(), b"localhost" | b"localhop")
-    });
     let text = if face != request.incoming {
         "a neighbour may only manage routes to itself"
-    } else if is_local {
+    } else if is_local(prefix) {
         "a neighbour may not register what is local"
     } else {
         return None;
     };
     Some(ControlResponse::new(status_code::FORBIDDEN, text))
+}
+
+/// Whether `prefix` is of this host or link alone.
+pub(crate) fn is_local(prefix: &Name) -> bool {
+    prefix.get(0).is_some_and(|first| {
+        first.typ() == types::component::GENERIC
+            && matches!(first.value(), b"localhost" | b"localhop")
+    })
 }

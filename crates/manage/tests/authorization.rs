@@ -361,6 +361,9 @@ fn announcements_lead_to_their_bearer_for_their_time() {
         routes[0].routes[0].origin,
         route_origin::PREFIX_ANNOUNCEMENT
     );
+    let now = site.now;
+    let (_, until) = site.router().announcements[&name("/net/site")];
+    assert_eq!(until, now.plus_ms(60_000));
     // Who owns the prefix counts, and so does who bears the announcement.
     for (carrier, owner) in [(&carrier, &stranger), (&stranger, &owner)] {
         let wire = announcing(carrier, owner, "/net/other", Scope::Localhop);
@@ -369,7 +372,10 @@ fn announcements_lead_to_their_bearer_for_their_time() {
     assert_eq!(site.manager.counters().n_announcements_rejected, 1);
     let digest = announcing(&carrier, &Signer::digest(), "/net/other", Scope::Localhop);
     assert_eq!(site.command_from(neighbour, &digest).code, 403);
+    let local = announcing(&carrier, &owner, "/localhop/x", Scope::Localhop);
+    assert_eq!(site.command_from(neighbour, &local).code, 403);
     assert_eq!(site.routes().len(), 1);
+    assert_eq!(site.router().announcements.len(), 1);
     site.pass_ms(60_001);
     let now = site.now;
     site.manager.handle_timeout(now, &mut |_| {});

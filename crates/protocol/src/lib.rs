@@ -5,6 +5,7 @@
 //! manager, the faces, the client library and the tools all speak through it.
 #![forbid(unsafe_code)]
 
+mod announcement;
 mod codec;
 mod command;
 mod dataset;
@@ -13,6 +14,7 @@ mod kinds;
 pub mod rdr;
 pub mod segments;
 
+pub use announcement::{EXPIRATION_PERIOD, prefix_announcement};
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
     ChannelStatus, CsInfo, DropCount, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,

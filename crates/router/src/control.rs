@@ -12,7 +12,7 @@ use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibSlice, LinkOptions,
 };
-use tachonym_packet::{FaceId, Name};
+use tachonym_packet::{FaceId, MonoNs, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceState, FaceStatus,
     FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
@@ -148,6 +148,21 @@ impl ControlPlane for RouterControl {
         fib_jobs::in_slices(changes, |slice| {
             self.call(move |plane| fib_jobs::apply_all(plane, slice))
         })
+    }
+
+    fn keep_announcement(
+        &mut self,
+        prefix: &Name,
+        wire: &[u8],
+        until: MonoNs,
+    ) -> Result<(), ControlError> {
+        let (prefix, wire) = (prefix.clone(), wire.to_vec());
+        self.call(move |plane| {
+            plane
+                .engine
+                .keep_announcement(prefix.view(), &wire, until)
+                .map_err(|_| ControlError::LimitReached("prefix announcements"))
+        })?
     }
 
     fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError> {

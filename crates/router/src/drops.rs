@@ -11,6 +11,9 @@ use crate::worker::Plane;
 
 /// Management Interests that found the manager's queue full.
 const MANAGER_QUEUE_FULL: &str = "manager-queue-full";
+/// Announcements and Nacks that routes are learnt from, and that found the
+/// manager's queue full.
+const LESSON_QUEUE_FULL: &str = "lesson-queue-full";
 /// Connections turned away.
 const CONNECTION_REFUSED: &str = "connection-refused";
 /// Datagrams that the kernel dropped because a receive buffer was full.
@@ -44,6 +47,7 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
     let of_engine = of_engine.map(|(r, n)| (r.label(), n));
     let of_router = [
         (MANAGER_QUEUE_FULL, plane.internal.n_dropped()),
+        (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
         (CONNECTION_REFUSED, faces.n_refused),
         (KERNEL_BUFFER_FULL, faces.n_kernel_drops),
     ];
@@ -76,7 +80,12 @@ mod tests {
         of_faces
             .chain(of_engine)
             .chain(of_manager)
-            .chain([MANAGER_QUEUE_FULL, CONNECTION_REFUSED, KERNEL_BUFFER_FULL])
+            .chain([
+                MANAGER_QUEUE_FULL,
+                LESSON_QUEUE_FULL,
+                CONNECTION_REFUSED,
+                KERNEL_BUFFER_FULL,
+            ])
             .collect()
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use tachonym_face::FaceEvent;
-use tachonym_packet::FaceId;
+use tachonym_packet::{FaceId, Name, NameView};
 
 /// What the worker tells the manager.
 #[derive(Debug)]
@@ -21,6 +21,22 @@ pub(crate) enum ToManager {
         /// The whole Interest.
         wire: Vec<u8>,
     },
+    /// A Data brought a prefix announcement, from which a route may be learnt.
+    Announcement {
+        /// The face it came by.
+        face: FaceId,
+        /// Name of the Data.
+        name: Name,
+        /// The announcement.
+        wire: Vec<u8>,
+    },
+    /// A neighbour has no route for a name.
+    Unreachable {
+        /// The face that leads to it.
+        face: FaceId,
+        /// The name.
+        name: Name,
+    },
     /// A face came, went or changed state.
     Face(Box<FaceEvent>),
     /// The router stops.
@@ -31,9 +47,10 @@ pub(crate) enum ToManager {
 pub(crate) struct InternalFace {
     to_manager: Sender<ToManager>,
     queue: Arc<QueueGauge>,
+    lessons: Arc<QueueGauge>,
 }
 
-/// How many Interests wait for the manager, and how many found no room.
+/// How many messages of a kind wait for the manager, and how many found no room.
 #[derive(Debug)]
 pub(crate) struct QueueGauge {
     n_waiting: AtomicUsize,
@@ -50,12 +67,12 @@ impl QueueGauge {
         }
     }
 
-    /// One Interest was taken from the queue.
+    /// One was taken from the queue.
     pub(crate) fn leave(&self) {
         self.n_waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Interests that found the queue full.
+    /// Messages that found the queue full.
     pub(crate) fn n_dropped(&self) -> u64 {
         self.n_dropped.load(Ordering::Relaxed)
     }
@@ -72,8 +89,17 @@ impl QueueGauge {
 }
 
 impl InternalFace {
-    pub(crate) fn new(to_manager: Sender<ToManager>, queue: Arc<QueueGauge>) -> Self {
-        Self { to_manager, queue }
+    /// `queue` counts Interests, `lessons` what routes are learnt from.
+    pub(crate) fn new(
+        to_manager: Sender<ToManager>,
+        queue: Arc<QueueGauge>,
+        lessons: Arc<QueueGauge>,
+    ) -> Self {
+        Self {
+            to_manager,
+            queue,
+            lessons,
+        }
     }
 
     /// Hands an Interest to the manager, or counts that there was no room.
@@ -82,6 +108,30 @@ impl InternalFace {
             // A manager that has gone leaves its Interests unanswered.
             let _ = self.to_manager.send(ToManager::Interest { incoming, wire });
         }
+    }
+
+    /// Hands the manager a prefix announcement, or counts that there was no room.
+    pub(crate) fn deliver_announcement(&self, face: FaceId, name: NameView<'_>, wire: &[u8]) {
+        if self.lessons.enter() {
+            let (name, wire) = (name.to_name(), wire.to_vec());
+            let _ = self
+                .to_manager
+                .send(ToManager::Announcement { face, name, wire });
+        }
+    }
+
+    /// Tells the manager that `face` does not lead to `name`, or counts that there
+    /// was no room.
+    pub(crate) fn deliver_unreachable(&self, face: FaceId, name: NameView<'_>) {
+        if self.lessons.enter() {
+            let name = name.to_name();
+            let _ = self.to_manager.send(ToManager::Unreachable { face, name });
+        }
+    }
+
+    /// What of that found no room.
+    pub(crate) fn n_dropped_lessons(&self) -> u64 {
+        self.lessons.n_dropped()
     }
 
     /// Interests that found the queue full.

@@ -22,6 +22,7 @@ pub(crate) struct ManagerThread {
     pub(crate) worker: WorkerHandle,
     pub(crate) inbox: Receiver<ToManager>,
     pub(crate) queue: Arc<QueueGauge>,
+    pub(crate) lessons: Arc<QueueGauge>,
 }
 
 impl ManagerThread {
@@ -44,6 +45,18 @@ impl ManagerThread {
                     ToManager::Interest { incoming, wire } => {
                         self.queue.leave();
                         commands.push((incoming, wire));
+                    }
+                    ToManager::Announcement { face, name, wire } => {
+                        self.lessons.leave();
+                        let brought = (name.view(), &wire[..]);
+                        let out = &mut |wire| replies.push(wire);
+                        self.manager
+                            .handle_announcement(now, wall_ms(), face, brought, out);
+                    }
+                    ToManager::Unreachable { face, name } => {
+                        self.lessons.leave();
+                        let out = &mut |wire| replies.push(wire);
+                        self.manager.handle_unreachable(face, name.view(), out);
                     }
                     ToManager::Face(event) => {
                         // What was asked before the event is answered before it.

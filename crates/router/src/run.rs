@@ -30,6 +30,10 @@ const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
 /// Prefix of the management protocol for neighbours.
 const NEIGHBOUR_MANAGEMENT: &str = "/localhop/nfd";
 
+/// Prefix announcements and Nacks that wait for the manager. A signature takes some
+/// tens of microseconds to check, for which commands wait.
+const MAX_WAITING_LESSONS: usize = 64;
+
 /// A router that runs in threads of its own, until it is stopped or dropped.
 pub struct Router {
     listening: Vec<FaceUri>,
@@ -107,7 +111,9 @@ impl Router {
 
         let (to_manager, inbox) = unbounded();
         let queue = Arc::new(QueueGauge::new(config.management.queue_commands));
-        let internal = InternalFace::new(to_manager.clone(), Arc::clone(&queue));
+        let lessons = Arc::new(QueueGauge::new(MAX_WAITING_LESSONS));
+        let internal =
+            InternalFace::new(to_manager.clone(), Arc::clone(&queue), Arc::clone(&lessons));
         let waker = faces.waker();
         let (handle, jobs) = WorkerHandle::new(waker.clone());
         let stop = Arc::new(AtomicBool::new(false));
@@ -135,6 +141,7 @@ impl Router {
             worker: handle.clone(),
             inbox,
             queue: Arc::clone(&queue),
+            lessons,
         };
         add_static_routes(config, &handle, &mut manager.manager)?;
         let manager = std::thread::Builder::new()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tachonym_manage::{AuthorizeRule, ManagementTrust, Module};
 use tachonym_security::{Certificate, TrustPolicy};
 
-use crate::config::{Authorize, Localhop, Management, NAME_REMEDY, parse_name};
+use crate::config::{Announcements, Authorize, Localhop, Management, NAME_REMEDY, parse_name};
 
 /// What is wrong with a rule.
 pub(crate) struct TrustFault {
@@ -69,6 +69,25 @@ pub(crate) fn localhop_policy(localhop: &Localhop) -> Result<Option<TrustPolicy>
     .map(Some)
 }
 
+/// Whose prefix announcements count: those of any signer, if nobody is named and
+/// they are not learnt from.
+pub(crate) fn announcements_policy(
+    announcements: &Announcements,
+) -> Result<TrustPolicy, TrustFault> {
+    let signers = Signers {
+        any: announcements.any,
+        anchors: &announcements.anchors,
+        certificates: &announcements.certificates,
+        under: announcements.signers_under.as_deref(),
+    };
+    let names_nobody = *announcements == Announcements::default();
+    if names_nobody {
+        Ok(TrustPolicy::any())
+    } else {
+        policy(&signers)
+    }
+}
+
 /// Everything that the manager has to know. `Err` is the first fault, with its
 /// whole key.
 pub(crate) fn management_trust(management: &Management) -> Result<ManagementTrust, TrustFault> {
@@ -80,6 +99,8 @@ pub(crate) fn management_trust(management: &Management) -> Result<ManagementTrus
         trust.local.push(authorize_rule(rule)?);
     }
     trust.localhop = localhop_policy(&management.localhop)?;
+    trust.announcements = announcements_policy(&management.announcements)?;
+    trust.learns_routes = management.announcements.learn;
     Ok(trust)
 }
 

@@ -13,7 +13,7 @@ use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, RxBatch, monoto
 use tachonym_forward::{Engine, FaceTraits, LinkType, Output, RxKind, RxPacket, Scope};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    DataView, FaceId, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
+    DataView, FaceId, InterestRewrite, InterestView, MonoNs, NackReason, NameView, PacketView,
 };
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
 use tracing::{debug, info};
@@ -130,6 +130,28 @@ impl Output for ToFaces<'_> {
         if face != FaceId::INTERNAL {
             let _ = self.faces.send(face, headers, data_wire);
         }
+    }
+
+    fn send_data_announcing(
+        &mut self,
+        face: FaceId,
+        data_wire: &[u8],
+        headers: &Headers,
+        announcement: &[u8],
+    ) {
+        if face != FaceId::INTERNAL {
+            let _ = self
+                .faces
+                .send_announcing(face, headers, Some(announcement), data_wire);
+        }
+    }
+
+    fn learn_route(&mut self, face: FaceId, name: NameView<'_>, announcement: &[u8]) {
+        self.internal.deliver_announcement(face, name, announcement);
+    }
+
+    fn forget_learnt_route(&mut self, face: FaceId, name: NameView<'_>) {
+        self.internal.deliver_unreachable(face, name);
     }
 
     fn send_nack(

@@ -269,6 +269,13 @@ impl Rib {
         is_removed
     }
 
+    /// The route of `name` to `face` with this origin, if there is one.
+    pub fn route(&mut self, name: NameView<'_>, face: FaceId, origin: u64) -> Option<&RibRoute> {
+        let idx = self.tree.find(name)?;
+        let routes = &self.tree.value(idx).routes;
+        position(routes, face, origin).map(|at| &routes[at])
+    }
+
     /// Removes all routes of a face and returns how many it were.
     pub fn remove_face(&mut self, face: FaceId, changes: &mut Vec<FibChange>) -> usize {
         let Some(nodes) = self.by_face.remove(&face) else {

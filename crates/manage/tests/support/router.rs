@@ -7,7 +7,7 @@ use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
 };
-use tachonym_packet::{Component, FaceId, Name};
+use tachonym_packet::{Component, FaceId, MonoNs, Name};
 use tachonym_protocol::*;
 
 pub const MAX_FIB_COMPONENTS: usize = 16;
@@ -29,6 +29,9 @@ pub struct MemoryRouter {
     pub max_fib_batch: usize,
     pub n_fib_slices: usize,
     pub drops: Vec<DropCount>,
+    /// Announcements by prefix, and until when they are kept.
+    pub announcements: BTreeMap<Name, (Vec<u8>, MonoNs)>,
+    pub max_announcements: usize,
     /// What every call fails with.
     pub failure: Option<ControlError>,
 }
@@ -52,6 +55,8 @@ impl MemoryRouter {
             max_fib_batch: 0,
             n_fib_slices: 0,
             drops: Vec::new(),
+            announcements: BTreeMap::new(),
+            max_announcements: usize::MAX,
             failure: None,
         };
         let best_route = "/localhost/nfd/strategy/best-route/v=5".parse().unwrap();
@@ -167,6 +172,21 @@ pub fn event(kind: FaceEventKind, face: &FaceStatus) -> FaceEventNotification {
 }
 
 impl ControlPlane for MemoryRouter {
+    fn keep_announcement(
+        &mut self,
+        prefix: &Name,
+        wire: &[u8],
+        until: MonoNs,
+    ) -> Result<(), ControlError> {
+        self.check()?;
+        if self.announcements.len() >= self.max_announcements {
+            return Err(ControlError::LimitReached("prefix announcements"));
+        }
+        self.announcements
+            .insert(prefix.clone(), (wire.to_vec(), until));
+        Ok(())
+    }
+
     fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError> {
         self.check()?;
         let uri = request.remote.to_string();

@@ -569,6 +569,10 @@ fn management(config: &Config, found: &mut Faults) {
             found.idle(&key, "management.localhop.enabled is false");
         }
     }
+    if let Err(fault) = trust::announcements_policy(&m.announcements) {
+        let key = format!("management.announcements.{}", fault.key);
+        found.push(key, fault.message, fault.remedy);
+    }
     if let Err(fault) = trust::localhop_policy(localhop) {
         let key = format!("management.localhop.{}", fault.key);
         found.push(key, fault.message, fault.remedy);

@@ -306,8 +306,8 @@ pub struct Forwarding {
 pub struct StrategyChoice {
     /// Name prefix.
     pub prefix: String,
-    /// `best-route`, `multicast`, `random`, `asf`, `access`, or a full strategy name such
-    /// as `/localhost/nfd/strategy/best-route/v=5`.
+    /// `best-route`, `multicast`, `random`, `asf`, `access`, `self-learning`, or a
+    /// full strategy name such as `/localhost/nfd/strategy/best-route/v=5`.
     pub strategy: String,
 }
 
@@ -370,6 +370,11 @@ pub struct Management {
     pub authorize: Vec<Authorize>,
     /// Whether neighbours may register routes to themselves.
     pub localhop: Localhop,
+    /// Whose prefix announcements count: those of programs here (`rib/announce`)
+    /// and, with `learn`, those that Data bring to names whose strategy is
+    /// `self-learning`. Who counts may announce any prefix but `/localhost` and
+    /// `/localhop`. If nobody is named, programs on this machine may announce.
+    pub announcements: Announcements,
 }
 
 impl Default for Management {
@@ -378,6 +383,7 @@ impl Default for Management {
             queue_commands: 4096,
             authorize: Vec::new(),
             localhop: Localhop::default(),
+            announcements: Announcements::default(),
         }
     }
 }
@@ -411,6 +417,24 @@ pub struct Authorize {
 pub struct Localhop {
     /// Whether they may.
     pub enabled: bool,
+    /// Accept any signer; digests are verified, keys believed.
+    pub any: bool,
+    /// Files of certificates that are trusted, and so are those that they have
+    /// issued.
+    pub anchors: Vec<PathBuf>,
+    /// Files of certificates between an anchor and a signer.
+    pub certificates: Vec<PathBuf>,
+    /// Accept only signers whose key name has this prefix.
+    pub signers_under: Option<String>,
+}
+
+/// Whose prefix announcements count, and whether routes are learnt from them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Announcements {
+    /// Whether routes are learnt from announcements in Data. Needs `any` or
+    /// `anchors`.
+    pub learn: bool,
     /// Accept any signer; digests are verified, keys believed.
     pub any: bool,
     /// Files of certificates that are trusted, and so are those that they have

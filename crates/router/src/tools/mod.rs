@@ -41,15 +41,19 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_client::transport::{self, TransportError};
 use tachonym_client::{
     CommandError, Controller, DiscoverError, Endpoint, EndpointError, ExpressError, FetchError,
+    wall_ms,
 };
 use tachonym_packet::{MonoNs, Name};
-use tachonym_protocol::{FaceQueryFilter, FaceUri, FaceUriError};
+use tachonym_protocol::{FaceQueryFilter, FaceUri, FaceUriError, prefix_announcement};
 use tachonym_security::{KeyStore, Signer, VerifyError};
 
 use failure::Failure;
 
 /// Longest that a loop waits before it looks whether it was told to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a prefix announcement holds. Routers learn from it for minutes at a time.
+const ANNOUNCEMENT_PERIOD_MS: u64 = 30 * 24 * 3_600_000;
 
 /// Exit codes beyond success (0) and failure (1).
 mod exit {
@@ -185,6 +189,38 @@ impl Identity {
         store
             .signer(Some(identity))
             .with_context(|| format!("cannot sign as {identity}"))
+    }
+}
+
+/// How a producer lets the router know of its prefix.
+#[derive(Args)]
+pub struct Registration {
+    /// Announce the prefix, signed by the identity, so that routers whose strategy
+    /// is `self-learning` find the way by themselves; for 30 days.
+    #[arg(long)]
+    announce: bool,
+}
+
+impl Registration {
+    /// Has Interests under `prefix` sent to this program.
+    ///
+    /// # Errors
+    /// If the router refuses or does not answer.
+    pub fn make(
+        &self,
+        prefix: &Name,
+        endpoint: &mut Endpoint,
+        signer: &Signer,
+    ) -> anyhow::Result<()> {
+        let mut controller = Controller::new(endpoint, signer.clone());
+        // The route lasts as long as the program, the announcement does not.
+        controller.register(prefix)?;
+        if self.announce {
+            let version = wall_ms() * 1000;
+            let announcement = prefix_announcement(prefix, version, ANNOUNCEMENT_PERIOD_MS);
+            controller.announce(&signer.sign_data(&announcement)?)?;
+        }
+        Ok(())
     }
 }
 

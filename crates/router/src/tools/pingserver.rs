@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use clap::Args;
 use serde_json::json;
-use tachonym_client::{Controller, Received};
+use tachonym_client::Received;
 use tachonym_packet::{Data, Name};
 
-use super::{Connection, Identity, Stop, name, output};
+use super::{Connection, Identity, Registration, Stop, name, output};
 
 /// Answer pings under a prefix until told to stop.
 #[derive(Args)]
@@ -16,6 +16,8 @@ pub struct Arguments {
     connection: Connection,
     #[command(flatten)]
     identity: Identity,
+    #[command(flatten)]
+    registration: Registration,
     /// The prefix; Interests for `<prefix>/ping` are answered.
     #[arg(value_parser = name::parse)]
     prefix: Name,
@@ -46,7 +48,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let signer = arguments.identity.signer()?;
     let base = arguments.prefix.clone().with("ping");
-    Controller::new(&mut endpoint, signer.clone()).register(&base)?;
+    arguments.registration.make(&base, &mut endpoint, &signer)?;
     if arguments.json {
         output::line(json!({ "ready": true, "prefix": base.to_string() }))?;
     } else {

@@ -9,11 +9,11 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use tachonym_client::{
-    Content, Controller, Endpoint, Publication, PublishError, PublishOptions, Received, wall_ms,
+    Content, Endpoint, Publication, PublishError, PublishOptions, Received, wall_ms,
 };
 use tachonym_packet::Name;
 
-use super::{Connection, Identity, Stop, name, output, text};
+use super::{Connection, Identity, Registration, Stop, name, output, text};
 
 /// Serve a file under a name until told to stop.
 #[derive(Args)]
@@ -22,6 +22,8 @@ pub struct Arguments {
     connection: Connection,
     #[command(flatten)]
     identity: Identity,
+    #[command(flatten)]
+    registration: Registration,
     /// The name.
     #[arg(value_parser = name::parse)]
     name: Name,
@@ -80,7 +82,9 @@ fn serve<C: Content>(
     let name = arguments.name.clone();
     let mut publication = Publication::new(name, content, options, signer.clone())?;
     let mut endpoint = arguments.connection.open()?;
-    Controller::new(&mut endpoint, signer).register(&arguments.name)?;
+    arguments
+        .registration
+        .make(&arguments.name, &mut endpoint, &signer)?;
     if arguments.json {
         let value = json!({
             "ready": true,

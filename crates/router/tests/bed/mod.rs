@@ -116,9 +116,11 @@ impl Bed {
     }
 }
 
-/// The program with these arguments.
+/// The program with these arguments. It takes signals as one that a terminal
+/// starts: what a shell starts in the background inherits that SIGINT is ignored.
 pub fn tachonym(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tachonym"));
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_tachonym")]);
     command.args(arguments);
     command
 }
