@@ -235,6 +235,7 @@ fn system_options(config: &Config) -> SystemOptions {
     let mut options = SystemOptions::default();
     options.max_faces = f.max_faces;
     options.max_face_backlog_bytes = f.max_backlog_bytes;
+    options.stall_timeout = Duration::from_secs(f.stall_timeout_s);
     options.udp_receive_buffer_bytes = f.socket_buffer_bytes;
     options.udp_send_buffer_bytes = f.socket_buffer_bytes;
     options
@@ -260,6 +261,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         },
         // The routes of management come on top.
         fib_max_entries: t.routes + 2,
+        max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
         unsolicited_data: match config.forwarding.unsolicited_data {
             UnsolicitedData::DropAll => UnsolicitedDataPolicy::DropAll,

@@ -24,6 +24,7 @@ use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, FacePersistency, FaceUri, LinkType,
     route_origin, status_code,
 };
+use tracing::info;
 
 use crate::config::{Config, Persistency, StaticRoute};
 use crate::control::{RouterControl, wall_ms};
@@ -49,12 +50,18 @@ pub(crate) fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<
     let mut listening = Vec::new();
     for (key, mut channel) in channels(config)? {
         channel.link = link_options(config);
-        let uri = faces.listen(&channel).map_err(|error| {
-            let message = format!("cannot listen on {}: {error}", shown(&channel.address));
-            let remedy = listen_remedy(&error, &channel.address, &key);
-            config.failure(&key, message, remedy)
-        })?;
-        listening.push(uri);
+        match faces.listen(&channel) {
+            Ok(uri) => listening.push(uri),
+            Err(error) if lacks_family(&error) && listens_by_default(config, &key) => {
+                let address = shown(&channel.address);
+                info!("not listening on {address}: this machine lacks the address family");
+            }
+            Err(error) => {
+                let message = format!("cannot listen on {}: {error}", shown(&channel.address));
+                let remedy = listen_remedy(&error, &channel.address, &key);
+                return Err(config.failure(&key, message, remedy).into());
+            }
+        }
     }
     for (i, multicast) in config.faces.multicast.iter().enumerate() {
         let group = multicast.group.parse().context("faces.multicast.group")?;
@@ -121,9 +128,25 @@ fn shown(address: &ChannelAddress) -> String {
     }
 }
 
+fn lacks_family(error: &ListenError) -> bool {
+    let no_family = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
+    matches!(error, ListenError::Io(e) if e.raw_os_error() == Some(no_family))
+}
+
+/// Whether nobody asked for the listener at `key`: its list is the one that holds
+/// without a file, on machines with IPv6 and without.
+fn listens_by_default(config: &Config, key: &str) -> bool {
+    let (faces, default) = (&config.faces, Config::default().faces);
+    match key.split('[').next() {
+        Some("faces.udp.listen") => faces.udp.listen == default.udp.listen,
+        Some("faces.tcp.listen") => faces.tcp.listen == default.tcp.listen,
+        Some("faces.websocket.listen") => faces.websocket.listen == default.websocket.listen,
+        _ => false,
+    }
+}
+
 fn listen_remedy(error: &ListenError, address: &ChannelAddress, key: &str) -> String {
     let list = key.split('[').next().unwrap_or(key);
-    let no_family = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
     let is_unix = matches!(address, ChannelAddress::Unix(_));
     match error {
         ListenError::AddressInUse => {
@@ -142,7 +165,7 @@ fn listen_remedy(error: &ListenError, address: &ChannelAddress, key: &str) -> St
         ListenError::Io(e) if e.kind() == ErrorKind::AddrNotAvailable => {
             format!("use an address that `ip address` shows in {list}")
         }
-        ListenError::Io(e) if e.raw_os_error() == Some(no_family) => {
+        error if lacks_family(error) => {
             format!("this machine lacks the address family: leave the address out of {list}")
         }
         _ => format!("change {list}"),
@@ -381,4 +404,22 @@ fn register_command(route: &StaticRoute, face: FaceId) -> anyhow::Result<Vec<u8>
     let name = CommandName::local("rib", "register").name();
     let name = name.with(&Component::generic(parameters.encode()));
     Ok(Interest::new(name).encode_with_digest(&SignatureInfo::digest()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listeners_that_nobody_asked_for_may_lack_their_address_family() {
+        let mut config = Config::default();
+        config.faces.tcp.listen = vec!["[::]:6363".into()];
+        assert!(listens_by_default(&config, "faces.udp.listen[1]"));
+        assert!(listens_by_default(&config, "faces.websocket.listen[1]"));
+        assert!(!listens_by_default(&config, "faces.tcp.listen[0]"));
+        assert!(!listens_by_default(&config, "faces.unix.path"));
+        let error = |errno: rustix::io::Errno| ListenError::Io(errno.into());
+        assert!(lacks_family(&error(rustix::io::Errno::AFNOSUPPORT)));
+        assert!(!lacks_family(&error(rustix::io::Errno::ADDRINUSE)));
+    }
 }

@@ -27,11 +27,19 @@ fn a_value_of_the_wrong_type_names_its_line() {
 
 #[test]
 fn every_value_out_of_range_is_told_at_once() {
-    let found = complaints("[tables]\npit_entries = 0\ndead_nonce_ms = 5\n");
+    let found = complaints(
+        "[tables]\npit_entries = 0\ndead_nonce_ms = 5\n[faces]\nstall_timeout_s = 0\n\
+         [forwarding]\nmax_interest_lifetime_ms = 3999\n",
+    );
     let told: Vec<_> = found.iter().map(|c| (c.line, c.key.as_str())).collect();
     assert_eq!(
         told,
-        [(2, "tables.pit_entries"), (3, "tables.dead_nonce_ms")]
+        [
+            (2, "tables.pit_entries"),
+            (3, "tables.dead_nonce_ms"),
+            (5, "faces.stall_timeout_s"),
+            (7, "forwarding.max_interest_lifetime_ms"),
+        ]
     );
     assert!(found.iter().all(|c| c.remedy.contains("from")));
 }
@@ -50,6 +58,21 @@ fn bad_addresses_names_and_strategies_are_told_with_a_remedy() {
             (5, "route[0].next_hop"),
             (8, "strategy[0].strategy")
         ]
+    );
+}
+
+#[test]
+fn who_learns_routes_must_say_from_whom() {
+    let text = "[management.announcements]\nlearn = true\n";
+    let found = complaints(text);
+    assert_eq!(found[0].line, 1);
+    assert_eq!(found[0].key, "management.announcements.anchors");
+    assert!(found[0].remedy.contains("any = true"), "{found:?}");
+    Config::parse(&format!("{text}any = true\n")).expect("good");
+    let found = complaints("[management.announcements]\nanchors = [\"/nowhere\"]\n");
+    assert_eq!(
+        (found[0].line, found[0].key.as_str()),
+        (2, "management.announcements.anchors[0]")
     );
 }
 

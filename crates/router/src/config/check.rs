@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use tachonym_face::{MAX_MTU_BYTES, MIN_MTU_BYTES, SystemOptions};
 use tachonym_manage::RibLimits;
-use tachonym_packet::Name;
+use tachonym_packet::{DEFAULT_LIFETIME_MS, Name};
 use tachonym_protocol::FaceUri;
 use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
@@ -185,6 +185,7 @@ fn faces(config: &Config, found: &mut Faults) {
         1 << 14,
         max_backlog_bytes,
     );
+    found.range("faces.stall_timeout_s", f.stall_timeout_s, 1, 86_400);
     found.range(
         "faces.congestion_threshold_bytes",
         f.congestion_threshold_bytes,
@@ -400,6 +401,12 @@ fn tables(config: &Config, found: &mut Faults) {
 }
 
 fn forwarding(config: &Config, found: &mut Faults) {
+    found.range(
+        "forwarding.max_interest_lifetime_ms",
+        config.forwarding.max_interest_lifetime_ms,
+        DEFAULT_LIFETIME_MS,
+        3_600_000,
+    );
     for (i, name) in config.forwarding.producer_region.iter().enumerate() {
         let key = format!("forwarding.producer_region[{i}]");
         found.name(&key, name, usize::MAX);

@@ -78,6 +78,9 @@ pub struct Faces {
     /// Most bytes that wait to be sent on one face; a packet beyond is dropped
     /// and counted on that face.
     pub max_backlog_bytes: usize,
+    /// Seconds after which a connection is closed whose peer takes nothing of what
+    /// waits for it.
+    pub stall_timeout_s: u64,
     /// Whether faces mark packets when their queue grows (NDNLPv2 congestion
     /// marks).
     pub congestion_marking: bool,
@@ -105,6 +108,7 @@ impl Default for Faces {
         Self {
             max_faces: 4096,
             max_backlog_bytes: 16 << 20,
+            stall_timeout_s: 30,
             congestion_marking: true,
             congestion_threshold_bytes: 65_536,
             congestion_interval_ms: 100,
@@ -287,9 +291,12 @@ pub enum UnsolicitedData {
 }
 
 /// How packets are forwarded.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Forwarding {
+    /// Longest time that an Interest stays pending, in milliseconds, whatever its
+    /// InterestLifetime: else a peer could fill the table for good.
+    pub max_interest_lifetime_ms: u64,
     /// Which Data is cached although nobody asked for it.
     pub unsolicited_data: UnsolicitedData,
     /// Name prefixes of the producer region: a forwarding hint that names one
@@ -298,6 +305,17 @@ pub struct Forwarding {
     /// Whether an Interest with parameters is dropped unless the digest in its
     /// name is theirs. Costs a SHA-256 each; producers check it anyway.
     pub verify_parameters_digest: bool,
+}
+
+impl Default for Forwarding {
+    fn default() -> Self {
+        Self {
+            max_interest_lifetime_ms: 60_000,
+            unsolicited_data: UnsolicitedData::default(),
+            producer_region: Vec::new(),
+            verify_parameters_digest: false,
+        }
+    }
 }
 
 /// A strategy for a prefix.
