@@ -1,12 +1,12 @@
 //! Prefix announcements that were found good, for downstreams that look for the
 //! way to a prefix (NDNLPv2, "Self-Learning").
 //!
-//! Owns copies of them, bounded in number and bytes. Who may announce what is
-//! decided elsewhere, before they come here.
+//! Owns copies of them, bounded in number and bytes. Who may announce what, and
+//! for how long, is decided elsewhere.
 
 use std::fmt;
 
-use tachonym_packet::{MonoNs, NameHash, NameView};
+use tachonym_packet::{NameHash, NameView};
 use tachonym_tables::PrefixMap;
 
 /// Most prefixes with an announcement.
@@ -15,23 +15,22 @@ const MAX_PREFIXES: usize = 65_536;
 /// Most bytes of all announcements together.
 const MAX_BYTES: usize = 16 << 20;
 
-/// There is no room for another prefix announcement.
+/// There is no room for another prefix announcement, or its prefix is too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnnouncementsFull;
+pub struct AnnouncementRefused;
 
-impl fmt::Display for AnnouncementsFull {
+impl fmt::Display for AnnouncementRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no room for another prefix announcement")
+        f.write_str("no room for another prefix announcement, or not for one so deep")
     }
 }
 
-impl std::error::Error for AnnouncementsFull {}
+impl std::error::Error for AnnouncementRefused {}
 
 #[derive(Debug)]
 struct Announcement {
+    version: u64,
     wire: Box<[u8]>,
-    /// It says nothing from then on.
-    until: MonoNs,
 }
 
 /// Announcements by the prefix they announce.
@@ -55,65 +54,48 @@ impl Announcements {
         self.by_prefix.is_empty()
     }
 
-    /// Keeps `wire` for names under `prefix`, instead of what was there.
+    /// Keeps `wire` for names under `prefix`, unless there is a later version.
     pub(crate) fn insert(
         &mut self,
         prefix: NameView<'_>,
         hash: NameHash,
+        version: u64,
         wire: &[u8],
-        until: MonoNs,
-        now: MonoNs,
-    ) -> Result<(), AnnouncementsFull> {
-        let old = self.by_prefix.get(prefix, hash);
-        let old_bytes = old.map_or(0, |entry| entry.value.wire.len());
-        let needs_prefix = usize::from(old.is_none());
-        if self.n_bytes - old_bytes + wire.len() > MAX_BYTES
-            || self.by_prefix.len() + needs_prefix > MAX_PREFIXES
-        {
-            self.forget_expired(now);
+    ) -> Result<(), AnnouncementRefused> {
+        let old = self.by_prefix.get(prefix, hash).map(|entry| &entry.value);
+        if old.is_some_and(|old| old.version > version) {
+            return Ok(());
         }
-        let old = self.by_prefix.get(prefix, hash);
-        let old_bytes = old.map_or(0, |entry| entry.value.wire.len());
-        let n_bytes = self.n_bytes - old_bytes + wire.len();
+        let n_bytes = self.n_bytes + wire.len() - old.map_or(0, |old| old.wire.len());
         if n_bytes > MAX_BYTES {
-            return Err(AnnouncementsFull);
+            return Err(AnnouncementRefused);
         }
         let announcement = Announcement {
+            version,
             wire: wire.into(),
-            until,
         };
         self.by_prefix
             .insert(prefix, hash, announcement)
-            .map_err(|_| AnnouncementsFull)?;
+            .map_err(|_| AnnouncementRefused)?;
         self.n_bytes = n_bytes;
         Ok(())
     }
 
-    /// The announcement of the longest prefix of `name` that has one now.
-    pub(crate) fn find(
-        &self,
-        name: NameView<'_>,
-        hashes: &[NameHash],
-        now: MonoNs,
-    ) -> Option<&[u8]> {
+    pub(crate) fn remove(&mut self, prefix: NameView<'_>, hash: NameHash) {
+        if let Some(old) = self.by_prefix.remove(prefix, hash) {
+            self.n_bytes -= old.wire.len();
+        }
+    }
+
+    /// The announcement of the longest prefix of `name` that has one.
+    pub(crate) fn find(&self, name: NameView<'_>, hashes: &[NameHash]) -> Option<&[u8]> {
         self.by_prefix
-            .find_longest_where(name, hashes, |announcement| announcement.until > now)
+            .find_longest(name, hashes)
             .map(|entry| &*entry.value.wire)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         self.by_prefix.memory_bytes() + self.n_bytes
-    }
-
-    fn forget_expired(&mut self, now: MonoNs) {
-        let n_bytes = &mut self.n_bytes;
-        self.by_prefix.retain(|entry| {
-            let lives = entry.value.until > now;
-            if !lives {
-                *n_bytes -= entry.value.wire.len();
-            }
-            lives
-        });
     }
 }
 
@@ -123,70 +105,79 @@ mod tests {
 
     use super::*;
 
-    const NOW: MonoNs = MonoNs(1_000);
-    const LATER: MonoNs = MonoNs(2_000);
+    struct Kept(Announcements);
 
-    fn key() -> HashKey {
-        HashKey::from_u64s(1, 2)
-    }
+    impl Kept {
+        fn key() -> HashKey {
+            HashKey::from_u64s(1, 2)
+        }
 
-    fn insert(
-        kept: &mut Announcements,
-        uri: &str,
-        wire: &[u8],
-        now: MonoNs,
-    ) -> Result<(), AnnouncementsFull> {
-        let name: Name = uri.parse().unwrap();
-        let hash = key().hash_name(name.view());
-        kept.insert(name.view(), hash, wire, LATER, now)
-    }
+        fn insert(
+            &mut self,
+            uri: &str,
+            version: u64,
+            wire: &[u8],
+        ) -> Result<(), AnnouncementRefused> {
+            let name: Name = uri.parse().unwrap();
+            let hash = Self::key().hash_name(name.view());
+            self.0.insert(name.view(), hash, version, wire)
+        }
 
-    fn find<'a>(kept: &'a Announcements, uri: &str, now: MonoNs) -> Option<&'a [u8]> {
-        let name: Name = uri.parse().unwrap();
-        let mut hashes = NameHashes::new();
-        let span = hashes.push_name(&key(), name.view());
-        kept.find(name.view(), hashes.slice(span), now)
-    }
+        fn remove(&mut self, uri: &str) {
+            let name: Name = uri.parse().unwrap();
+            self.0
+                .remove(name.view(), Self::key().hash_name(name.view()));
+        }
 
-    #[test]
-    fn longest_prefix_counts_until_its_time_is_over() {
-        let mut kept = Announcements::default();
-        insert(&mut kept, "/a", b"short", NOW).unwrap();
-        insert(&mut kept, "/a/b", b"old", NOW).unwrap();
-        insert(&mut kept, "/a/b", b"long", NOW).unwrap();
-        assert_eq!(find(&kept, "/a/b/c", NOW), Some(&b"long"[..]));
-        assert_eq!(find(&kept, "/a/c", NOW), Some(&b"short"[..]));
-        assert_eq!(find(&kept, "/b", NOW), None);
-        assert_eq!(find(&kept, "/a/b/c", LATER), None);
-        assert_eq!(kept.n_bytes, 9);
+        fn find(&self, uri: &str) -> Option<&[u8]> {
+            let name: Name = uri.parse().unwrap();
+            let mut hashes = NameHashes::new();
+            let span = hashes.push_name(&Self::key(), name.view());
+            self.0.find(name.view(), hashes.slice(span))
+        }
     }
 
     #[test]
-    fn bytes_are_bounded_and_what_has_expired_makes_room() {
-        let mut kept = Announcements::default();
+    fn longest_prefix_and_latest_version_count() {
+        let mut kept = Kept(Announcements::default());
+        kept.insert("/a", 1, b"short").unwrap();
+        kept.insert("/a/b", 2, b"old").unwrap();
+        kept.insert("/a/b", 3, b"long").unwrap();
+        kept.insert("/a/b", 2, b"replayed").unwrap();
+        assert_eq!(kept.find("/a/b/c"), Some(&b"long"[..]));
+        assert_eq!(kept.find("/a/c"), Some(&b"short"[..]));
+        assert_eq!(kept.find("/b"), None);
+        assert_eq!(kept.0.n_bytes, 9);
+        kept.remove("/a/b");
+        kept.remove("/a/b");
+        assert_eq!(kept.find("/a/b/c"), Some(&b"short"[..]));
+        kept.remove("/a");
+        assert!(kept.0.is_empty());
+        assert_eq!(kept.0.n_bytes, 0);
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_what_is_forgotten_makes_room() {
+        let mut kept = Kept(Announcements::default());
         let wire = vec![0; MAX_BYTES / 2];
-        insert(&mut kept, "/1", &wire, NOW).unwrap();
-        insert(&mut kept, "/2", &wire, NOW).unwrap();
-        assert_eq!(insert(&mut kept, "/3", b"x", NOW), Err(AnnouncementsFull));
+        kept.insert("/1", 1, &wire).unwrap();
+        kept.insert("/2", 1, &wire).unwrap();
+        assert_eq!(kept.insert("/3", 1, b"x"), Err(AnnouncementRefused));
         // In its own place there is room.
-        insert(&mut kept, "/2", &wire, NOW).unwrap();
-        assert_eq!(kept.by_prefix.len(), 2);
-        insert(&mut kept, "/3", b"x", LATER).unwrap();
-        assert_eq!((kept.by_prefix.len(), kept.n_bytes), (1, 1));
+        kept.insert("/2", 1, &wire).unwrap();
+        kept.remove("/1");
+        kept.insert("/3", 1, b"x").unwrap();
+        assert_eq!(kept.0.n_bytes, MAX_BYTES / 2 + 1);
     }
 
     #[test]
     fn prefixes_are_bounded() {
-        let mut kept = Announcements::default();
+        let mut kept = Kept(Announcements::default());
         for n in 0..MAX_PREFIXES {
-            insert(&mut kept, &format!("/{n}"), b"x", NOW).unwrap();
+            kept.insert(&format!("/{n}"), 1, b"x").unwrap();
         }
-        assert_eq!(
-            insert(&mut kept, "/more", b"x", NOW),
-            Err(AnnouncementsFull)
-        );
-        assert_eq!(kept.n_bytes, MAX_PREFIXES);
-        insert(&mut kept, "/more", b"x", LATER).unwrap();
-        assert_eq!(kept.n_bytes, 1);
+        assert_eq!(kept.insert("/more", 1, b"x"), Err(AnnouncementRefused));
+        kept.insert("/0", 2, b"y").unwrap();
+        assert_eq!(kept.0.n_bytes, MAX_PREFIXES);
     }
 }

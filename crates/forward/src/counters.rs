@@ -51,6 +51,9 @@ drop_reasons! {
     InRecordsFull = "in-records-full",
     /// A pending entry has no room for another upstream.
     OutRecordsFull = "out-records-full",
+    /// An Interest without a route went to some faces only, for there are more than
+    /// a discovery may go to.
+    DiscoveryTooWide = "discovery-too-wide",
     /// An Interest grew beyond the largest packet when its Nonce was added.
     Oversized = "oversized",
     /// `NextHopFaceId` names a face that does not exist, or one that the

@@ -199,7 +199,7 @@ impl Pipelines {
     }
 }
 
-fn live_downstreams(entry: &PitEntry, now: MonoNs) -> impl Iterator<Item = Downstream> {
+pub(crate) fn live_downstreams(entry: &PitEntry, now: MonoNs) -> impl Iterator<Item = Downstream> {
     let live = entry.in_records().filter(move |record| record.expiry > now);
     live.map(Downstream::of)
 }

@@ -34,6 +34,9 @@ pub struct FaceTraits {
     pub scope: Scope,
     /// What kind of link it is.
     pub link: LinkType,
+    /// Whether the peer made it, and nobody here has asked for it. Where an Interest
+    /// may not go to everybody, it goes to others first.
+    pub is_on_demand: bool,
 }
 
 impl FaceTraits {
@@ -41,11 +44,13 @@ impl FaceTraits {
     pub const LOCAL: Self = Self {
         scope: Scope::Local,
         link: LinkType::PointToPoint,
+        is_on_demand: true,
     };
     /// A peer elsewhere, over a link to it alone.
     pub const REMOTE: Self = Self {
         scope: Scope::NonLocal,
         link: LinkType::PointToPoint,
+        is_on_demand: false,
     };
 
     pub(crate) fn is_local(self) -> bool {
@@ -64,23 +69,26 @@ impl FaceTraits {
 #[derive(Debug, Default)]
 pub(crate) struct FaceTable {
     faces: HashMap<FaceId, FaceTraits, foldhash::fast::FixedState>,
-    non_local: BTreeSet<FaceId>,
+    /// On-demand ones last.
+    non_local: BTreeSet<(bool, FaceId)>,
 }
 
 impl FaceTable {
     pub(crate) fn insert(&mut self, face: FaceId, traits: FaceTraits) {
+        self.remove(face);
         self.faces.insert(face, traits);
-        if traits.is_local() {
-            self.non_local.remove(&face);
-        } else {
-            self.non_local.insert(face);
+        if !traits.is_local() {
+            self.non_local.insert((traits.is_on_demand, face));
         }
     }
 
     /// False if the face is unknown.
     pub(crate) fn remove(&mut self, face: FaceId) -> bool {
-        self.non_local.remove(&face);
-        self.faces.remove(&face).is_some()
+        let removed = self.faces.remove(&face);
+        if let Some(traits) = removed {
+            self.non_local.remove(&(traits.is_on_demand, face));
+        }
+        removed.is_some()
     }
 
     pub(crate) fn find(&self, face: FaceId) -> Option<FaceTraits> {
@@ -91,9 +99,10 @@ impl FaceTable {
         self.faces.contains_key(&face)
     }
 
-    /// Faces that lead off this host, by ascending number.
+    /// Faces that lead off this host: those that were asked for, then those that
+    /// peers made, each by ascending number.
     pub(crate) fn non_local(&self) -> impl Iterator<Item = FaceId> {
-        self.non_local.iter().copied()
+        self.non_local.iter().map(|&(_, face)| face)
     }
 
     pub(crate) fn len(&self) -> usize {

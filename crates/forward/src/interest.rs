@@ -11,7 +11,7 @@ use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines, is_localhop, is_localhost, is_loop};
-use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Verdict, is_eligible};
+use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Remarks, Verdict, is_eligible};
 use crate::wakeups::Wakeup;
 
 /// An Interest on its way out of a pending entry.
@@ -156,7 +156,18 @@ impl Pipelines {
             incoming_face_id: Some(FaceId::CONTENT_STORE),
             ..Headers::default()
         };
-        out.send_data(arrival.face, data.wire(), &headers);
+        let is_discovering = !arrival.headers.non_discovery && !arrival.traits.is_local();
+        let announcement = if is_discovering && !self.announcements.is_empty() {
+            let instance = self.strategies.find(interest.name(), arrival.hashes);
+            let known = self.announcements.find(interest.name(), arrival.hashes);
+            known.filter(|_| self.strategies.strategy_mut(instance).learns_routes())
+        } else {
+            None
+        };
+        match announcement {
+            Some(known) => out.send_data_announcing(arrival.face, data.wire(), &headers, known),
+            None => out.send_data(arrival.face, data.wire(), &headers),
+        }
         self.counters.n_cs_hits += 1;
         self.counters.n_satisfied_interests += 1;
         self.counters.n_out_data += 1;
@@ -262,12 +273,20 @@ impl Pipelines {
                 arrival.traits.scope,
             ),
             state: &mut state,
+            remarks: Remarks::default(),
         };
         let verdict = self
             .strategies
             .strategy_mut(instance)
             .after_interest(&mut ask, &mut plan);
+        let remarks = ask.remarks;
         self.save_state(idx, instance, state);
+        if remarks.leads_back {
+            self.learn_from_interest(arrival, interest, out);
+        }
+        if remarks.is_cut {
+            self.drop_packet(DropReason::DiscoveryTooWide);
+        }
         match verdict {
             Verdict::Forward => {
                 for departure in &plan {

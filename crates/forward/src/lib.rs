@@ -28,7 +28,7 @@ mod strategy;
 mod upkeep;
 mod wakeups;
 
-pub use announcements::AnnouncementsFull;
+pub use announcements::AnnouncementRefused;
 pub use burst::{Output, RxKind, RxPacket};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};

@@ -16,7 +16,7 @@ use crate::burst::Output;
 use crate::faces::{FaceTraits, Scope};
 use crate::interest::{Outbound, find_route};
 use crate::pipelines::{NON_DISCOVERY, Pipelines};
-use crate::strategy::Ask;
+use crate::strategy::{Ask, Remarks};
 
 /// Distance of two walks for faces that have gone, in milliseconds.
 const SWEEP_INTERVAL_MS: u64 = 100;
@@ -319,6 +319,7 @@ impl Pipelines {
                     hashes,
                     route,
                     state: &mut state,
+                    remarks: Remarks::default(),
                 };
                 let strategy = self.strategies.strategy_mut(instance);
                 match occasion {

@@ -173,7 +173,7 @@ fn small_engine() -> Engine {
         }
     }
     for prefix in ["/a", "/new"] {
-        let kept = engine.keep_announcement(name(prefix).view(), b"known", MonoNs(u64::MAX));
+        let kept = engine.keep_announcement(name(prefix).view(), 1, b"known");
         kept.unwrap();
     }
     engine

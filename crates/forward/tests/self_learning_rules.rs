@@ -4,9 +4,11 @@
 mod bed;
 
 use bed::*;
-use tachonym_forward::DropReason;
+use tachonym_forward::{DropReason, EngineConfig, FaceTraits};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, MonoNs, NackReason};
+use tachonym_packet::{FaceId, NackReason};
+
+type Ask<'a> = &'a dyn Fn(&mut Node, Interest) -> Vec<Sent>;
 
 const PROGRAM: FaceId = FaceId(300);
 const PRODUCER: FaceId = FaceId(301);
@@ -71,16 +73,50 @@ fn discovery_keeps_the_scope_of_names() {
 }
 
 #[test]
-fn discovery_goes_to_256_faces_at_most_and_to_the_oldest() {
+fn discovery_goes_to_256_faces_at_most_and_to_strangers_last() {
     let mut node = node();
+    let stranger = FaceTraits {
+        is_on_demand: true,
+        ..REMOTE
+    };
     for id in (1_000..2_000).rev() {
-        node.face(FaceId(id), REMOTE);
+        node.face(FaceId(id), stranger);
     }
+    // One that is asked for later comes first, and so does one that has become so.
+    node.face(FaceId(5_000), REMOTE);
+    node.face(FaceId(1_999), REMOTE);
     node.engine.remove_face(B);
     let sent = node.interest(PROGRAM, &interest("/a/1"));
     let faces: Vec<_> = sent.iter().map(|sent| sent.face.0).collect();
-    let expected: Vec<_> = [A.0, C.0, D.0].into_iter().chain(1_000..1_253).collect();
+    let asked_for = [A.0, C.0, D.0, 1_999, 5_000];
+    let expected: Vec<_> = asked_for.into_iter().chain(1_000..1_251).collect();
     assert_eq!(faces, expected);
+    assert_eq!(node.n_dropped(DropReason::DiscoveryTooWide), 1);
+    for id in 1_251..1_999 {
+        node.engine.remove_face(FaceId(id));
+    }
+    node.interest(PROGRAM, &interest("/a/2"));
+    assert_eq!(node.n_dropped(DropReason::DiscoveryTooWide), 1);
+}
+
+#[test]
+fn who_discovers_much_leaves_the_pending_interest_table_to_others() {
+    let mut config = EngineConfig::default();
+    config.pit.max_bytes = 4 << 20;
+    let mut node = Node::with(config);
+    node.strategy("/", "self-learning");
+    for id in 1_000..1_256 {
+        node.face(FaceId(id), REMOTE);
+    }
+    let (greedy, other) = (FaceId(1_000), FaceId(1_001));
+    for n in 0..1_000 {
+        node.interest(greedy, &interest(&format!("/greedy/{n}")));
+    }
+    assert!(node.n_dropped(DropReason::PitShareUsed) > 500);
+    for n in 0..50 {
+        let sent = node.interest(other, &interest(&format!("/other/{n}")));
+        assert_eq!(sent.len(), 255, "{n}");
+    }
 }
 
 #[test]
@@ -175,12 +211,11 @@ fn nothing_is_learnt_from_who_was_not_asked_to_be_discovered() {
     let sent = node.announcing_data(C, &data("/b/1"), b"announcement");
     assert_eq!(summary(&sent), [(A, Kind::Data)]);
     assert_eq!(announcements(&sent), [(A, Some(&b"announcement"[..]))]);
-    // From one that became another's.
-    node.interest(A, &interest("/a/x/1"));
+    // From one that became another's, though that learns routes, too.
     node.engine.remove_next_hop(name("/a").view(), C);
-    node.interest(A, &interest("/a/3"));
-    node.strategy("/a", "multicast");
-    let sent = node.announcing_data(C, &data("/a/3"), b"announcement");
+    node.interest(A, &interest("/a/x/3"));
+    node.strategy("/a/x", "self-learning");
+    let sent = node.announcing_data(C, &data("/a/x/3"), b"announcement");
     assert_eq!(summary(&sent), [(A, Kind::Data)]);
 }
 
@@ -191,24 +226,25 @@ fn unasked_data_teaches_nothing() {
     assert_eq!(node.n_dropped(DropReason::UnsolicitedData), 1);
 }
 
+fn keep(node: &mut Node, prefix: &str, wire: &[u8]) {
+    let kept = node.engine.keep_announcement(name(prefix).view(), 1, wire);
+    kept.unwrap();
+}
+
 #[test]
 fn known_announcement_goes_with_the_data_of_a_route_to_who_discovers() {
     let mut node = node();
     node.route("/a", PRODUCER, 0);
-    let until = node.now + ms(1_000);
-    let keep = |node: &mut Node, prefix: &str, wire: &[u8], until: MonoNs| {
-        let kept = node
-            .engine
-            .keep_announcement(name(prefix).view(), wire, until);
-        kept.unwrap();
-    };
-    keep(&mut node, "/a", b"of a", until);
-    keep(&mut node, "/a/b", b"of b", until);
-    let exchange = |node: &mut Node, uri: &str| {
+    keep(&mut node, "/a", b"of a");
+    keep(&mut node, "/a/b", b"of b");
+    let exchange = |node: &mut Node, uri: &str, brought: Option<&[u8]>| {
         node.interest(A, &interest(uri));
         node.receive(B, &interest(uri).nonce(2).wire(), non_discovery());
         node.interest(PROGRAM, &interest(uri).nonce(3));
-        let sent = node.data(PRODUCER, &data(uri));
+        let sent = match brought {
+            Some(wire) => node.announcing_data(PRODUCER, &data(uri), wire),
+            None => node.data(PRODUCER, &data(uri)),
+        };
         assert_eq!(sent.len(), 3);
         let announced: Vec<_> = announcements(&sent)
             .into_iter()
@@ -216,24 +252,91 @@ fn known_announcement_goes_with_the_data_of_a_route_to_who_discovers() {
             .collect();
         announced
     };
-    assert_eq!(exchange(&mut node, "/a/1"), [(A, b"of a".to_vec())]);
-    assert_eq!(exchange(&mut node, "/a/b/1"), [(A, b"of b".to_vec())]);
+    assert_eq!(exchange(&mut node, "/a/1", None), [(A, b"of a".to_vec())]);
+    assert_eq!(exchange(&mut node, "/a/b/1", None), [(A, b"of b".to_vec())]);
+    // What was checked counts more than what comes.
+    let garbage = Some(&b"garbage"[..]);
+    assert_eq!(
+        exchange(&mut node, "/a/2", garbage),
+        [(A, b"of a".to_vec())]
+    );
     // Nobody learns routes by the other strategies.
     node.strategy("/a", "best-route");
-    assert_eq!(exchange(&mut node, "/a/2"), []);
+    assert_eq!(exchange(&mut node, "/a/3", None), []);
     node.strategy("/a", "self-learning");
-    node.advance(ms(1_000));
-    assert_eq!(exchange(&mut node, "/a/3"), []);
+    node.engine.forget_announcement(name("/a/b").view());
+    assert_eq!(exchange(&mut node, "/a/b/2", None), [(A, b"of a".to_vec())]);
+    node.engine.forget_announcement(name("/a").view());
+    assert_eq!(exchange(&mut node, "/a/4", None), []);
+}
+
+#[test]
+fn known_announcement_goes_with_what_the_content_store_answers() {
+    let mut node = node();
+    node.engine.cs_mut().set_serves(true);
+    node.route("/a", PRODUCER, 0);
+    keep(&mut node, "/a", b"of a");
+    node.interest(PROGRAM, &interest("/a/1"));
+    node.data(PRODUCER, &data("/a/1"));
+    let announced = |sent: &[Sent]| match announcements(sent)[..] {
+        [(_, wire)] => wire.map(<[u8]>::to_vec),
+        _ => panic!("{sent:?}"),
+    };
+    let ask = interest("/a/1").nonce(2);
+    let of_a = Some(b"of a".to_vec());
+    assert_eq!(announced(&node.interest(A, &ask)), of_a);
+    assert_eq!(announced(&node.interest(A, &interest("/a").prefix())), of_a);
+    assert_eq!(announced(&node.interest(PROGRAM, &ask)), None);
+    let known = node.receive(A, &ask.wire(), non_discovery());
+    assert_eq!(announced(&known), None);
+    node.strategy("/a", "best-route");
+    assert_eq!(announced(&node.interest(A, &ask)), None);
+}
+
+#[test]
+fn neighbour_that_looks_for_what_is_routed_to_it_is_no_route() {
+    let mut node = node();
+    node.route("/a", B, 10);
+    let sent = node.interest(B, &interest("/a/1"));
+    assert_eq!(sent[0].wire, name("/a/1").view().value_bytes());
+    assert_eq!(
+        summary(&sent),
+        [(B, Kind::ForgetRoute), to(A), to(C), to(D)]
+    );
+    assert_eq!(marks(&sent), [false; 4]);
+    // There is another way: perhaps that is the better one.
+    node.route("/a", C, 10);
+    assert_eq!(summary(&node.interest(B, &interest("/a/2"))), [to(C)]);
+    // It knows that it has no route, and wants none found.
+    node.engine.remove_next_hop(name("/a").view(), C);
+    let sent = node.receive(B, &interest("/a/3").wire(), non_discovery());
+    assert_eq!(summary(&sent), [(B, Kind::Nack(NackReason::NoRoute))]);
+    // Where there are several peers, another one may know the way.
+    node.face(B, MULTI_ACCESS);
+    let sent = node.interest(B, &interest("/a/4"));
+    assert_eq!(summary(&sent), [A, C, D].map(to));
+    // A program of this host does not have its route taken.
+    node.route("/p", PROGRAM, 0).strategy("/p", "self-learning");
+    let sent = node.interest(PROGRAM, &interest("/p/1"));
+    assert_eq!(summary(&sent), [A, B, C, D].map(to));
 }
 
 #[test]
 fn data_that_answers_several_interests_of_a_face_announces_if_one_discovers() {
     let mut node = node();
     node.route("/a", C, 10);
-    node.receive(A, &interest("/a/1").prefix().wire(), non_discovery());
-    node.interest(A, &interest("/a/1").nonce(2));
-    let sent = node.announcing_data(C, &data("/a/1"), b"announcement");
-    assert_eq!(announcements(&sent), [(A, Some(&b"announcement"[..]))]);
+    let plain = |node: &mut Node, ask: Interest| node.interest(A, &ask.nonce(2));
+    let marked = |node: &mut Node, ask: Interest| node.receive(A, &ask.wire(), non_discovery());
+    for (n, asks) in [[&plain as Ask<'_>, &marked], [&marked, &plain]]
+        .into_iter()
+        .enumerate()
+    {
+        let uri = format!("/a/{n}");
+        asks[0](&mut node, interest(&uri).prefix());
+        asks[1](&mut node, interest(&uri));
+        let sent = node.announcing_data(C, &data(&uri), b"announcement");
+        assert_eq!(announcements(&sent), [(A, Some(&b"announcement"[..]))]);
+    }
 }
 
 #[test]
@@ -282,4 +385,23 @@ fn every_strategy_leaves_the_mark_non_discovery_on_an_interest() {
         let is_marked = strategy.to_string().contains("self-learning");
         assert_eq!(marks(&sent), [is_marked], "{strategy}");
     }
+}
+
+#[test]
+fn mark_non_discovery_stays_on_what_is_sent_later() {
+    let mut node = node();
+    node.route("/m", B, 10).strategy("/m", "multicast");
+    node.route("/c", B, 10).route("/c", C, 10);
+    node.strategy("/c", "access");
+    node.receive(A, &interest("/m/1").wire(), non_discovery());
+    node.route("/m", C, 10);
+    let sent = node.advance(ms(1_000));
+    assert_eq!((summary(&sent), marks(&sent)), (vec![to(C)], vec![true]));
+    // `access` has learnt that B works, and B nacks.
+    node.interest(A, &interest("/c/1"));
+    node.data(B, &data("/c/1"));
+    let sent = node.receive(A, &interest("/c/2").wire(), non_discovery());
+    assert_eq!(summary(&sent), [to(B)]);
+    let sent = node.nack(B, NackReason::Congestion, &sent[0].wire);
+    assert_eq!((summary(&sent), marks(&sent)), (vec![to(C)], vec![true]));
 }

@@ -14,6 +14,8 @@ use tachonym_protocol::EXPIRATION_PERIOD;
 pub(crate) struct Announcement<'a> {
     /// What is announced.
     pub(crate) prefix: Name,
+    /// Later ones replace earlier ones.
+    pub(crate) version: u64,
     /// For how long, in milliseconds from now; at least 1.
     pub(crate) lives_ms: u64,
     /// The announcement itself.
@@ -66,9 +68,12 @@ impl<'a> Announcement<'a> {
         if data.content_type() != types::content_type::PREFIX_ANNOUNCEMENT || !is_named_so {
             return Err(AnnouncementError::NotAnAnnouncement);
         }
+        let version = name.get(prefix_len + 1).and_then(|it| it.as_number());
+        let version = version.ok_or(AnnouncementError::NotAnAnnouncement)?;
         let lives_ms = lifetime_ms(data.content(), wall_ms)?;
         Ok(Self {
             prefix: name.prefix(prefix_len).to_name(),
+            version,
             lives_ms,
             data,
         })

@@ -8,7 +8,7 @@
 //! **Invariant**: a call never waits for a packet from outside, because nothing
 //! else is managed meanwhile.
 
-use tachonym_packet::{FaceId, MonoNs, Name};
+use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceStatus, FaceUri,
     FibEntry, ForwarderStatus, StrategyChoice, face_flags, status_code,
@@ -62,18 +62,24 @@ pub trait ControlPlane {
     /// If the router cannot be reached; then nothing is known to be applied.
     fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError>;
 
-    /// Keeps the announcement of `prefix` whose Data is `wire`, so that neighbours
-    /// who look for the way to a name under it get it with their Data, until
-    /// `until`.
+    /// Keeps the announcement of `prefix` whose Data is `wire`, unless a later
+    /// version is kept, so that neighbours who look for the way to a name under it
+    /// get it with their Data.
     ///
     /// # Errors
     /// [`ControlError::LimitReached`] if there is no room.
     fn keep_announcement(
         &mut self,
         prefix: &Name,
+        version: u64,
         wire: &[u8],
-        until: MonoNs,
     ) -> Result<(), ControlError>;
+
+    /// Forgets the announcements of `prefixes`.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn forget_announcements(&mut self, prefixes: Vec<Name>) -> Result<(), ControlError>;
 
     /// Some of the FIB: so much as holds up no packet for long. A walk begins at
     /// 0 and goes on at [`FibSlice::next`]; it meets every entry that is there

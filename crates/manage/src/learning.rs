@@ -21,22 +21,35 @@ use crate::rib::RibRoute;
 /// way is looked for again. The number is NFD's.
 const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
+const ORIGIN: u64 = route_origin::PREFIX_ANNOUNCEMENT;
+
+/// A prefix announcement that a Data has brought. Nobody has looked at it yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Brought<'a> {
+    /// The face that the Data came by.
+    pub face: FaceId,
+    /// Name of the Data.
+    pub name: NameView<'a>,
+    /// What is said to be an announcement.
+    pub wire: &'a [u8],
+}
+
 impl<C: ControlPlane> Manager<C> {
-    /// Takes note of `wire`, a prefix announcement that has come by `face` with a
-    /// Data called `name`: if its signer is to be believed, its prefix gets a
-    /// route to that face. `wall_ms` is the time in milliseconds since the Unix
-    /// epoch. `out` gets the replies to commands that have waited for the FIB.
+    /// Takes note of an announcement: if it is of a prefix of its Data's name, and
+    /// its signer is to be believed, the prefix gets a route to the face. `wall_ms`
+    /// is the time in milliseconds since the Unix epoch. `out` gets the replies to
+    /// commands that have waited for the FIB.
     pub fn handle_announcement(
         &mut self,
         now: MonoNs,
         wall_ms: u64,
-        face: FaceId,
-        (name, wire): (NameView<'_>, &[u8]),
+        brought: Brought<'_>,
         out: ReplySink<'_>,
     ) {
         if !self.authorizer.learns_routes() {
             return self.counters.drop(DropReason::AnnouncementUnwanted);
         }
+        let Brought { face, name, wire } = brought;
         let announcement = match Announcement::parse(wire, wall_ms) {
             Ok(announcement) => announcement,
             Err(error) => {
@@ -45,14 +58,13 @@ impl<C: ControlPlane> Manager<C> {
             }
         };
         let prefix = &announcement.prefix;
-        let origin = route_origin::PREFIX_ANNOUNCEMENT;
-        if self.rib.route(prefix.view(), face, origin).is_some() {
+        if self.rib.route(prefix.view(), face, ORIGIN).is_some() {
             // Several Data of one discovery bring the same; the first was enough.
             return;
         }
-        // Checking a signature comes last, because it takes longest.
-        let is_of_name = name.starts_with(prefix.view());
-        if !is_of_name || is_local(prefix) {
+        // Nobody has everything. Checking a signature comes last, because it takes
+        // longest.
+        if prefix.is_empty() || !name.starts_with(prefix.view()) || is_local(prefix) {
             debug!(%name, %prefix, face = face.0, "announcement of something else");
             return self.counters.drop(DropReason::AnnouncementRefused);
         }
@@ -64,66 +76,73 @@ impl<C: ControlPlane> Manager<C> {
             self.counters.n_announcements_rejected += 1;
             return self.counters.drop(DropReason::AnnouncementRefused);
         }
-        if !self.keep_announcement(now, &announcement) {
-            return;
-        }
-        let expires = now.plus_ms(announcement.lives_ms).min(now + MAX_LIFETIME);
-        let route = RibRoute {
-            face,
-            origin,
-            cost: ANNOUNCED_COST,
-            flags: route_flags::CHILD_INHERIT,
-            expires,
-        };
-        match self.rib.insert(prefix.view(), route, &mut self.fib_changes) {
-            Ok(_) => {
-                debug!(%prefix, face = face.0, "route learnt");
-                self.counters.n_learnt_routes += 1;
-                self.unanswered.push(UnansweredRoute {
-                    command: None,
-                    prefix: announcement.prefix,
-                    face,
-                    origin,
-                    adds: true,
-                });
-            }
-            Err(error) => {
-                debug!(%prefix, face = face.0, %error, "route not learnt");
-                self.counters.drop(DropReason::AnnouncementBeyondLimit);
-            }
-        }
+        self.learn(now, face, announcement);
         self.apply_routes(out);
     }
 
+    fn learn(&mut self, now: MonoNs, face: FaceId, announcement: Announcement<'_>) {
+        let prefix = announcement.prefix.view();
+        let route = RibRoute {
+            face,
+            origin: ORIGIN,
+            cost: ANNOUNCED_COST,
+            flags: route_flags::CHILD_INHERIT,
+            expires: now.plus_ms(announcement.lives_ms).min(now + MAX_LIFETIME),
+        };
+        if let Err(error) = self.rib.insert(prefix, route, &mut self.fib_changes) {
+            debug!(%prefix, face = face.0, %error, "route not learnt");
+            return self.counters.drop(DropReason::AnnouncementBeyondLimit);
+        }
+        if !self.keep_announcement(&announcement) {
+            // What bounds the announcements bounds the routes that are learnt.
+            self.rib.remove(prefix, face, ORIGIN, &mut self.fib_changes);
+            return;
+        }
+        debug!(%prefix, face = face.0, "route learnt");
+        self.counters.n_learnt_routes += 1;
+        self.unanswered.push(UnansweredRoute {
+            command: None,
+            prefix: announcement.prefix,
+            face,
+            origin: ORIGIN,
+            adds: true,
+        });
+    }
+
     /// Takes note that the neighbour behind `face` has no route for `name`:
-    /// removes the learnt route to it that serves the name.
+    /// removes the announced route to it that serves the name.
     pub fn handle_unreachable(&mut self, face: FaceId, name: NameView<'_>, out: ReplySink<'_>) {
-        let origin = route_origin::PREFIX_ANNOUNCEMENT;
-        let prefixes = (0..=name.len()).rev().map(|length| name.prefix(length));
-        let learnt = { prefixes }.find(|&prefix| self.rib.route(prefix, face, origin).is_some());
-        let Some(prefix) = learnt else {
+        let Some(prefix) = self.rib.longest_with_route(name, face, ORIGIN) else {
             return;
         };
         debug!(%prefix, face = face.0, "learnt route is wrong");
-        self.rib.remove(prefix, face, origin, &mut self.fib_changes);
+        self.rib
+            .remove(prefix.view(), face, ORIGIN, &mut self.fib_changes);
         self.counters.n_unlearnt_routes += 1;
         self.apply_routes(out);
     }
 
-    /// Lets the engine hand an announcement on; false if it has no room.
-    pub(crate) fn keep_announcement(
-        &mut self,
-        now: MonoNs,
-        announcement: &Announcement<'_>,
-    ) -> bool {
-        let until = now.plus_ms(announcement.lives_ms);
-        let wire = announcement.data.wire();
-        let kept = self
-            .control
-            .keep_announcement(&announcement.prefix, wire, until);
+    /// Lets the engine hand an announcement on, as long as its prefix has an
+    /// announced route; false if it has no room.
+    pub(crate) fn keep_announcement(&mut self, announcement: &Announcement<'_>) -> bool {
+        let kept = self.control.keep_announcement(
+            &announcement.prefix,
+            announcement.version,
+            announcement.data.wire(),
+        );
         if kept.is_err() {
             self.counters.drop(DropReason::AnnouncementBeyondLimit);
         }
         kept.is_ok()
+    }
+
+    /// Announcements whose last route has gone are handed on no more.
+    pub(crate) fn forget_withdrawn(&mut self) {
+        let mut prefixes = self.rib.take_withdrawn();
+        prefixes.retain(|prefix| !self.rib.has_origin(prefix.view(), ORIGIN));
+        if !prefixes.is_empty() {
+            // A router that has gone hands nothing on.
+            let _ = self.control.forget_announcements(prefixes);
+        }
     }
 }

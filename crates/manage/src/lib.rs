@@ -26,6 +26,7 @@ pub use control::{
     FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
 };
 pub use counters::{Counters, DropReason};
+pub use learning::Brought;
 pub use manager::{Manager, ManagerConfig, ReplySink};
 pub use rib::{MAX_ORIGINS, Rib, RibError, RibLimits, RibRoute, RouteInserted};
 pub use verbs::Module;

@@ -407,6 +407,7 @@ impl<C: ControlPlane> Manager<C> {
         self.insert_route(request, prefix, route, effective, out);
     }
 
+    /// Changes the RIB, or responds why not; false then.
     fn insert_route(
         &mut self,
         request: &Request<'_>,
@@ -414,10 +415,11 @@ impl<C: ControlPlane> Manager<C> {
         route: RibRoute,
         effective: ControlParameters,
         out: ReplySink<'_>,
-    ) {
+    ) -> bool {
         let name = request.interest.name();
         if let Some(response) = forbidden_to_neighbours(request, &prefix, route.face) {
-            return self.respond(name, response, out);
+            self.respond(name, response, out);
+            return false;
         }
         let inserted = self.rib.insert(prefix.view(), route, &mut self.fib_changes);
         if let Err(error) = inserted {
@@ -438,7 +440,8 @@ impl<C: ControlPlane> Manager<C> {
                 }
             };
             let response = ControlResponse::new(code, error.to_string());
-            return self.respond(name, with_body(response, &effective), out);
+            self.respond(name, with_body(response, &effective), out);
+            return false;
         }
         if route.expires <= request.now {
             let n_expired = self.rib.expire(request.now, &mut self.fib_changes);
@@ -454,6 +457,7 @@ impl<C: ControlPlane> Manager<C> {
             origin: route.origin,
             adds: true,
         });
+        true
     }
 
     fn unregister(
@@ -507,10 +511,6 @@ impl<C: ControlPlane> Manager<C> {
             let response = ControlResponse::new(status_code::FORBIDDEN, text);
             return self.respond(name, response, out);
         }
-        if forbidden_to_neighbours(request, &announcement.prefix, request.incoming).is_none() {
-            // Without room for it neighbours learn no route; this one is made anyway.
-            self.keep_announcement(request.now, &announcement);
-        }
         let route = RibRoute {
             face: request.incoming,
             origin: route_origin::PREFIX_ANNOUNCEMENT,
@@ -527,7 +527,10 @@ impl<C: ControlPlane> Manager<C> {
             expiration_period_ms: Some(announcement.lives_ms),
             ..ControlParameters::default()
         };
-        self.insert_route(request, announcement.prefix, route, effective, out);
+        if self.insert_route(request, announcement.prefix.clone(), route, effective, out) {
+            // Without room for it neighbours learn no route; this one is made anyway.
+            self.keep_announcement(&announcement);
+        }
     }
 
     /// Tells the FIB what the RIB has become, and then answers the commands that
@@ -583,6 +586,7 @@ impl<C: ControlPlane> Manager<C> {
             self.respond(name.view(), response, out);
         }
         self.unanswered = unanswered;
+        self.forget_withdrawn();
     }
 
     fn handle_dataset(

@@ -3,12 +3,12 @@
 mod support;
 
 use support::*;
-use tachonym_manage::{DropReason, ManagementTrust, ManagerConfig, RibLimits};
+use tachonym_manage::{Brought, DropReason, ManagementTrust, ManagerConfig, RibLimits};
 use tachonym_packet::{Data, FaceId, MonoNs};
 use tachonym_protocol::{ControlParameters, prefix_announcement, route_origin};
 use tachonym_security::{Signer, TrustPolicy};
 
-/// The wire of an announcement of `prefix` for `period_ms`.
+/// The wire of an announcement of `prefix` for `period_ms`, version 1.
 fn announcement(owner: &Signer, prefix: &str, period_ms: u64) -> Vec<u8> {
     let announcement = prefix_announcement(&name(prefix), 1, period_ms);
     owner.sign_data(&announcement).unwrap()
@@ -34,10 +34,13 @@ fn learning(limits: RibLimits) -> (Site, Signer, FaceId) {
 
 fn bring(site: &mut Site, face: FaceId, uri: &str, wire: &[u8]) {
     let (now, wall_ms, data_name) = (site.now, site.wall_ms, name(uri));
+    let brought = Brought {
+        face,
+        name: data_name.view(),
+        wire,
+    };
     site.manager
-        .handle_announcement(now, wall_ms, face, (data_name.view(), wire), &mut |_| {
-            panic!("nobody has asked")
-        });
+        .handle_announcement(now, wall_ms, brought, &mut |_| panic!("nobody has asked"));
 }
 
 fn unreachable(site: &mut Site, face: FaceId, uri: &str) {
@@ -66,10 +69,9 @@ fn announcement_in_a_data_makes_a_route_and_is_kept_for_neighbours() {
         (2048, Some(60_000))
     );
     assert_eq!(site.router().fib[&name("/net/site")][&neighbour.0], 2048);
-    let until = site.now.plus_ms(60_000);
     assert_eq!(
         site.router().announcements[&name("/net/site")],
-        (wire.clone(), until)
+        (1, wire.clone())
     );
     assert_eq!(site.manager.counters().n_learnt_routes, 1);
     // Other Data of the same discovery bring nothing new, not even time.
@@ -80,6 +82,23 @@ fn announcement_in_a_data_makes_a_route_and_is_kept_for_neighbours() {
     let other = site.router().accept("udp4://192.0.2.2:6363");
     bring(&mut site, other, "/net/site/file/1", &wire);
     assert_eq!(site.routes()[0].routes.len(), 2);
+    // It is handed on as long as there is any.
+    site.lose(neighbour);
+    assert_eq!(site.router().announcements.len(), 1);
+    unreachable(&mut site, other, "/net/site/file/1");
+    assert!(site.router().announcements.is_empty());
+    assert_eq!(site.manager.counters().n_unlearnt_routes, 1);
+}
+
+#[test]
+fn names_below_a_learnt_prefix_inherit_its_route() {
+    let (mut site, owner, neighbour) = learning(RibLimits::default());
+    let client = site.client.0;
+    site.register("/net/site/near", client, 0);
+    let wire = announcement(&owner, "/net/site", 60_000);
+    bring(&mut site, neighbour, "/net/site/1", &wire);
+    let next_hops = &site.router().fib[&name("/net/site/near")];
+    assert_eq!(next_hops[&neighbour.0], 2048);
 }
 
 #[test]
@@ -103,9 +122,7 @@ fn learnt_route_lasts_as_its_announcement_and_ten_minutes_at_most() {
     assert_eq!(names(&mut site, start.plus_ms(60_000)), long_only);
     assert_eq!(names(&mut site, start.plus_ms(599_999)), long_only);
     assert!(names(&mut site, start.plus_ms(600_000)).is_empty());
-    // What was announced holds on.
-    let (_, until) = site.router().announcements[&name("/net/site/long")];
-    assert_eq!(until, start.plus_ms(24 * 3_600_000));
+    assert!(site.router().announcements.is_empty());
 }
 
 #[test]
@@ -125,6 +142,7 @@ fn announcements_that_do_not_count_are_refused() {
     let (_, stranger) = certified("/net/site");
     let mut forged = announcement(&owner, "/net/site", 60_000);
     *forged.last_mut().unwrap() ^= 1;
+    let by_strangers = 3;
     let refused = [
         ("/net/site/1", announcement(&stranger, "/net/site", 60_000)),
         (
@@ -135,6 +153,8 @@ fn announcements_that_do_not_count_are_refused() {
         // Of another prefix than the Data's.
         ("/net/site/1", announcement(&owner, "/net/site/2", 60_000)),
         ("/net/other/1", announcement(&owner, "/net/site", 60_000)),
+        // Of everything.
+        ("/net/site/1", announcement(&owner, "/", 60_000)),
         // Of what is local.
         (
             "/localhost/x/1",
@@ -155,6 +175,10 @@ fn announcements_that_do_not_count_are_refused() {
         let n_refused = n_dropped(&site, DropReason::AnnouncementRefused);
         assert_eq!(n_refused, n as u64 + 1, "{uri}: case {n}");
     }
+    assert_eq!(
+        site.manager.counters().n_announcements_rejected,
+        by_strangers
+    );
     assert!(site.routes().is_empty());
     assert!(site.router().announcements.is_empty());
 }
@@ -180,10 +204,12 @@ fn limits_of_announcements_and_routes_are_counted() {
         site.routes().is_empty(),
         "the RIB has nothing that the FIB refused"
     );
+    assert!(site.router().announcements.is_empty());
     site.router().max_fib_entries = 9;
     assert_eq!(bring_new(&mut site, 3), 2);
     assert_eq!(bring_new(&mut site, 4), 3);
     assert_eq!(site.routes().len(), 1);
+    assert_eq!(site.router().announcements.len(), 1);
 }
 
 #[test]
@@ -231,4 +257,14 @@ fn neighbour_without_a_route_loses_the_learnt_one_and_no_other() {
     );
     unreachable(&mut site, neighbour, "/net/site/b");
     assert!(!site.router().fib.contains_key(&name("/net/site/b")));
+}
+
+#[test]
+fn learnt_route_is_found_for_names_of_thousands_of_components() {
+    let (mut site, owner, neighbour) = learning(RibLimits::default());
+    let wire = announcement(&owner, "/net/site", 60_000);
+    bring(&mut site, neighbour, "/net/site/1", &wire);
+    let deep = format!("/net/site{}", "/x".repeat(2_500));
+    unreachable(&mut site, neighbour, &deep);
+    assert!(site.routes().is_empty());
 }

@@ -12,7 +12,7 @@ use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibSlice, LinkOptions,
 };
-use tachonym_packet::{FaceId, MonoNs, Name};
+use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceState, FaceStatus,
     FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
@@ -28,6 +28,8 @@ use crate::worker::Plane;
 /// of microseconds, for which packets wait.
 const FIB_ENTRIES_PER_JOB: u32 = 256;
 const FACES_PER_JOB: usize = 64;
+/// Most prefix announcements that one job forgets; likewise.
+const ANNOUNCEMENTS_PER_JOB: usize = 256;
 
 /// The router as its manager sees it.
 pub(crate) struct RouterControl {
@@ -106,6 +108,7 @@ impl ControlPlane for RouterControl {
                 .faces
                 .update(face, &update)
                 .map_err(|error| update_error(error, persistency))?;
+            plane.renew_traits(face);
             status(plane, face).ok_or(ControlError::FaceNotFound)
         })?
     }
@@ -153,16 +156,28 @@ impl ControlPlane for RouterControl {
     fn keep_announcement(
         &mut self,
         prefix: &Name,
+        version: u64,
         wire: &[u8],
-        until: MonoNs,
     ) -> Result<(), ControlError> {
         let (prefix, wire) = (prefix.clone(), wire.to_vec());
         self.call(move |plane| {
             plane
                 .engine
-                .keep_announcement(prefix.view(), &wire, until)
+                .keep_announcement(prefix.view(), version, &wire)
                 .map_err(|_| ControlError::LimitReached("prefix announcements"))
         })?
+    }
+
+    fn forget_announcements(&mut self, prefixes: Vec<Name>) -> Result<(), ControlError> {
+        for slice in prefixes.chunks(ANNOUNCEMENTS_PER_JOB) {
+            let slice = slice.to_vec();
+            self.call(move |plane| {
+                for prefix in &slice {
+                    plane.engine.forget_announcement(prefix.view());
+                }
+            })?;
+        }
+        Ok(())
     }
 
     fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError> {

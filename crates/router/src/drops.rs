@@ -46,7 +46,7 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
     let of_engine = plane.engine.counters().drops();
     let of_engine = of_engine.map(|(r, n)| (r.label(), n));
     let of_router = [
-        (MANAGER_QUEUE_FULL, plane.internal.n_dropped()),
+        (MANAGER_QUEUE_FULL, plane.internal.interests().n_dropped()),
         (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
         (CONNECTION_REFUSED, faces.n_refused),
         (KERNEL_BUFFER_FULL, faces.n_kernel_drops),

@@ -1,17 +1,16 @@
 //! The manager's thread: takes management Interests off the worker's hands.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tachonym_face::{FaceEvent, monotonic_now};
-use tachonym_manage::Manager;
+use tachonym_manage::{Brought, Manager};
 use tachonym_packet::{FaceId, InterestView, MonoNs};
 use tachonym_protocol::FaceEventNotification;
 
 use crate::control::{RouterControl, wall_ms};
 use crate::handle::WorkerHandle;
-use crate::internal::{QueueGauge, ToManager};
+use crate::internal::ToManager;
 
 /// Most commands that are carried out together.
 const MAX_BURST: usize = 256;
@@ -21,8 +20,6 @@ pub(crate) struct ManagerThread {
     pub(crate) manager: Manager<RouterControl>,
     pub(crate) worker: WorkerHandle,
     pub(crate) inbox: Receiver<ToManager>,
-    pub(crate) queue: Arc<QueueGauge>,
-    pub(crate) lessons: Arc<QueueGauge>,
 }
 
 impl ManagerThread {
@@ -42,19 +39,20 @@ impl ManagerThread {
             let rest = self.inbox.try_iter().take(MAX_BURST);
             for message in first.into_iter().chain(rest.collect::<Vec<_>>()) {
                 match message {
-                    ToManager::Interest { incoming, wire } => {
-                        self.queue.leave();
-                        commands.push((incoming, wire));
-                    }
-                    ToManager::Announcement { face, name, wire } => {
-                        self.lessons.leave();
-                        let brought = (name.view(), &wire[..]);
+                    ToManager::Interest { incoming, wire, .. } => commands.push((incoming, wire)),
+                    ToManager::Announcement {
+                        face, name, wire, ..
+                    } => {
+                        let brought = Brought {
+                            face,
+                            name: name.view(),
+                            wire: &wire,
+                        };
                         let out = &mut |wire| replies.push(wire);
                         self.manager
-                            .handle_announcement(now, wall_ms(), face, brought, out);
+                            .handle_announcement(now, wall_ms(), brought, out);
                     }
-                    ToManager::Unreachable { face, name } => {
-                        self.lessons.leave();
+                    ToManager::Unreachable { face, name, .. } => {
                         let out = &mut |wire| replies.push(wire);
                         self.manager.handle_unreachable(face, name.view(), out);
                     }

@@ -13,11 +13,12 @@ use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
+use tracing::warn;
 
 use crate::config::{Config, UnsolicitedData};
 use crate::control::RouterControl;
 use crate::handle::WorkerHandle;
-use crate::internal::{InternalFace, QueueGauge, ToManager};
+use crate::internal::{InternalFace, Queue, ToManager};
 use crate::manager::ManagerThread;
 use crate::start::{add_static_routes, link_options, listen};
 use crate::strategies;
@@ -30,15 +31,11 @@ const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
 /// Prefix of the management protocol for neighbours.
 const NEIGHBOUR_MANAGEMENT: &str = "/localhop/nfd";
 
-/// Prefix announcements and Nacks that wait for the manager. A signature takes some
-/// tens of microseconds to check, for which commands wait.
-const MAX_WAITING_LESSONS: usize = 64;
-
 /// A router that runs in threads of its own, until it is stopped or dropped.
 pub struct Router {
     listening: Vec<FaceUri>,
     to_manager: Sender<ToManager>,
-    queue: Arc<QueueGauge>,
+    commands: Arc<Queue>,
     handle: WorkerHandle,
     worker: WorkerThread,
     manager: JoinHandle<()>,
@@ -107,13 +104,18 @@ impl Router {
             let strategy =
                 strategies::find(&choice.strategy).with_context(|| choice.strategy.clone())?;
             engine.set_strategy(prefix.view(), strategy.view())?;
+            if strategies::learns_routes(&strategy) && !config.management.announcements.learn {
+                warn!(
+                    "{prefix}: self-learning asks all neighbours for every Interest without a \
+                     route, and learns none; set management.announcements.learn, unless other \
+                     routers only shall learn from this one"
+                );
+            }
         }
 
         let (to_manager, inbox) = unbounded();
-        let queue = Arc::new(QueueGauge::new(config.management.queue_commands));
-        let lessons = Arc::new(QueueGauge::new(MAX_WAITING_LESSONS));
-        let internal =
-            InternalFace::new(to_manager.clone(), Arc::clone(&queue), Arc::clone(&lessons));
+        let internal = InternalFace::new(to_manager.clone(), config.management.queue_commands);
+        let commands = Arc::clone(internal.interests());
         let waker = faces.waker();
         let (handle, jobs) = WorkerHandle::new(waker.clone());
         let stop = Arc::new(AtomicBool::new(false));
@@ -140,8 +142,6 @@ impl Router {
             manager,
             worker: handle.clone(),
             inbox,
-            queue: Arc::clone(&queue),
-            lessons,
         };
         add_static_routes(config, &handle, &mut manager.manager)?;
         let manager = std::thread::Builder::new()
@@ -154,7 +154,7 @@ impl Router {
         Ok(Self {
             listening,
             to_manager,
-            queue,
+            commands,
             handle,
             worker,
             manager,
@@ -184,7 +184,7 @@ impl Router {
     /// Management Interests that found the manager's queue full.
     #[must_use]
     pub fn n_dropped_commands(&self) -> u64 {
-        self.queue.n_dropped()
+        self.commands.n_dropped()
     }
 
     /// How it is, as of now.

@@ -19,6 +19,11 @@ pub(crate) fn find(text: &str) -> Result<Name, StrategyError> {
         .ok_or(StrategyError::NotRegistered)
 }
 
+/// Whether the strategy of this full name learns routes.
+pub(crate) fn learns_routes(name: &Name) -> bool {
+    kind(name) == "self-learning"
+}
+
 /// Every short name.
 pub(crate) fn short_names() -> Vec<String> {
     registered_strategies().iter().map(kind).collect()

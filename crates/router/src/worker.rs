@@ -64,6 +64,13 @@ impl Plane {
         self.engine.handle_burst(now, &[rx], &mut out);
     }
 
+    /// Tells the engine what a face has become by a command.
+    pub(crate) fn renew_traits(&mut self, face: FaceId) {
+        if let Some(info) = self.faces.info(face) {
+            self.engine.add_face(face, traits_of(&info));
+        }
+    }
+
     /// Tells the engine and the manager which faces came and went.
     pub(crate) fn handle_face_events(&mut self) {
         while let Some(event) = self.faces.poll_event() {
@@ -273,5 +280,6 @@ fn traits_of(info: &FaceInfo) -> FaceTraits {
             protocol::LinkType::MultiAccess => LinkType::MultiAccess,
             protocol::LinkType::AdHoc => LinkType::AdHoc,
         },
+        is_on_demand: info.persistency == FacePersistency::OnDemand,
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct TxContext<'a> {
     pub(crate) scratch: &'a mut Scratch,
 }
 
+/// All header fields together are shorter, but for a prefix announcement.
+const MAX_HEADER_BYTES: usize = 160;
+
 /// How congested the way out is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Congested {
@@ -53,12 +56,25 @@ impl Link {
         }
         let mut headers = self.own_headers(headers);
         self.mark(&mut headers, congested, cx);
+        let prefix_announcement =
+            prefix_announcement.filter(|announcement| self.has_room_for(announcement, l3));
         match &mut self.reliability {
             None => self.send_unreliable(&headers, prefix_announcement, l3, cx)?,
             Some(_) => self.send_fragments(&headers, prefix_announcement, l3, cx)?,
         }
         count_packet(cx.counters, &headers, l3);
         Ok(())
+    }
+
+    /// Whether an announcement may go with the packet `l3`, which matters more: beside
+    /// the other headers it has to fit the first fragment, and on a stream a frame
+    /// that every peer takes.
+    fn has_room_for(&self, announcement: &[u8], l3: &[u8]) -> bool {
+        let n_bytes = announcement.len() + MAX_HEADER_BYTES;
+        match self.mtu_bytes {
+            Some(mtu_bytes) => n_bytes < mtu_bytes,
+            None => n_bytes + l3.len() <= MAX_PACKET_BYTES,
+        }
     }
 
     /// Whether a packet with these headers leaves as the very bytes it is, so

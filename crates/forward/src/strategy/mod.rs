@@ -4,8 +4,7 @@
 //! next hops, what was already sent, time, randomness) and answers with a
 //! [`Verdict`] and a plan of [`Departure`]s; it sends nothing itself and owns
 //! no clock. What it remembers is small: [`EntryState`] inside a pending
-//! entry, one interval inside an out-record, and bounded measurements of its
-//! own.
+//! entry, a word of its own inside an out-record, and bounded measurements.
 //!
 //! A new strategy is a module with these three functions, a variant of
 //! [`Strategy`], and a line in [`instance`]. Dispatch is a `match`, so the
@@ -130,6 +129,17 @@ pub(crate) struct Ask<'a> {
     /// What the FIB says; `None` for nothing.
     pub(crate) route: Option<&'a FibEntry>,
     pub(crate) state: &'a mut EntryState,
+    /// What the strategy has to say besides its answer.
+    pub(crate) remarks: Remarks,
+}
+
+/// What a strategy has noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Remarks {
+    /// The route leads back to where the Interest came from, and nowhere else.
+    pub(crate) leads_back: bool,
+    /// There are more faces than the Interest may go to.
+    pub(crate) is_cut: bool,
 }
 
 impl Strategy {
@@ -202,6 +212,11 @@ impl Strategy {
             Self::Access(it) => it.n_measurements(),
             Self::BestRoute(_) | Self::Multicast(_) | Self::Random(_) | Self::SelfLearning(_) => 0,
         }
+    }
+
+    /// Whether routes are learnt from announcements.
+    pub(crate) fn learns_routes(&self) -> bool {
+        matches!(self, Self::SelfLearning(_))
     }
 
     /// What an upstream's answer says about routes; `record` is that upstream's.

@@ -13,10 +13,10 @@ use tachonym_packet::FaceId;
 use tachonym_tables::OutRecord;
 
 use super::suppression::Suppression;
-use super::{Ask, Departure, Verdict};
+use super::{Ask, Departure, Reach, Verdict};
 
-/// Most faces that one discovery goes to, the oldest first: those that were
-/// configured come before those that strangers made.
+/// Most faces that one discovery goes to: those that were asked for before those
+/// that strangers made, and the oldest first.
 const MAX_DISCOVERY_FACES: usize = 256;
 
 /// What the out-record of a discovery remembers.
@@ -36,10 +36,13 @@ impl SelfLearning {
                 return Verdict::Hold;
             }
         }
-        if ask.route.is_some() {
-            plan.extend(ask.eligible_next_hops().map(|hop| along_route(hop.face)));
-        } else if !ask.non_discovery {
-            plan.extend(discovered_by(ask).map(discovery));
+        plan.extend(ask.eligible_next_hops().map(|hop| along_route(hop.face)));
+        if plan.is_empty() && !ask.non_discovery && ask.reach == Reach::Anywhere {
+            ask.remarks.leads_back = ask.route.is_some_and(|route| {
+                let mut next_hops = route.next_hops().iter();
+                next_hops.any(|hop| hop.face == ask.ingress)
+            });
+            plan_discovery(ask, plan);
         }
         match (plan.is_empty(), is_pending) {
             (false, true) => {
@@ -58,10 +61,12 @@ pub(super) fn is_discovery(record: &OutRecord) -> bool {
     record.strategy_word == DISCOVERY
 }
 
-fn discovered_by(ask: &Ask<'_>) -> impl Iterator<Item = FaceId> {
+fn plan_discovery(ask: &mut Ask<'_>, plan: &mut Vec<Departure>) {
+    // Only the one that the Interest came by may be left out.
     let faces = ask.faces.non_local();
-    let eligible = faces.filter(|&face| ask.is_eligible(face));
-    eligible.take(MAX_DISCOVERY_FACES)
+    let mut eligible = faces.filter(|&face| ask.is_eligible(face));
+    plan.extend(eligible.by_ref().take(MAX_DISCOVERY_FACES).map(discovery));
+    ask.remarks.is_cut = eligible.next().is_some();
 }
 
 fn discovery(face: FaceId) -> Departure {

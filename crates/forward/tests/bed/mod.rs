@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tachonym_forward::{Engine, EngineConfig, FaceTraits, LinkType, Output, RxPacket, Scope};
+use tachonym_forward::{Engine, EngineConfig, FaceTraits, LinkType, Output, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView, PacketView,
@@ -15,12 +15,12 @@ use tachonym_tables::NextHop;
 pub(crate) const LOCAL: FaceTraits = FaceTraits::LOCAL;
 pub(crate) const REMOTE: FaceTraits = FaceTraits::REMOTE;
 pub(crate) const MULTI_ACCESS: FaceTraits = FaceTraits {
-    scope: Scope::NonLocal,
     link: LinkType::MultiAccess,
+    ..REMOTE
 };
 pub(crate) const AD_HOC: FaceTraits = FaceTraits {
-    scope: Scope::NonLocal,
     link: LinkType::AdHoc,
+    ..REMOTE
 };
 
 pub(crate) fn name(uri: &str) -> Name {

@@ -17,7 +17,7 @@ mod tree;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tachonym_packet::{FaceId, MonoNs, Name, NameView};
-use tachonym_protocol::route_flags;
+use tachonym_protocol::{route_flags, route_origin};
 
 use self::tree::{NameTree, NodeIdx};
 use crate::control::FibChange;
@@ -147,6 +147,8 @@ pub struct Rib {
     by_expiry: BTreeSet<(MonoNs, NodeIdx, FaceId, u64)>,
     /// Prefixes whose next hops have to be computed again.
     dirty: Vec<NodeIdx>,
+    /// Prefixes that have lost their last announced route.
+    withdrawn: Vec<Name>,
 }
 
 impl Rib {
@@ -164,6 +166,7 @@ impl Rib {
             by_face: HashMap::default(),
             by_expiry: BTreeSet::new(),
             dirty: Vec::new(),
+            withdrawn: Vec::new(),
         }
     }
 
@@ -276,6 +279,34 @@ impl Rib {
         position(routes, face, origin).map(|at| &routes[at])
     }
 
+    /// The longest prefix of `name` that has a route to `face` with this origin.
+    /// Costs as much as the longest prefix in the RIB, however long `name` is.
+    pub fn longest_with_route(
+        &mut self,
+        name: NameView<'_>,
+        face: FaceId,
+        origin: u64,
+    ) -> Option<Name> {
+        let nodes = self.tree.path(name);
+        let has_route =
+            |idx: &NodeIdx| position(&self.tree.value(*idx).routes, face, origin).is_some();
+        let idx = nodes.into_iter().rev().find(has_route)?;
+        Some(self.tree.name(idx))
+    }
+
+    /// Prefixes that have lost their last route of origin
+    /// [`PREFIX_ANNOUNCEMENT`](route_origin::PREFIX_ANNOUNCEMENT) since this was
+    /// last asked. One may have got a new one since.
+    pub fn take_withdrawn(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.withdrawn)
+    }
+
+    /// Whether a prefix has a route of this origin.
+    pub fn has_origin(&mut self, name: NameView<'_>, origin: u64) -> bool {
+        let idx = self.tree.find(name);
+        idx.is_some_and(|idx| has_origin(&self.tree.value(idx).routes, origin))
+    }
+
     /// Removes all routes of a face and returns how many it were.
     pub fn remove_face(&mut self, face: FaceId, changes: &mut Vec<FibChange>) -> usize {
         let Some(nodes) = self.by_face.remove(&face) else {
@@ -333,10 +364,15 @@ impl Rib {
         let captured = prefix.captures();
         let route = prefix.routes.swap_remove(at);
         let reaches_below = route.is_inherited() || captured != prefix.captures();
+        let is_withdrawn =
+            origin == route_origin::PREFIX_ANNOUNCEMENT && !has_origin(&prefix.routes, origin);
         let is_last_of_face = !prefix.routes.iter().any(|route| route.face == face);
         if prefix.routes.is_empty() {
             prefix.routes = Vec::new();
             self.name_bytes -= self.tree.name_bytes(idx);
+        }
+        if is_withdrawn {
+            self.withdrawn.push(self.tree.name(idx));
         }
         self.n_routes -= 1;
         self.forget_expiry(idx, &route);
@@ -452,6 +488,10 @@ impl Rib {
         note_difference(&name, &prefix.hops, &hops, changes);
         prefix.hops = hops.into_boxed_slice();
     }
+}
+
+fn has_origin(routes: &[RibRoute], origin: u64) -> bool {
+    routes.iter().any(|route| route.origin == origin)
 }
 
 fn position(routes: &[RibRoute], face: FaceId, origin: u64) -> Option<usize> {

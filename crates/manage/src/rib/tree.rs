@@ -143,6 +143,20 @@ impl<T: Default> NameTree<T> {
         })
     }
 
+    /// The nodes of the prefixes of `name` that are in the tree, from the root on.
+    pub(super) fn path(&mut self, name: NameView<'_>) -> Vec<NodeIdx> {
+        let mut nodes = vec![NodeIdx::ROOT];
+        let mut idx = NodeIdx::ROOT;
+        for component in name.components() {
+            let Some(child) = self.find_child(idx, component) else {
+                break;
+            };
+            nodes.push(child);
+            idx = child;
+        }
+        nodes
+    }
+
     /// The node of `name`; it and its ancestors are added where they are missing.
     pub(super) fn find_or_insert(&mut self, name: NameView<'_>) -> NodeIdx {
         name.components().fold(NodeIdx::ROOT, |idx, component| {

@@ -7,7 +7,7 @@ use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
 };
-use tachonym_packet::{Component, FaceId, MonoNs, Name};
+use tachonym_packet::{Component, FaceId, Name};
 use tachonym_protocol::*;
 
 pub const MAX_FIB_COMPONENTS: usize = 16;
@@ -29,8 +29,8 @@ pub struct MemoryRouter {
     pub max_fib_batch: usize,
     pub n_fib_slices: usize,
     pub drops: Vec<DropCount>,
-    /// Announcements by prefix, and until when they are kept.
-    pub announcements: BTreeMap<Name, (Vec<u8>, MonoNs)>,
+    /// Announcements by prefix, with their versions.
+    pub announcements: BTreeMap<Name, (u64, Vec<u8>)>,
     pub max_announcements: usize,
     /// What every call fails with.
     pub failure: Option<ControlError>,
@@ -175,15 +175,23 @@ impl ControlPlane for MemoryRouter {
     fn keep_announcement(
         &mut self,
         prefix: &Name,
+        version: u64,
         wire: &[u8],
-        until: MonoNs,
     ) -> Result<(), ControlError> {
         self.check()?;
         if self.announcements.len() >= self.max_announcements {
             return Err(ControlError::LimitReached("prefix announcements"));
         }
         self.announcements
-            .insert(prefix.clone(), (wire.to_vec(), until));
+            .insert(prefix.clone(), (version, wire.to_vec()));
+        Ok(())
+    }
+
+    fn forget_announcements(&mut self, prefixes: Vec<Name>) -> Result<(), ControlError> {
+        self.check()?;
+        for prefix in prefixes {
+            self.announcements.remove(&prefix);
+        }
         Ok(())
     }
 

@@ -326,6 +326,8 @@ pub struct StrategyChoice {
     pub prefix: String,
     /// `best-route`, `multicast`, `random`, `asf`, `access`, `self-learning`, or a
     /// full strategy name such as `/localhost/nfd/strategy/best-route/v=5`.
+    /// `self-learning` needs `management.announcements.learn`, or it asks all
+    /// neighbours for every Interest without a route.
     pub strategy: String,
 }
 

@@ -98,7 +98,7 @@ impl PitEntry {
 
     /// What the entry costs each of its downstreams of their share.
     pub(super) fn share_bytes(&self) -> usize {
-        super::PIT_ENTRY_BYTES + self.buffer.len()
+        super::PIT_ENTRY_BYTES + self.buffer.len() + self.out_records.heap_bytes()
     }
 
     /// Removes all records, and their vectors unless the slot `keeps` them.

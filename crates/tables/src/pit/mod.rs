@@ -409,7 +409,8 @@ impl Pit {
         });
     }
 
-    /// Adds an upstream, or replaces that of the same face.
+    /// Adds an upstream, or replaces that of the same face. What it costs counts
+    /// to the shares of those who wait at the entry.
     ///
     /// # Errors
     /// If the entry is gone, or a new record would exceed a limit; counted.
@@ -418,7 +419,16 @@ impl Pit {
         idx: EntryIdx,
         record: OutRecord,
     ) -> Result<(), PitRefusal> {
-        self.insert_record(idx, record, |entry| &mut entry.out_records)
+        let bytes_before = self.get(idx).map_or(0, PitEntry::share_bytes);
+        self.insert_record(idx, record, |entry| &mut entry.out_records)?;
+        let entry = &self.slots[idx.slot];
+        let n_bytes = entry.share_bytes() - bytes_before;
+        if n_bytes > 0 {
+            for record in entry.in_records.iter() {
+                self.shares.grow(record.face, n_bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Sets when the entry expires, sooner or later than before. Does nothing

@@ -52,6 +52,13 @@ impl Shares {
         true
     }
 
+    /// An entry that `face` waits at has grown by `n_bytes`.
+    pub(super) fn grow(&mut self, face: FaceId, n_bytes: usize) {
+        if let Some(share) = self.by_face.get_mut(&face) {
+            share.n_bytes += n_bytes;
+        }
+    }
+
     /// Takes back a [`Shares::add`] that was allowed.
     pub(super) fn remove(&mut self, face: FaceId, n_bytes: usize) {
         if let Entry::Occupied(mut held) = self.by_face.entry(face) {
