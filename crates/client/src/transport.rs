@@ -57,8 +57,10 @@ fn list(paths: &[PathBuf]) -> String {
 #[must_use]
 pub fn socket_folders() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from("/run/nfd")];
-    if let Some(own) = std::env::var_os("XDG_RUNTIME_DIR") {
-        folders.push(Path::new(&own).join("nfd"));
+    // What is not absolute does not count (XDG Base Directory Specification).
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    if let Some(own) = own.filter(|own| own.is_absolute()) {
+        folders.push(own.join("nfd"));
     }
     let uid = rustix::process::getuid().as_raw();
     folders.push(PathBuf::from(format!("/tmp/tachonym-{uid}")));

@@ -143,6 +143,9 @@ pub enum ChannelAddress {
     WebSocket(SocketAddr),
 }
 
+/// How long an on-demand UDP face lives without a packet from its peer.
+pub(crate) const DEFAULT_UDP_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// A listener, and what the faces it makes are like.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -150,7 +153,8 @@ pub struct ChannelOptions {
     /// Where to listen.
     pub address: ChannelAddress,
     /// On-demand faces that receive nothing for this long are closed; `None`:
-    /// never. Default 600 s, and `None` for Unix sockets.
+    /// never. Default 600 s for UDP, whose peers do not say when they go, and `None`
+    /// for connections.
     pub idle_timeout: Option<Duration>,
     /// Link service of the faces.
     pub link: LinkOptions,
@@ -167,8 +171,8 @@ impl ChannelOptions {
     #[must_use]
     pub fn new(address: ChannelAddress) -> Self {
         let idle_timeout = match address {
-            ChannelAddress::Unix(_) => None,
-            _ => Some(Duration::from_secs(600)),
+            ChannelAddress::Udp(_) => Some(DEFAULT_UDP_IDLE_TIMEOUT),
+            _ => None,
         };
         Self {
             address,

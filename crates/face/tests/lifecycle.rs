@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use support::{Node, connect, data, interest, loopback, until_both};
 use tachonym_face::{
-    ChannelOptions, CloseReason, CreateError, DropReason, FaceParams, FaceUpdate, Loopback,
-    MulticastOptions, SystemOptions, UpdateError,
+    ChannelAddress, ChannelOptions, CloseReason, CreateError, DropReason, FaceParams, FaceUpdate,
+    Loopback, MulticastOptions, SystemOptions, UpdateError,
 };
 use tachonym_packet::lp::Headers;
 use tachonym_protocol::{FaceEventKind, FacePersistency, FaceUri, LinkType};
@@ -26,7 +26,11 @@ fn on_demand_faces_go_when_idle_and_dialled_ones_stay() {
     for mut options in [
         ChannelOptions::udp(loopback()),
         ChannelOptions::tcp(loopback()),
+        ChannelOptions::websocket(loopback()),
     ] {
+        // Connections tell when they end: only peers over UDP have to be missed.
+        let is_udp = matches!(options.address, ChannelAddress::Udp(_));
+        assert_eq!(options.idle_timeout.is_some(), is_udp);
         options.idle_timeout = Some(Duration::from_millis(50));
         let (mut a, mut b) = (Node::default(), Node::default());
         let (to_b, to_a) = connect(&mut a, &mut b, &options);

@@ -112,7 +112,8 @@ fn channels(config: &Config) -> anyhow::Result<Vec<(String, ChannelOptions)>> {
     }
     for (i, address) in f.websocket.listen.iter().enumerate() {
         let address = address.parse().context("faces.websocket.listen")?;
-        let channel = ChannelOptions::websocket(address);
+        let mut channel = ChannelOptions::websocket(address);
+        channel.idle_timeout = idle(f.websocket.idle_timeout_s);
         channels.push((format!("faces.websocket.listen[{i}]"), channel));
     }
     Ok(channels)

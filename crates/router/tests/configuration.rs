@@ -265,11 +265,13 @@ fn keys_that_do_nothing_are_told() {
     let unix = "faces.unix.enabled = false\nfaces.unix.mode = \"0600\"\n";
     let udp = "[faces.udp]\nlisten = []\nmtu_bytes = 1400\n";
     let tcp = "[faces.tcp]\nlisten = []\nidle_timeout_s = 9\n";
+    let websocket = "[faces.websocket]\nlisten = []\nidle_timeout_s = 9\n";
     assert_told(&[
         (localhop, 3, "management.localhop.any", "enabled"),
         (unix, 2, "faces.unix.mode", "enabled"),
         (udp, 3, "faces.udp.mtu_bytes", "listen"),
         (tcp, 3, "faces.tcp.idle_timeout_s", "listen"),
+        (websocket, 3, "faces.websocket.idle_timeout_s", "listen"),
     ]);
 }
 

@@ -145,6 +145,9 @@ fn the_content_store_is_configured_and_erased() {
     assert_eq!(erased["erased"], 10);
     let rest = bed.json(&["cs", "erase", "/cs"])["erased"].as_u64();
     assert!(rest.expect("a number") >= 40);
+    let (code, error) = bed.failure(&["cs", "config"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("nothing to change"), "{error}");
     let changed = bed.json(&["cs", "config", "--capacity", "123", "--serve", "off"]);
     assert_eq!(changed["capacity"], 123);
     assert_eq!(changed["serve"], false);

@@ -17,7 +17,8 @@ use crate::face::{Face, FaceState};
 use crate::info::FaceEvent;
 use crate::link::Link;
 use crate::options::{
-    DEFAULT_MTU_BYTES, FaceParams, FaceUpdate, LinkOptions, MAX_MTU_BYTES, MIN_MTU_BYTES,
+    DEFAULT_MTU_BYTES, DEFAULT_UDP_IDLE_TIMEOUT, FaceParams, FaceUpdate, LinkOptions,
+    MAX_MTU_BYTES, MIN_MTU_BYTES,
 };
 use crate::poller::{Interest, SocketKey, Token};
 use crate::transport::stream::{Stream, StreamState, connect_unix, start_tcp_connect};
@@ -204,7 +205,7 @@ impl FaceSystem {
             }),
             link: params.link,
             mtu_bytes: Some(clamp_mtu(params.mtu_bytes.unwrap_or(DEFAULT_MTU_BYTES))),
-            idle_timeout: Some(DEFAULT_IDLE_TIMEOUT),
+            idle_timeout: Some(DEFAULT_UDP_IDLE_TIMEOUT),
             remote: params.remote.clone(),
             local,
             scope,
@@ -629,9 +630,6 @@ impl FaceSystem {
         });
     }
 }
-
-/// On-demand faces that were dialled once and changed later.
-const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The descriptor that belongs to one face alone.
 pub(super) fn own_fd(transport: &Transport) -> Option<std::os::fd::BorrowedFd<'_>> {

@@ -14,7 +14,7 @@ use tachonym_protocol::FaceUri;
 use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
-use super::{Config, Faces, Multicast, Persistency, Tcp, Udp, Unix};
+use super::{Config, Faces, Multicast, Persistency, Tcp, Udp, Unix, WebSocket};
 use crate::{strategies, trust};
 
 /// How a name is to be written.
@@ -214,6 +214,7 @@ fn faces(config: &Config, found: &mut Faults) {
     unix(&f.unix, found);
     udp(&f.udp, found);
     tcp(&f.tcp, found);
+    websocket(&f.websocket, found);
     // Both are TCP to the kernel.
     addresses(
         &[
@@ -285,6 +286,15 @@ fn tcp(tcp: &Tcp, found: &mut Faults) {
     found.range(timeout, tcp.idle_timeout_s, 0, MAX_IDLE_TIMEOUT_S);
     if tcp.listen.is_empty() && tcp.idle_timeout_s != Tcp::default().idle_timeout_s {
         found.idle(timeout, "faces.tcp.listen is empty");
+    }
+}
+
+fn websocket(websocket: &WebSocket, found: &mut Faults) {
+    let timeout = "faces.websocket.idle_timeout_s";
+    found.range(timeout, websocket.idle_timeout_s, 0, MAX_IDLE_TIMEOUT_S);
+    let default = WebSocket::default();
+    if websocket.listen.is_empty() && websocket.idle_timeout_s != default.idle_timeout_s {
+        found.idle(timeout, "faces.websocket.listen is empty");
     }
 }
 

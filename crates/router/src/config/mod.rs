@@ -196,12 +196,16 @@ impl Default for Tcp {
 pub struct WebSocket {
     /// Addresses and ports to listen on. Empty: none.
     pub listen: Vec<String>,
+    /// Seconds without a packet from the peer after which a face made on
+    /// demand goes; 0 keeps it until the peer closes.
+    pub idle_timeout_s: u64,
 }
 
 impl Default for WebSocket {
     fn default() -> Self {
         Self {
             listen: vec!["0.0.0.0:9696".into(), "[::]:9696".into()],
+            idle_timeout_s: 0,
         }
     }
 }

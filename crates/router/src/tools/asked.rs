@@ -5,7 +5,21 @@
 
 use std::fmt::Display;
 
+use tachonym_protocol::ControlParameters;
+
+use super::failure::Failure;
 use super::output;
+
+/// That `parameters` ask for anything at all.
+///
+/// # Errors
+/// If they do not.
+pub(super) fn for_a_change(parameters: &ControlParameters) -> Result<(), Failure> {
+    match *parameters == ControlParameters::default() {
+        true => Err(Failure::NothingToChange),
+        false => Ok(()),
+    }
+}
 
 /// Tells on standard error if `taken` is not what was `asked` for.
 pub(super) fn compare<T: Display + PartialEq>(what: &str, asked: Option<T>, taken: Option<T>) {

@@ -69,6 +69,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     parameters.set_flag(bit, switch.is_on());
                 }
             }
+            asked::for_a_change(&parameters)?;
             controller.command("cs", "config", &parameters)?;
             let info = controller.content_store()?;
             asked::compare("--capacity", *capacity, Some(info.capacity));

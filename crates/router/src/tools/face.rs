@@ -245,6 +245,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             })
         }
         Command::Update { face, link } => {
+            asked::for_a_change(&link.parameters())?;
             let parameters = ControlParameters {
                 face_id: Some(find_face(controller, face)?),
                 ..link.parameters()

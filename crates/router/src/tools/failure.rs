@@ -37,6 +37,9 @@ pub(super) enum Failure {
     /// configuration only.
     #[error("{0} is a multicast group; faces to groups are configured, in [[faces.multicast]]")]
     MulticastGroup(FaceUri),
+    /// A change is asked for that changes nothing.
+    #[error("nothing to change: give an option that says what")]
+    NothingToChange,
 }
 
 impl Failure {
@@ -45,7 +48,7 @@ impl Failure {
         match self {
             Self::NobodyAsked(_) | Self::AskedTooSeldom { .. } => exit::TIMED_OUT,
             Self::NotValidNow { .. } => exit::UNTRUSTED,
-            Self::MulticastGroup(_) => exit::USAGE,
+            Self::MulticastGroup(_) | Self::NothingToChange => exit::USAGE,
         }
     }
 }

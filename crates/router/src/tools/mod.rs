@@ -229,8 +229,10 @@ impl Registration {
 /// # Errors
 /// If the environment names no home.
 pub fn default_key_store() -> anyhow::Result<PathBuf> {
-    if let Some(data) = std::env::var_os("XDG_DATA_HOME") {
-        return Ok(PathBuf::from(data).join("tachonym/keys"));
+    // What is not absolute does not count (XDG Base Directory Specification).
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    if let Some(data) = data.filter(|data| data.is_absolute()) {
+        return Ok(data.join("tachonym/keys"));
     }
     let home = std::env::var_os("HOME").context("HOME is not set; name a folder")?;
     Ok(PathBuf::from(home).join(".local/share/tachonym/keys"))
