@@ -90,6 +90,30 @@ fn headers_cross_every_transport() {
 }
 
 #[test]
+fn a_data_leaves_without_an_announcement_that_does_not_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    for (kind, options) in every_channel(dir.path()) {
+        let (mut a, mut b) = (Node::default(), Node::default());
+        let (to_b, _) = connect(&mut a, &mut b, &options);
+        let whole = data(1, 8_000);
+        let announcements = [data(7, 300), data(7, 8_700)];
+        for announcement in &announcements {
+            a.faces
+                .send_announcing(to_b, &Headers::default(), Some(announcement), &whole)
+                .unwrap();
+        }
+        a.faces.flush();
+        until_both(&mut a, &mut b, kind, |_, b| b.packets.len() >= 2);
+        let [fits, does_not] = &b.packets[..] else {
+            panic!("{kind}: more packets than were sent");
+        };
+        assert_eq!(fits.prefix_announcement.as_ref(), Some(&announcements[0]));
+        assert_eq!(does_not.prefix_announcement, None, "{kind}");
+        assert!(fits.l3 == whole && does_not.l3 == whole, "{kind}");
+    }
+}
+
+#[test]
 fn a_packet_without_headers_leaves_bare() {
     let (mut a, mut b) = (Node::default(), Node::default());
     let uri = b.listen(&ChannelOptions::udp(support::loopback()));
@@ -123,7 +147,8 @@ fn faces_say_what_they_are() {
         let (dialled, accepted) = (a.info(dialled), b.info(accepted));
         assert_eq!(dialled.persistency, FacePersistency::Persistent, "{kind}");
         assert_eq!(accepted.persistency, FacePersistency::OnDemand, "{kind}");
-        assert_eq!(accepted.expires_in.is_some(), kind != "unix", "{kind}");
+        let may_idle_away = accepted.expires_in.is_some();
+        assert_eq!(may_idle_away, kind.starts_with("udp"), "{kind}");
         for info in [&dialled, &accepted] {
             assert_eq!(info.scope, FaceScope::Local, "{kind}");
             assert_eq!(info.link_type, LinkType::PointToPoint, "{kind}");
