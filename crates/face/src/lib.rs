@@ -42,7 +42,7 @@ mod transport;
 mod tx_queue;
 mod waker;
 
-pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch};
+pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch, STREAM_TURN_PKTS};
 pub use clock::monotonic_now;
 pub use counters::{DropCounts, DropReason, FaceCounters, N_DROP_REASONS, SystemCounters};
 pub use error::{CloseReason, CreateError, CreateOutcome, ListenError, UpdateError};

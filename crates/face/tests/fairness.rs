@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use support::{Node, interest};
-use tachonym_face::{BATCH_TARGET_PKTS, ChannelOptions};
+use tachonym_face::{ChannelOptions, STREAM_TURN_PKTS};
 use tachonym_packet::FaceId;
 
 /// Messages of one WebSocket that a poll takes.
@@ -189,27 +189,56 @@ fn all_messages_that_lie_in_memory_are_read_in_their_order() {
     assert!(node.info(id).is_up);
 }
 
+/// A node with a Unix listener, whose folder goes with the second value.
+fn unix_node() -> (Node, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = Node::default();
+    node.listen(&ChannelOptions::unix(dir.path().join("nfd.sock")));
+    (node, dir)
+}
+
+/// A connection, and the number of its face.
+fn open_unix(node: &mut Node, dir: &tempfile::TempDir) -> (UnixStream, FaceId) {
+    let before: Vec<_> = node.faces.face_ids().collect();
+    let stream = UnixStream::connect(dir.path().join("nfd.sock")).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let mut new = None;
+    node.until("a face", |node| {
+        new = node.faces.face_ids().find(|id| !before.contains(id));
+        new.is_some()
+    });
+    (stream, new.unwrap())
+}
+
+/// Packets of one read at most, however small they are.
+fn first_bite(packet: &[u8]) -> usize {
+    (64 << 10) / packet.len()
+}
+
 #[test]
 fn a_stream_of_small_packets_is_read_in_smaller_bites() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("nfd.sock");
-    let mut node = Node::default();
-    node.listen(&ChannelOptions::unix(&path));
-    let stream = UnixStream::connect(&path).unwrap();
-    stream.set_nonblocking(true).unwrap();
-    let mut flood = Flood::new(stream, &interest(0));
-    node.accepted();
-    for round in 0..8 {
+    const N_ROUNDS: usize = 200;
+    let (mut node, dir) = unix_node();
+    let (stream, _) = open_unix(&mut node, &dir);
+    let small = interest(0);
+    let mut flood = Flood::new(stream, &small);
+    let mut n_all = 0;
+    for round in 0..N_ROUNDS {
         flood.fill(1 << 20);
         node.packets.clear();
         node.step(Duration::ZERO);
-        let n_packets = node.packets.len();
         // The first bite tells how small they are.
+        let n_packets = node.packets.len();
         assert!(
-            round == 0 || n_packets.abs_diff(BATCH_TARGET_PKTS) < BATCH_TARGET_PKTS / 2,
+            round == 0 || n_packets < STREAM_TURN_PKTS * 3 / 2,
             "{n_packets} packets in one poll"
         );
+        n_all += n_packets;
     }
+    // What the first one brought too much is made good, and no more than that.
+    let fair = N_ROUNDS * STREAM_TURN_PKTS;
+    assert!(n_all <= fair + STREAM_TURN_PKTS, "{n_all} of {fair}");
+    assert!(n_all >= fair - 2 * STREAM_TURN_PKTS, "{n_all} of {fair}");
 
     // Large ones come by the full bite again, once the small ones are read.
     while flood.next != 0 {
@@ -224,6 +253,55 @@ fn a_stream_of_small_packets_is_read_in_smaller_bites() {
         node.packets.clear();
         n_packets == 8
     });
+}
+
+#[test]
+fn a_stream_that_never_waits_gets_as_many_packets_as_one_with_a_turn_in_flight() {
+    const N_ROUNDS: usize = 200;
+    let (mut node, dir) = unix_node();
+    let (hostile, hostile_id) = open_unix(&mut node, &dir);
+    let (mut honest, honest_id) = open_unix(&mut node, &dir);
+    let mut flood = Flood::new(hostile, &interest(0));
+    let turn = interest(1).repeat(STREAM_TURN_PKTS);
+    let (mut n_honest, mut n_hostile, mut n_sent) = (0, 0, 0);
+    for _ in 0..N_ROUNDS {
+        flood.fill(1 << 20);
+        // What has come is asked for again.
+        if n_honest == n_sent {
+            honest.write_all(&turn).unwrap();
+            n_sent += STREAM_TURN_PKTS;
+        }
+        node.packets.clear();
+        node.step(Duration::ZERO);
+        let of = |id| node.packets.iter().filter(|p| p.face == id).count();
+        n_honest += of(honest_id);
+        n_hostile += of(hostile_id);
+    }
+    // Only the first bite of the other one filled a batch and made it wait.
+    let fair = N_ROUNDS * STREAM_TURN_PKTS;
+    assert!(n_honest >= fair - 2 * STREAM_TURN_PKTS, "{n_honest}");
+    assert!(n_hostile <= fair + STREAM_TURN_PKTS, "{n_hostile}");
+}
+
+#[test]
+fn a_stream_gains_no_packets_by_changing_their_size() {
+    const N_ROUNDS: usize = 2_000;
+    let (mut node, dir) = unix_node();
+    let (stream, _) = open_unix(&mut node, &dir);
+    // Large ones make the bites long, and then come small ones.
+    let small = interest(0);
+    let unit = [support::data(1, 8000).repeat(4), small.repeat(1000)].concat();
+    let mut flood = Flood::new(stream, &unit);
+    let mut n_packets = 0;
+    for _ in 0..N_ROUNDS {
+        flood.fill(1 << 20);
+        node.packets.clear();
+        node.step(Duration::ZERO);
+        n_packets += node.packets.len();
+    }
+    let most = N_ROUNDS * STREAM_TURN_PKTS + first_bite(&small);
+    assert!(n_packets <= most, "{n_packets} of {most}");
+    assert!(n_packets >= N_ROUNDS * STREAM_TURN_PKTS / 4, "{n_packets}");
 }
 
 #[test]

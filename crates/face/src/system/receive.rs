@@ -73,9 +73,10 @@ impl FaceSystem {
     /// woken by a [`crate::Waker`], for new faces, by a timer, or because of a
     /// signal.
     ///
-    /// All take turns. A turn is at most 64 KiB of a stream (less, if that was
-    /// more than [`crate::BATCH_TARGET_PKTS`] packets), 32 messages of a UDP
-    /// socket, and 32 messages or 64 KiB of a WebSocket. No turn begins after
+    /// All take turns. A turn is at most 64 KiB of a stream and about
+    /// [`crate::STREAM_TURN_PKTS`] packets (one that has brought more lets turns
+    /// pass until that is made good), 32 messages of a UDP socket, and 32
+    /// messages or 64 KiB of a WebSocket. No turn begins after
     /// [`crate::BATCH_TARGET_PKTS`] packets; whoever waits for one comes first
     /// in the next poll.
     ///
@@ -214,6 +215,9 @@ impl FaceSystem {
         let Transport::Stream(stream) = &mut face.transport else {
             return;
         };
+        if !stream.take_turn() {
+            return;
+        }
         let n_kept = stream.leftover.len();
         let room = (n_kept + stream.read_bytes).min(memory.len());
         self.counters.n_rx_syscalls += 1;

@@ -15,7 +15,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tachonym_packet::MonoNs;
 
 use super::{DialTarget, Redial};
-use crate::batch::{BATCH_TARGET_PKTS, STREAM_READ_BYTES};
+use crate::batch::{STREAM_READ_BYTES, STREAM_TURN_PKTS};
 use crate::sys::option;
 
 /// A queue length is looked up at most once in this time.
@@ -43,6 +43,8 @@ pub(crate) struct Stream {
     pub(crate) leftover: Vec<u8>,
     /// The next read brings no more than this.
     pub(crate) read_bytes: usize,
+    /// Packets that it has brought beyond its turns, and not yet waited for.
+    ahead_pkts: usize,
     /// The kernel takes no more; readiness for writing is waited for.
     pub(crate) is_blocked: bool,
     pub(crate) queue: KernelQueue,
@@ -119,6 +121,7 @@ impl Stream {
             state,
             leftover: Vec::new(),
             read_bytes: STREAM_READ_BYTES,
+            ahead_pkts: 0,
             is_blocked: false,
             queue: KernelQueue::default(),
             dial,
@@ -135,18 +138,33 @@ impl Stream {
         self.state = StreamState::Waiting(at);
         self.leftover = Vec::new();
         self.read_bytes = STREAM_READ_BYTES;
+        self.ahead_pkts = 0;
         self.is_blocked = false;
         self.queue = KernelQueue::default();
     }
 
-    /// Learns how many frames a read has brought: one read is to fill a batch,
-    /// not ten, however small they are. Others wait meanwhile.
+    /// Whether it may be read in this turn. One that has brought more than its
+    /// turns allow lets this one pass (deficit round robin: Shreedhar and
+    /// Varghese 1996, section 3).
+    #[inline]
+    pub(crate) fn take_turn(&mut self) -> bool {
+        let may_read = self.ahead_pkts < STREAM_TURN_PKTS;
+        if !may_read {
+            self.ahead_pkts -= STREAM_TURN_PKTS;
+        }
+        may_read
+    }
+
+    /// Learns how many frames a read has brought: one read is to bring a turn's
+    /// packets, not ten times as many, however small they are. Turns in which it
+    /// had less to say are not made up for.
     #[inline]
     pub(crate) fn adapt_read(&mut self, n_frames: usize) {
-        if n_frames > BATCH_TARGET_PKTS {
+        self.ahead_pkts = (self.ahead_pkts + n_frames).saturating_sub(STREAM_TURN_PKTS);
+        if n_frames > STREAM_TURN_PKTS {
             self.read_bytes =
-                (self.read_bytes * BATCH_TARGET_PKTS / n_frames).max(MIN_STREAM_READ_BYTES);
-        } else if n_frames < BATCH_TARGET_PKTS / 2 {
+                (self.read_bytes * STREAM_TURN_PKTS / n_frames).max(MIN_STREAM_READ_BYTES);
+        } else if n_frames < STREAM_TURN_PKTS / 2 {
             self.read_bytes = (2 * self.read_bytes).min(STREAM_READ_BYTES);
         }
     }
