@@ -28,7 +28,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Exchange(args) => exchange::run(&args),
+        Command::Exchange(args) => return exit_code(exchange::run(&args)),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),
@@ -37,8 +37,12 @@ fn main() -> ExitCode {
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
     };
+    exit_code(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("tachonym-lab: {error:#}");
             ExitCode::FAILURE

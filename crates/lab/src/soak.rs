@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::exchange::address::Address;
+use crate::exchange::budget::{Deadline, Phase};
 use crate::exchange::control;
 use crate::exchange::drive::Driver;
 use crate::exchange::flow::{Flow, FlowShape, Mode};
@@ -121,9 +122,9 @@ pub fn measure(args: &SoakArgs) -> anyhow::Result<SoakReport> {
     };
     let (prefix, seed) = fresh_prefix();
     let mut flow = Flow::new(prefix.clone(), consumer, producer, &shape, seed);
-    control::register(flow.producer_mut(), &prefix, None)?;
+    control::register(flow.producer_mut(), &prefix, None, Deadline::NONE)?;
     let mut driver = Driver::new(vec![flow], false);
-    driver.probe()?;
+    driver.probe(Deadline::NONE)?;
 
     let mut readings = vec![Reading {
         n_names: 0,
@@ -135,7 +136,8 @@ pub fn measure(args: &SoakArgs) -> anyhow::Result<SoakReport> {
     for part in 1..=N_PARTS {
         let until = (u128::from(args.names) * u128::from(part) / u128::from(N_PARTS)) as u64;
         driver.flows_mut()[0].allow(until - n_names);
-        driver.run(PART_PATIENCE, || {})?;
+        let phase = Phase::lasting(Instant::now(), PART_PATIENCE, driver.flows()[0].lifetime());
+        driver.run(phase, || {})?;
         let counters = driver.flows()[0].counters();
         n_names += counters.n_sent;
         n_exchanges += counters.n_exchanges;

@@ -2,11 +2,14 @@
 //! producers: every Interest must come back as exactly one right Data.
 
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
-use tachonym_lab::exchange::address::Transport;
+use tachonym_lab::exchange::address::{Address, Transport};
 use tachonym_lab::exchange::flow::Mode;
-use tachonym_lab::exchange::measure::{Load, Target, measure};
+use tachonym_lab::exchange::measure::{Forwarder, Load, Target, measure};
 use tachonym_lab::exchange::report::Measurement;
+use tachonym_router::Router;
+use tachonym_router::config::Config;
 
 const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Udp, Transport::Tcp];
 
@@ -44,7 +47,9 @@ fn assert_clean(measurement: &Measurement, n_exchanges: u64) {
     assert_eq!(c.n_sent, n_exchanges, "seed {seed}");
     assert_eq!(c.n_exchanges, n_exchanges, "seed {seed}");
     assert_eq!(c.n_produced, n_exchanges, "seed {seed}");
+    assert!(measurement.is_complete && measurement.n_not_sent == 0);
     let others = c.n_timed_out
+        + c.n_cut_off
         + c.n_nacks()
         + c.n_wrong_data
         + c.n_wrong_tokens
@@ -136,6 +141,108 @@ fn the_command_prints_one_line_of_json() {
     assert_eq!(report["measurement"]["counters"]["n_exchanges"], 200);
     assert_eq!(report["measurement"]["consumer"], "tcp");
     assert!(report["machine"]["kernel"].is_string());
+}
+
+/// Far more than the seconds that are given, and far less than what waiting for
+/// every Interest, probe and command would take.
+const GENEROUS: Duration = Duration::from_secs(40);
+
+#[test]
+fn a_run_ends_in_time_though_nothing_that_was_sent_comes_back() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("s");
+    let text = format!(
+        "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
+         faces.tcp.listen = []\nfaces.websocket.listen = []\n",
+        path.display()
+    );
+    let config = Config::parse(&text).expect("a good configuration");
+    let router = Router::start(&config).expect("it starts");
+    let udp = router
+        .listening()
+        .iter()
+        .find(|uri| uri.scheme().starts_with("udp"))
+        .expect("it listens on UDP")
+        .to_string();
+    let unix = format!("unix://{}", path.display());
+    for (uri, mode) in [(&unix, Mode::Hit), (&udp, Mode::Hit), (&udp, Mode::Miss)] {
+        let address: Address = uri.parse().expect("an address");
+        let target = Target::Forwarder(Forwarder {
+            consumer: address.clone(),
+            producer: address,
+            pid: Some(std::process::id()),
+            control: None,
+        });
+        let load = Load {
+            // Longer than tokens may be: no Interest gets through.
+            token_bytes: Some(33),
+            max_seconds: 2,
+            count: 1_000_000_000,
+            flows: 2,
+            ..load()
+        };
+        let started = Instant::now();
+        let measurement = measure(&target, mode, &load).expect("probes come through");
+        println!("{measurement}");
+        assert!(started.elapsed() < GENEROUS, "{:?}", started.elapsed());
+        assert!(!measurement.is_complete);
+        let c = &measurement.counters;
+        assert_eq!((c.n_exchanges, c.n_sent, c.n_cut_off), (0, 32, 32));
+        assert_eq!(measurement.n_not_sent, 1_000_000_000 - 32);
+        assert!(measurement.n_not_warmed_up > 0);
+        assert!((measurement.loss_pct - 100.0).abs() < f64::EPSILON);
+    }
+    router.stop().expect("it ends");
+}
+
+#[test]
+fn a_listener_that_never_answers_is_an_error_when_the_time_is_over() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("s.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).expect("the folder is ours");
+    let uri = format!("unix://{}", path.display());
+    let started = Instant::now();
+    let output = exchange(&["--consumer", &uri, "--max-seconds", "1"]);
+    assert!(started.elapsed() < GENEROUS);
+    drop(listener);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("--max-seconds 1 are over"), "{message}");
+    assert!(message.contains("rib/register"), "{message}");
+}
+
+#[test]
+fn a_run_that_the_time_cut_off_says_so_and_has_an_exit_code_of_its_own() {
+    let args = ["--direct", "unix", "--max-seconds", "1", "--json"];
+    let output = exchange(&[&args[..], &["--count", "1000000000"]].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let measurement = &report["measurement"];
+    assert_eq!(measurement["is_complete"], false);
+    let n_sent = measurement["counters"]["n_sent"].as_u64();
+    let n_not_sent = measurement["n_not_sent"].as_u64();
+    assert_eq!(
+        n_sent.zip(n_not_sent).map(|(a, b)| a + b),
+        Some(1_000_000_000)
+    );
+}
+
+#[test]
+fn arguments_without_measure_are_refused() {
+    for args in [
+        ["--warm-up", "1000000001"],
+        ["--freshness-ms", "31536000001"],
+        ["--max-seconds", "601"],
+        ["--count", "0"],
+        ["--lifetime-ms", "60001"],
+    ] {
+        let output = exchange(&[&["--direct", "unix"], &args[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+    let many = ["--flows", "1024", "--in-flight", "65536"];
+    let output = exchange(&[&["--direct", "unix"], &many[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--in-flight"));
 }
 
 #[test]

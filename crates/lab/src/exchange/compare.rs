@@ -2,19 +2,21 @@
 //!
 //! Every round measures each of them once, in an order that moves on from
 //! round to round, so that what else the machine does falls on all alike.
-//! Figures are medians over the rounds with their spread. Refuses to say
-//! which difference matters: a ratio whose spread holds 1 is none.
+//! Figures are medians over the rounds with their spread. In the same rounds the
+//! generator is measured without a forwarder over each transport in use: its
+//! ceiling. Refuses to say which difference matters: a ratio whose spread holds 1 is none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
-use super::address::Address;
+use super::address::{Address, Transport};
 use super::flow::Mode;
 use super::measure::{Forwarder, Load, Target, measure};
 use super::report::Measurement;
@@ -23,12 +25,12 @@ use crate::machine::{Machine, version_of};
 use crate::output;
 use crate::stats::Spread;
 
-/// Label of the rows without a forwarder.
-const DIRECT_LABEL: &str = "(direct)";
-
 /// Measures several forwarders under the same load, interleaved.
 ///
-/// Ratios are against the first target.
+/// Ratios are against the first target. Rows in brackets are without a
+/// forwarder: what the generator could do at most over that transport. The load
+/// bounds each measurement, of which there are one per round, mode and row. The
+/// exit code is 3 if the time cut off any of them.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// A forwarder: label=NAME,consumer=URI,producer=URI[,pid=N]
@@ -137,6 +139,8 @@ struct TargetFacts {
 struct Row {
     mode: Mode,
     label: String,
+    /// Without a forwarder: the generator's ceiling.
+    is_ceiling: bool,
     /// The forwarder's CPU time per exchange in nanoseconds.
     cpu_ns_per_exchange: Option<Spread>,
     /// That of each round over the first target's of the same round.
@@ -149,6 +153,9 @@ struct Row {
     rss_peak_bytes: Option<Spread>,
     generator_cpu_ns_per_exchange: Option<Spread>,
     others_cpu_cores: Option<Spread>,
+    stolen_cpu_cores: Option<Spread>,
+    /// Rounds that the time cut off.
+    n_incomplete: usize,
     /// Measurements, by round.
     rounds: Vec<Measurement>,
     /// What went wrong in rounds that are missing.
@@ -160,7 +167,7 @@ struct Row {
 /// # Errors
 /// If a forwarder cannot be started, a binary has no version or every round of
 /// every target failed. A failure of single rounds is part of the result.
-pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
+pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let mut targets = args.targets.clone();
     let mut started = Vec::new();
     for target in &mut targets {
@@ -179,13 +186,14 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     } else {
         println!("{}", comparison.table());
     }
-    let is_measured = |row: &Row| row.label != DIRECT_LABEL && !row.rounds.is_empty();
+    let is_measured = |row: &Row| !row.is_ceiling && !row.rounds.is_empty();
     if !comparison.rows.iter().any(is_measured) {
         let reasons = comparison.rows.iter().flat_map(|row| row.failures.iter());
         let reason = reasons.last().map_or("no target", String::as_str);
         anyhow::bail!("nothing could be measured: {reason}");
     }
-    Ok(())
+    let is_complete = comparison.rows.iter().all(|row| row.n_incomplete == 0);
+    Ok(super::exit_code(is_complete))
 }
 
 /// Measures running forwarders in turn, `rounds` times in each mode.
@@ -216,13 +224,8 @@ pub fn compare(
         .iter()
         .map(|t| (t.label.clone(), Target::Forwarder(t.forwarder.clone())))
         .collect();
-    if let Some(first) = targets.first() {
-        // The ceiling of the consumers' transport; a mixed pair has none.
-        let transport = first.forwarder.consumer.transport();
-        if transport == first.forwarder.producer.transport() {
-            entrants.push((DIRECT_LABEL.to_owned(), Target::Direct(transport)));
-        }
-    }
+    let ceilings = transports_of(targets).into_iter();
+    entrants.extend(ceilings.map(|t| (format!("({t})"), Target::Direct(t))));
     let mut rows = Vec::new();
     for &mode in modes {
         rows.extend(measure_mode(&entrants, mode, rounds, load));
@@ -234,6 +237,20 @@ pub fn compare(
         targets: facts,
         rows,
     })
+}
+
+/// Every transport that a target uses, once.
+fn transports_of(targets: &[LabelledTarget]) -> Vec<Transport> {
+    let mut transports = Vec::new();
+    for target in targets {
+        for address in [&target.forwarder.consumer, &target.forwarder.producer] {
+            let transport = address.transport();
+            if !transports.contains(&transport) {
+                transports.push(transport);
+            }
+        }
+    }
+    transports
 }
 
 fn measure_mode(entrants: &[(String, Target)], mode: Mode, rounds: u64, load: &Load) -> Vec<Row> {
@@ -267,7 +284,10 @@ fn measure_mode(entrants: &[(String, Target)], mode: Mode, rounds: u64, load: &L
     entrants
         .iter()
         .zip(outcomes)
-        .map(|((label, _), outcomes)| row(mode, label, outcomes, &baseline))
+        .map(|((label, target), outcomes)| {
+            let is_ceiling = matches!(target, Target::Direct(_));
+            row(mode, label, is_ceiling, outcomes, &baseline)
+        })
         .collect()
 }
 
@@ -278,6 +298,7 @@ fn cpu_ns(measurement: &Measurement) -> Option<f64> {
 fn row(
     mode: Mode,
     label: &str,
+    is_ceiling: bool,
     outcomes: Vec<anyhow::Result<Measurement>>,
     baseline: &[Option<f64>],
 ) -> Row {
@@ -300,6 +321,7 @@ fn row(
     Row {
         mode,
         label: label.to_owned(),
+        is_ceiling,
         cpu_ns_per_exchange: spread(&cpu_ns),
         cpu_ratio: Spread::of(&ratios),
         exchanges_per_s: spread(&|m| Some(m.exchanges_per_s)),
@@ -310,6 +332,8 @@ fn row(
         rss_peak_bytes: spread(&|m| Some(m.forwarder.as_ref()?.rss_peak_bytes as f64)),
         generator_cpu_ns_per_exchange: spread(&|m| m.generator_cpu_ns_per_exchange),
         others_cpu_cores: spread(&|m| Some(m.others_cpu_cores)),
+        stolen_cpu_cores: spread(&|m| Some(m.stolen_cpu_cores)),
+        n_incomplete: rounds.iter().filter(|m| !m.is_complete).count(),
         rounds,
         failures,
     }
@@ -338,7 +362,7 @@ impl Comparison {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "{:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
+            "{:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>6}",
             "mode",
             "forwarder",
             "CPU µs/exch (p10–p90)",
@@ -350,7 +374,8 @@ impl Comparison {
             "p99.9 µs",
             "RSS MiB",
             "gen µs",
-            "others"
+            "others",
+            "stolen"
         );
         for row in &self.rows {
             let mode = match row.mode {
@@ -359,7 +384,7 @@ impl Comparison {
             };
             let _ = writeln!(
                 out,
-                "{mode:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}",
+                "{mode:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>6}",
                 row.label,
                 with_spread(row.cpu_ns_per_exchange, 1e-3, 2),
                 with_spread(row.cpu_ratio, 1.0, 3),
@@ -371,7 +396,11 @@ impl Comparison {
                 median(row.rss_peak_bytes, 1.0 / f64::from(1 << 20), 1),
                 median(row.generator_cpu_ns_per_exchange, 1e-3, 2),
                 median(row.others_cpu_cores, 1.0, 2),
+                median(row.stolen_cpu_cores, 1.0, 2),
             );
+            if row.n_incomplete > 0 {
+                let _ = writeln!(out, "     {} of its rounds cut off", row.n_incomplete);
+            }
             if !row.failures.is_empty() {
                 let _ = writeln!(
                     out,
@@ -384,7 +413,9 @@ impl Comparison {
         let _ = write!(
             out,
             "\nMedians over {} rounds, interleaved; ratio to the first of the same round; \
-             others: cores used by neither.",
+             in brackets: the generator\nwithout a forwarder, its ceiling; gen: its own CPU time \
+             for an exchange; others: cores that neither\nit nor the forwarder used; stolen: cores \
+             that the hypervisor gave to other machines.",
             self.rows
                 .iter()
                 .map(|row| row.rounds.len())
@@ -456,6 +487,42 @@ mod tests {
             let error = text.parse::<LabelledTarget>().expect_err(text);
             assert!(error.contains(word), "{text}: {error}");
         }
+    }
+
+    /// No router is needed to see which rows there are.
+    #[test]
+    fn every_transport_in_use_has_its_ceiling_in_every_mode() {
+        let absent = "label=x,consumer=unix:///nonexistent/s,producer=udp://127.0.0.1:9";
+        let targets = [absent.parse().expect("complete")];
+        let load = Load {
+            content_bytes: 100,
+            in_flight: 8,
+            flows: 1,
+            count: 200,
+            max_seconds: 600,
+            token_bytes: None,
+            lifetime_ms: 60_000,
+            must_be_fresh: false,
+            freshness_ms: 1_000,
+            catalogue: 16,
+            warm_up: 10,
+            spin: false,
+            cpu: None,
+        };
+        let modes = [Mode::Miss, Mode::Hit];
+        let comparison = compare(&targets, &modes, 2, &load).expect("it is part of the result");
+        let rows = comparison.rows.iter();
+        let rows: Vec<_> = rows
+            .map(|row| (row.label.as_str(), row.is_ceiling, row.rounds.len()))
+            .collect();
+        let of_mode = [("x", false, 0), ("(unix)", true, 2), ("(udp)", true, 2)];
+        assert_eq!(rows, [of_mode, of_mode].concat());
+        let table = comparison.rows_table();
+        assert!(
+            table.contains("others") && table.contains("(udp)"),
+            "{table}"
+        );
+        assert!(table.contains("2 of its rounds failed"), "{table}");
     }
 
     #[test]

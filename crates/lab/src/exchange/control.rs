@@ -15,6 +15,7 @@ use tachonym_packet::tlv::{self, Reader};
 use tachonym_packet::{Component, Name, types};
 use tachonym_protocol::{CommandName, ControlParameters, ControlResponse, route_flags};
 
+use super::budget::Deadline;
 use super::frame::{Frame, Reassembler};
 use super::link::{self, Link};
 use crate::random::{Random, fresh_seed};
@@ -27,23 +28,29 @@ const N_ATTEMPTS: u32 = 3;
 /// Sends `command` and returns what the forwarder answers, whatever its code.
 ///
 /// # Errors
-/// No answer, an answer that is none, or a failure of the link.
+/// No answer within six seconds or by `deadline`, an answer that is none, or a failure of the link.
 pub fn command(
     link: &mut Link,
     command: CommandName<'_>,
     parameters: &ControlParameters,
+    deadline: Deadline,
 ) -> anyhow::Result<ControlResponse> {
     let mut random = Random::new(fresh_seed());
+    let started = Instant::now();
     for _ in 0..N_ATTEMPTS {
-        let response = try_command(link, command, parameters, ATTEMPT, random.next_u64())?;
+        let patience = deadline.cap(Instant::now(), ATTEMPT);
+        if patience.is_zero() {
+            break;
+        }
+        let response = try_command(link, command, parameters, patience, random.next_u64())?;
         if let Some(response) = response {
             return Ok(response);
         }
     }
     bail!(
-        "no answer to {} within {} s",
+        "no answer to {} within {:.1} s",
         command.name(),
-        ATTEMPT.as_secs() * u64::from(N_ATTEMPTS)
+        started.elapsed().as_secs_f64()
     )
 }
 
@@ -117,11 +124,17 @@ pub(crate) fn route_parameters(prefix: &Name, face_id: Option<u64>) -> ControlPa
 ///
 /// # Errors
 /// If the forwarder refuses or does not answer.
-pub fn register(link: &mut Link, prefix: &Name, face_id: Option<u64>) -> anyhow::Result<()> {
+pub fn register(
+    link: &mut Link,
+    prefix: &Name,
+    face_id: Option<u64>,
+    deadline: Deadline,
+) -> anyhow::Result<()> {
     expect_success(command(
         link,
         CommandName::local("rib", "register"),
         &route_parameters(prefix, face_id),
+        deadline,
     )?)
     .with_context(|| format!("the forwarder refused the route {prefix}"))?;
     Ok(())
@@ -131,7 +144,12 @@ pub fn register(link: &mut Link, prefix: &Name, face_id: Option<u64>) -> anyhow:
 ///
 /// # Errors
 /// If the forwarder refuses or does not answer.
-pub fn unregister(link: &mut Link, prefix: &Name, face_id: Option<u64>) -> anyhow::Result<()> {
+pub fn unregister(
+    link: &mut Link,
+    prefix: &Name,
+    face_id: Option<u64>,
+    deadline: Deadline,
+) -> anyhow::Result<()> {
     let parameters = ControlParameters {
         name: Some(prefix.clone()),
         face_id,
@@ -141,6 +159,7 @@ pub fn unregister(link: &mut Link, prefix: &Name, face_id: Option<u64>) -> anyho
         link,
         CommandName::local("rib", "unregister"),
         &parameters,
+        deadline,
     )?)?;
     Ok(())
 }
@@ -158,13 +177,18 @@ pub struct UdpFace {
 ///
 /// # Errors
 /// If the forwarder refuses or does not answer.
-pub fn udp_face(link: &mut Link, remote: SocketAddr) -> anyhow::Result<UdpFace> {
+pub fn udp_face(
+    link: &mut Link,
+    remote: SocketAddr,
+    deadline: Deadline,
+) -> anyhow::Result<UdpFace> {
     let scheme = if remote.is_ipv4() { "udp4" } else { "udp6" };
     let parameters = ControlParameters {
         uri: Some(format!("{scheme}://{remote}")),
         ..ControlParameters::default()
     };
-    let response = command(link, CommandName::local("faces", "create"), &parameters)?;
+    let create = CommandName::local("faces", "create");
+    let response = command(link, create, &parameters, deadline)?;
     // 409: there is one already, and the answer describes it.
     let face_id = match response.code {
         200 | 409 => response.parameters().ok().flatten().and_then(|p| p.face_id),
@@ -180,7 +204,7 @@ pub fn udp_face(link: &mut Link, remote: SocketAddr) -> anyhow::Result<UdpFace> 
 ///
 /// # Errors
 /// If the forwarder refuses or does not answer.
-pub fn destroy_face(link: &mut Link, face_id: u64) -> anyhow::Result<()> {
+pub fn destroy_face(link: &mut Link, face_id: u64, deadline: Deadline) -> anyhow::Result<()> {
     let parameters = ControlParameters {
         face_id: Some(face_id),
         ..ControlParameters::default()
@@ -189,6 +213,7 @@ pub fn destroy_face(link: &mut Link, face_id: u64) -> anyhow::Result<()> {
         link,
         CommandName::local("faces", "destroy"),
         &parameters,
+        deadline,
     )?)?;
     Ok(())
 }
@@ -356,7 +381,7 @@ mod tests {
             answer(&mut theirs, &response);
             theirs
         });
-        let result = register(&mut ours, &Name::new().with("x"), None);
+        let result = register(&mut ours, &Name::new().with("x"), None, Deadline::NONE);
         peer.join().expect("the peer answers");
         result
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tachonym_packet::MonoNs;
 
+use super::budget::{Deadline, Phase};
 use super::flow::Flow;
 use super::link;
 
@@ -59,15 +60,19 @@ impl Driver {
     /// consumer. Routes and on-demand faces may take a moment to work.
     ///
     /// # Errors
-    /// If a flow stays silent, or a link fails.
-    pub fn probe(&mut self) -> anyhow::Result<()> {
+    /// If a flow stays silent for five seconds or until `deadline`, or a link
+    /// fails.
+    pub fn probe(&mut self, deadline: Deadline) -> anyhow::Result<()> {
         for flow in &mut self.flows {
             let mut is_answered = false;
-            for probe in 0..N_PROBES {
-                flow.send_probe(probe)?;
-                let deadline = Instant::now() + PROBE_WAIT;
-                while !is_answered && Instant::now() < deadline {
-                    let left = deadline.saturating_duration_since(Instant::now());
+            let mut n_probes = 0;
+            while n_probes < N_PROBES && !deadline.is_over(Instant::now()) {
+                flow.send_probe(n_probes)?;
+                n_probes += 1;
+                let now = Instant::now();
+                let next_probe = now + deadline.cap(now, PROBE_WAIT);
+                while !is_answered && Instant::now() < next_probe {
+                    let left = next_probe.saturating_duration_since(Instant::now());
                     let links = [flow.consumer(), flow.producer()].into_iter();
                     link::wait(links, left, &mut self.ready)?;
                     if self.ready.contains(&1) {
@@ -84,7 +89,7 @@ impl Driver {
             let n_produced = flow.counters().n_produced;
             is_answered.then_some(()).with_context(|| {
                 format!(
-                    "{N_PROBES} Interests under {} got no Data; {n_produced} of them came to \
+                    "{n_probes} Interests under {} got no Data; {n_produced} of them came to \
                      the producer",
                     flow.prefix()
                 )
@@ -93,20 +98,19 @@ impl Driver {
         Ok(())
     }
 
-    /// Carries all flows until each is done or `max_duration` has passed; then
-    /// only what is in flight is awaited, at most for its lifetime. Calls
-    /// `on_tick` about twenty times a second. Returns the time from the start
-    /// to the last right Data.
+    /// Carries all flows until each is done or the time of sending is over;
+    /// then only what is in flight is awaited, for its lifetime or until the
+    /// phase ends. Calls `on_tick` about twenty times a second. Returns the
+    /// time from the start to the last right Data.
     ///
     /// # Errors
     /// A failure of a link.
-    pub fn run(
-        &mut self,
-        max_duration: Duration,
-        mut on_tick: impl FnMut(),
-    ) -> io::Result<Duration> {
+    pub fn run(&mut self, phase: Phase, mut on_tick: impl FnMut()) -> io::Result<Duration> {
         let started = self.now();
-        let deadline = started + max_duration;
+        let since_origin = |at: Instant| MonoNs::ZERO + at.saturating_duration_since(self.origin);
+        let send_until = since_origin(phase.send_until());
+        let end = since_origin(phase.end());
+        let mut is_sending = true;
         let mut next_tick = started.plus_ms(TICK_MS);
         for flow in &mut self.flows {
             flow.send_interests(started)?;
@@ -115,7 +119,7 @@ impl Driver {
             let patience = if self.is_spinning {
                 Duration::ZERO
             } else {
-                next_tick.saturating_since(self.now())
+                next_tick.min(end).saturating_since(self.now())
             };
             let links = self.flows.iter().flat_map(|f| [f.consumer(), f.producer()]);
             link::wait(links, patience, &mut self.ready)?;
@@ -129,12 +133,16 @@ impl Driver {
                 }
                 now = MonoNs::ZERO + self.origin.elapsed();
             }
+            if is_sending && now >= send_until {
+                is_sending = false;
+                self.flows.iter_mut().for_each(Flow::stop);
+            }
+            if now >= end {
+                self.flows.iter_mut().for_each(Flow::cut_off);
+            }
             if now >= next_tick {
                 next_tick = now.plus_ms(TICK_MS);
                 for flow in &mut self.flows {
-                    if now >= deadline {
-                        flow.stop();
-                    }
                     flow.expire(now);
                     flow.send_interests(now)?;
                 }

@@ -36,6 +36,9 @@ pub struct Counters {
     pub n_exchanges: u64,
     /// Interests given up after their lifetime.
     pub n_timed_out: u64,
+    /// Interests that were in flight when the time of the run was over, before
+    /// their lifetime was.
+    pub n_cut_off: u64,
     /// Nacks for Interests in flight, by the code of their reason.
     pub n_nacks_by_code: BTreeMap<u64, u64>,
     /// Data that differ from what the producer sends. The Interest goes on
@@ -68,6 +71,7 @@ impl Counters {
         self.n_sent += other.n_sent;
         self.n_exchanges += other.n_exchanges;
         self.n_timed_out += other.n_timed_out;
+        self.n_cut_off += other.n_cut_off;
         for (&code, n_nacks) in &other.n_nacks_by_code {
             *self.n_nacks_by_code.entry(code).or_default() += n_nacks;
         }
@@ -225,7 +229,19 @@ impl Flow {
 
     /// Allows no further Interests.
     pub fn stop(&mut self) {
-        self.requests.quota = 0;
+        self.requests.stop();
+    }
+
+    /// Allows no further Interests and gives up those in flight, because the
+    /// time is over.
+    pub fn cut_off(&mut self) {
+        self.requests.cut_off();
+    }
+
+    /// Lifetime of every Interest.
+    #[must_use]
+    pub fn lifetime(&self) -> Duration {
+        self.requests.lifetime
     }
 
     /// Whether nothing is left to send or in flight.
@@ -462,16 +478,36 @@ impl Requests {
     }
 
     fn expire(&mut self, now: MonoNs) {
+        let lifetime = self.lifetime;
+        let is_over = |sent_at: MonoNs| now.saturating_since(sent_at) >= lifetime;
+        self.counters.n_timed_out += self.give_up(is_over);
+    }
+
+    fn stop(&mut self) {
+        self.quota = 0;
+        // What gets lost from now on is not asked for again.
+        self.is_priming = false;
+    }
+
+    fn cut_off(&mut self) {
+        self.stop();
+        self.counters.n_cut_off += self.give_up(|_| true);
+    }
+
+    /// Ends the Interests in flight that were sent at such times; says how many
+    /// they were.
+    fn give_up(&mut self, is_over: impl Fn(MonoNs) -> bool) -> u64 {
+        let mut n_given_up = 0;
         for place_idx in 0..self.places.len() {
             let place = &mut self.places[place_idx];
-            let is_over = |sent_at: MonoNs| now.saturating_since(sent_at) >= self.lifetime;
-            if place.sent_at.is_some_and(is_over) {
+            if place.sent_at.is_some_and(&is_over) {
                 place.sent_at = None;
-                self.counters.n_timed_out += 1;
+                n_given_up += 1;
                 self.free.push(place_idx);
                 self.leave_unanswered(place_idx);
             }
         }
+        n_given_up
     }
 }
 
@@ -546,6 +582,27 @@ mod tests {
         assert_eq!(seen, (0..12).collect::<Vec<_>>());
         assert_eq!(flow.counters().n_timed_out, 12);
         assert!(flow.is_done());
+    }
+
+    #[test]
+    fn what_the_end_of_time_cuts_off_is_neither_timed_out_nor_repeated() {
+        for is_priming in [false, true] {
+            let (mut flow, mut forwarder, _producer) = flow(Mode::Hit, None);
+            if is_priming {
+                flow.prime();
+            } else {
+                flow.allow(10);
+            }
+            flow.send_interests(MonoNs(1)).expect("open");
+            let asked = numbers(&flow, &read_frames(&mut forwarder));
+            assert_eq!(asked.len(), WINDOW);
+            flow.cut_off();
+            assert!(flow.is_done());
+            flow.send_interests(MonoNs(2)).expect("open");
+            assert!(read_frames(&mut forwarder).is_empty());
+            let counters = flow.counters();
+            assert_eq!((counters.n_cut_off, counters.n_timed_out), (4, 0));
+        }
     }
 
     #[test]

@@ -10,12 +10,14 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tachonym_packet::tlv;
 
 use super::address::{Address, Transport};
+use super::budget::Deadline;
 use crate::sys::{self, RecvBatch, SendBatch, SendItem};
 
 /// Read from a stream with one call.
@@ -26,6 +28,8 @@ const MAX_FRAME_BYTES: usize = 16 << 10;
 const RECV_MESSAGES: usize = 32;
 /// Asked of the kernel for each socket; it grants what its limits allow.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+/// Pause before a Unix listener whose queue was full is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 /// Most bytes queued for a peer that does not read.
 const MAX_BACKLOG_BYTES: usize = 64 << 20;
 
@@ -162,14 +166,23 @@ fn group_segments(
 }
 
 impl Link {
-    /// Connects to a forwarder.
+    /// Connects to a forwarder, however long it takes to accept.
     ///
     /// # Errors
     /// What the kernel reports, with the address.
     pub fn connect(address: &Address) -> io::Result<Self> {
+        Self::connect_by(address, Deadline::NONE)
+    }
+
+    /// Connects to a forwarder by `deadline`.
+    ///
+    /// # Errors
+    /// What the kernel reports, with the address; `TimedOut` or `WouldBlock` if
+    /// it accepts nothing in time.
+    pub fn connect_by(address: &Address, deadline: Deadline) -> io::Result<Self> {
         let link = match address {
-            Address::Unix(path) => UnixStream::connect(path).and_then(Self::from_unix),
-            Address::Tcp(addr) => TcpStream::connect(addr).and_then(Self::from_tcp),
+            Address::Unix(path) => connect_unix(path, deadline).and_then(Self::from_unix),
+            Address::Tcp(addr) => connect_tcp(*addr, deadline).and_then(Self::from_tcp),
             Address::Udp(addr) => {
                 bind_loopback(*addr).and_then(|socket| Self::from_udp(socket, *addr))
             }
@@ -370,6 +383,33 @@ impl Link {
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+fn connect_unix(path: &Path, deadline: Deadline) -> io::Result<UnixStream> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let address = socket2::SockAddr::unix(path)?;
+    loop {
+        match socket.connect(&address) {
+            Ok(()) => return Ok(UnixStream::from(OwnedFd::from(socket))),
+            // The listener's queue is full.
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    && !deadline.is_over(Instant::now()) =>
+            {
+                std::thread::sleep(RETRY_PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn connect_tcp(addr: SocketAddr, deadline: Deadline) -> io::Result<TcpStream> {
+    match deadline.left(Instant::now()) {
+        None => TcpStream::connect(addr),
+        // No time at all is refused as an argument.
+        Some(left) => TcpStream::connect_timeout(&addr, left.max(Duration::from_millis(1))),
     }
 }
 

@@ -1,8 +1,9 @@
 //! One measurement: connect, register, warm up, measure, clean up.
 //!
-//! Owns the order of things. Refuses to compare: see [`super::compare`].
+//! Owns the order of things; [`super::budget`] owns the time of each. Refuses to
+//! compare: see [`super::compare`].
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -10,6 +11,7 @@ use serde::Serialize;
 use tachonym_packet::Name;
 
 use super::address::{Address, Transport};
+use super::budget::{Budget, Deadline};
 use super::control::{self, UdpFace};
 use super::drive::Driver;
 use super::flow::{Counters, Flow, FlowShape, Mode};
@@ -24,6 +26,12 @@ use crate::stats::Histogram;
 const MAX_FLOWS: i64 = 1_024;
 const MAX_IN_FLIGHT: i64 = 65_536;
 const MAX_SECONDS: i64 = 600;
+const MAX_COUNT: u64 = 1_000_000_000;
+/// Of all flows together: each Interest in flight takes memory and, twenty
+/// times a second, a look at its age.
+const MAX_TOTAL_IN_FLIGHT: u64 = 1 << 20;
+/// A year.
+const MAX_FRESHNESS_MS: u64 = 365 * 24 * 3_600 * 1_000;
 
 /// The load: the same for every forwarder of a comparison.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -41,9 +49,11 @@ pub struct Load {
     pub flows: u64,
     /// Interests to send, all flows together
     #[arg(long, default_value_t = 200_000, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+          value_parser = clap::value_parser!(u64).range(1..=MAX_COUNT))]
     pub count: u64,
-    /// Sends no more after so many seconds, even if --count is not reached
+    /// Ends a measurement after so many seconds, from connecting to the report,
+    /// even if --count is not reached: warming up gets half of the time at
+    /// most, and what is in flight at the end is given up
     #[arg(long, default_value_t = 20, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS as u64))]
     pub max_seconds: u64,
@@ -59,14 +69,16 @@ pub struct Load {
     #[arg(long)]
     pub must_be_fresh: bool,
     /// FreshnessPeriod of every Data
-    #[arg(long, default_value_t = 3_600_000, value_name = "MS")]
+    #[arg(long, default_value_t = 3_600_000, value_name = "MS",
+          value_parser = clap::value_parser!(u64).range(..=MAX_FRESHNESS_MS))]
     pub freshness_ms: u64,
     /// Names of each flow in hit mode; must fit the content store
     #[arg(long, default_value_t = 512, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub catalogue: u64,
     /// Interests sent before the measurement in miss mode, all flows together
-    #[arg(long, default_value_t = 5_000, value_name = "N")]
+    #[arg(long, default_value_t = 5_000, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(..=MAX_COUNT))]
     pub warm_up: u64,
     /// Asks the sockets again and again instead of sleeping in poll(2)
     #[arg(long)]
@@ -128,13 +140,37 @@ impl Target {
 ///
 /// # Errors
 /// If the forwarder cannot be reached, refuses the routes, brings nothing
-/// through or ends meanwhile. Loss is not an error but a figure.
+/// through, ends meanwhile, or takes so long with it that no time is left to
+/// measure. Loss is not an error but a figure.
 pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measurement> {
+    if load.flows.saturating_mul(load.in_flight) > MAX_TOTAL_IN_FLIGHT {
+        bail!("--flows times --in-flight may be {MAX_TOTAL_IN_FLIGHT} at most");
+    }
+    let started = Instant::now();
+    let budget = Budget::new(started, Duration::from_secs(load.max_seconds));
+    let mut measurement = measure_within(&budget, target, mode, load).map_err(|error| {
+        if budget.set_up().is_over(Instant::now()) {
+            error.context(format!("--max-seconds {} are over", load.max_seconds))
+        } else {
+            error
+        }
+    })?;
+    measurement.run_seconds = started.elapsed().as_secs_f64();
+    Ok(measurement)
+}
+
+fn measure_within(
+    budget: &Budget,
+    target: &Target,
+    mode: Mode,
+    load: &Load,
+) -> anyhow::Result<Measurement> {
     if let Some(cpu) = load.cpu {
         pin_to(cpu)?;
     }
     let seed = fresh_seed();
-    let mut flows = connect(target, mode, load, seed)?;
+    let lifetime = Duration::from_millis(load.lifetime_ms);
+    let mut flows = connect(target, mode, load, seed, budget.set_up())?;
     let process = match target {
         Target::Direct(_) => None,
         Target::Forwarder(forwarder) => Some(find_process(forwarder, &flows)?),
@@ -142,11 +178,11 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
     let memory_before = process.map(Process::memory).transpose()?;
     let routes = match target {
         Target::Direct(_) => Routes::default(),
-        Target::Forwarder(forwarder) => Routes::register(forwarder, &mut flows)?,
+        Target::Forwarder(forwarder) => Routes::register(forwarder, &mut flows, budget.set_up())?,
     };
     let mut driver = Driver::new(flows, load.spin);
-    driver.probe()?;
-    warm_up(&mut driver, mode, load)?;
+    driver.probe(budget.set_up())?;
+    let n_not_warmed_up = warm_up(&mut driver, mode, load, budget)?;
 
     for (flow, quota) in driver
         .flows_mut()
@@ -160,9 +196,12 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
     let own_before_ns = Process::own().cpu_ns()?;
     let forwarder_before_ns = process.map(Process::cpu_ns).transpose()?;
     let mut rss_peak_bytes = memory_before.map_or(0, |memory| memory.rss_bytes);
-    let clock = std::time::Instant::now();
-    let max_duration = Duration::from_secs(load.max_seconds);
-    let busy = driver.run(max_duration, || {
+    let clock = Instant::now();
+    let phase = budget.measurement(clock, lifetime);
+    if phase.send_until() <= clock {
+        bail!("nothing is left of the time to measure");
+    }
+    let busy = driver.run(phase, || {
         if let Some(Ok(memory)) = process.map(Process::memory) {
             rss_peak_bytes = rss_peak_bytes.max(memory.rss_bytes);
         }
@@ -186,7 +225,7 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
         latencies.merge(flow.latencies());
     }
     let generator_dropped_pkts = dropped_pkts(driver.flows())?.saturating_sub(dropped_before);
-    routes.unregister(driver.flows_mut());
+    let n_routes_left = routes.unregister(driver.flows_mut(), budget.end());
 
     let n_exchanges = counters.n_exchanges as f64;
     let has_exchanges = counters.n_exchanges > 0;
@@ -222,6 +261,13 @@ pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measu
         n_flows: load.flows as usize,
         token_bytes: load.token_bytes,
         seed,
+        is_complete: n_not_warmed_up == 0
+            && counters.n_sent == load.count
+            && counters.n_cut_off == 0,
+        n_not_warmed_up,
+        n_not_sent: load.count.saturating_sub(counters.n_sent),
+        n_routes_left,
+        run_seconds: 0.0,
         loss_pct: 100.0 * (1.0 - n_exchanges / counters.n_sent.max(1) as f64),
         generator_dropped_pkts,
         seconds: busy.as_secs_f64(),
@@ -245,7 +291,13 @@ fn pin_to(cpu: usize) -> anyhow::Result<()> {
         .with_context(|| format!("cannot run on CPU {cpu}"))
 }
 
-fn connect(target: &Target, mode: Mode, load: &Load, seed: u64) -> anyhow::Result<Vec<Flow>> {
+fn connect(
+    target: &Target,
+    mode: Mode,
+    load: &Load,
+    seed: u64,
+    deadline: Deadline,
+) -> anyhow::Result<Vec<Flow>> {
     let shape = FlowShape {
         mode,
         in_flight: load.in_flight as usize,
@@ -269,8 +321,8 @@ fn connect(target: &Target, mode: Mode, load: &Load, seed: u64) -> anyhow::Resul
             let (consumer, producer) = match target {
                 Target::Direct(transport) => Link::pair(*transport)?,
                 Target::Forwarder(forwarder) => (
-                    Link::connect(&forwarder.consumer)?,
-                    Link::connect(&forwarder.producer)?,
+                    Link::connect_by(&forwarder.consumer, deadline)?,
+                    Link::connect_by(&forwarder.producer, deadline)?,
                 ),
             };
             let flow_seed = seeds.next_u64();
@@ -303,11 +355,15 @@ struct Routes {
 }
 
 impl Routes {
-    fn register(forwarder: &Forwarder, flows: &mut [Flow]) -> anyhow::Result<Self> {
+    fn register(
+        forwarder: &Forwarder,
+        flows: &mut [Flow],
+        deadline: Deadline,
+    ) -> anyhow::Result<Self> {
         let is_udp = forwarder.producer.transport() == Transport::Udp;
         let mut routes = Self {
             control: match &forwarder.control {
-                Some(address) if is_udp => Some(Link::connect(address)?),
+                Some(address) if is_udp => Some(Link::connect_by(address, deadline)?),
                 _ => None,
             },
             udp_faces: Vec::new(),
@@ -318,44 +374,50 @@ impl Routes {
             let own_addr = flow.producer().local_udp_addr();
             match (&mut routes.control, own_addr) {
                 (Some(control), Some(own_addr)) => {
-                    let face = control::udp_face(control, own_addr)?;
-                    control::register(control, &prefix, Some(face.id))?;
+                    let face = control::udp_face(control, own_addr, deadline)?;
+                    control::register(control, &prefix, Some(face.id), deadline)?;
                     routes.udp_faces.push(face);
                 }
-                (None, Some(_)) => control::register(flow.producer_mut(), &prefix, None).context(
-                    "if the forwarder takes no commands over UDP, give --control unix:///path",
-                )?,
-                _ => control::register(flow.producer_mut(), &prefix, None)?,
+                (None, Some(_)) => {
+                    control::register(flow.producer_mut(), &prefix, None, deadline).context(
+                        "if the forwarder takes no commands over UDP, give --control unix:///path",
+                    )?;
+                }
+                _ => control::register(flow.producer_mut(), &prefix, None, deadline)?,
             }
         }
         Ok(routes)
     }
 
-    /// Best effort: the prefixes are never used again.
-    fn unregister(mut self, flows: &mut [Flow]) {
+    /// Best effort until `deadline`: the prefixes are never used again. Says how
+    /// many routes are left.
+    fn unregister(mut self, flows: &mut [Flow], deadline: Deadline) -> u64 {
         if !self.outlive_their_links {
-            return;
+            return 0;
         }
+        let mut n_left = 0;
         for (flow_idx, flow) in flows.iter_mut().enumerate() {
             let prefix = flow.prefix().clone();
-            match (&mut self.control, self.udp_faces.get(flow_idx)) {
+            let result = match (&mut self.control, self.udp_faces.get(flow_idx)) {
+                // The route goes with its face.
+                (Some(control), Some(face)) if face.is_new => {
+                    control::destroy_face(control, face.id, deadline)
+                }
                 (Some(control), Some(face)) => {
-                    let _ = control::unregister(control, &prefix, Some(face.id));
-                    if face.is_new {
-                        let _ = control::destroy_face(control, face.id);
-                    }
+                    control::unregister(control, &prefix, Some(face.id), deadline)
                 }
-                _ => {
-                    let _ = control::unregister(flow.producer_mut(), &prefix, None);
-                }
-            }
+                _ => control::unregister(flow.producer_mut(), &prefix, None, deadline),
+            };
+            n_left += u64::from(result.is_err());
         }
+        n_left
     }
 }
 
 /// Brings caches, tables and buffers to life, and in hit mode the catalogue
-/// into the content store.
-fn warm_up(driver: &mut Driver, mode: Mode, load: &Load) -> anyhow::Result<()> {
+/// into the content store. Says how many Interests of it, or names of the
+/// catalogue, there was no time for.
+fn warm_up(driver: &mut Driver, mode: Mode, load: &Load, budget: &Budget) -> anyhow::Result<u64> {
     let n_flows = load.flows;
     let shares: Vec<u64> = shares(load.warm_up, n_flows).collect();
     for (flow, quota) in driver.flows_mut().iter_mut().zip(shares) {
@@ -364,18 +426,24 @@ fn warm_up(driver: &mut Driver, mode: Mode, load: &Load) -> anyhow::Result<()> {
             Mode::Hit => flow.prime(),
         }
     }
-    driver.run(Duration::from_secs(load.max_seconds), || {})?;
-    let n_missing: u64 = match mode {
-        Mode::Miss => 0,
+    let phase = budget.warm_up(Instant::now(), Duration::from_millis(load.lifetime_ms));
+    driver.run(phase, || {})?;
+    let flows = driver.flows().iter();
+    Ok(match mode {
+        Mode::Miss => {
+            let n_sent: u64 = flows.map(|flow| flow.counters().n_sent).sum();
+            load.warm_up - n_sent
+        }
         Mode::Hit => {
             let missing = |flow: &Flow| flow.n_names() - flow.counters().n_exchanges;
-            driver.flows().iter().map(missing).sum()
+            let n_missing: u64 = flows.map(missing).sum();
+            let is_legal = load.token_bytes.is_none_or(|len| (1..=32).contains(&len));
+            if n_missing > 0 && is_legal {
+                bail!("{n_missing} names of the catalogue could not be fetched in time");
+            }
+            n_missing
         }
-    };
-    if n_missing > 0 && load.token_bytes.is_none_or(|len| (1..=32).contains(&len)) {
-        bail!("{n_missing} names of the catalogue could not be fetched in time");
-    }
-    Ok(())
+    })
 }
 
 fn dropped_pkts(flows: &[Flow]) -> anyhow::Result<u64> {

@@ -7,6 +7,7 @@
 //! [`control`] the routes. Refuses other machines' addresses.
 
 pub mod address;
+pub mod budget;
 pub mod compare;
 pub mod control;
 pub mod drive;
@@ -16,6 +17,8 @@ pub mod link;
 pub mod measure;
 pub mod report;
 pub mod template;
+
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -27,12 +30,20 @@ use self::measure::{Forwarder, Load, Target, measure};
 use self::report::Measurement;
 use crate::machine::Machine;
 
+/// Exit code of a run that the time cut off.
+const INCOMPLETE_CODE: u8 = 3;
+
 /// Loads a running forwarder with Interest–Data exchanges and reports what
 /// they cost.
 ///
 /// Each flow's producer registers a prefix of its own by the NFD management
 /// protocol and answers Interests of its consumer, which keeps a number of
 /// them in flight. Only sockets of this machine are used.
+///
+/// A run is bounded by --count and by --max-seconds, the latter from connecting
+/// to the report. What the end of time cuts off is reported, and the exit code
+/// is 3: not everything was sent, answered or waited for. It is 1 if nothing
+/// could be measured. Loss alone is a figure, and the exit code 0.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExchangeArgs {
@@ -80,8 +91,9 @@ struct Report<'a> {
 /// Measures what the command line names and prints the figures.
 ///
 /// # Errors
-/// If nothing could be measured. Loss is not an error but a figure.
-pub fn run(args: &ExchangeArgs) -> anyhow::Result<()> {
+/// If nothing could be measured. Neither loss nor a run that the time cut off is
+/// an error; the exit code tells the latter.
+pub fn run(args: &ExchangeArgs) -> anyhow::Result<ExitCode> {
     if let Some(ExchangeCommand::Compare(args)) = &args.command {
         return compare::run(args);
     }
@@ -108,5 +120,14 @@ pub fn run(args: &ExchangeArgs) -> anyhow::Result<()> {
     } else {
         println!("{measurement}");
     }
-    Ok(())
+    Ok(exit_code(measurement.is_complete))
+}
+
+/// What the command ends with when it has figures.
+fn exit_code(is_complete: bool) -> ExitCode {
+    if is_complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INCOMPLETE_CODE)
+    }
 }

@@ -30,9 +30,22 @@ pub struct Measurement {
     pub token_bytes: Option<usize>,
     /// Seed of names, content and nonces.
     pub seed: u64,
+    /// Whether the time was enough: the warm-up was finished, all Interests
+    /// were sent, and each was answered or given up after its lifetime.
+    pub is_complete: bool,
+    /// Interests of the warm-up that were not sent, or in hit mode names of the
+    /// catalogue that were not fetched, before its time was over.
+    pub n_not_warmed_up: u64,
+    /// Interests that were not sent before the time was over.
+    pub n_not_sent: u64,
+    /// Routes that could not be taken back before the time was over.
+    pub n_routes_left: u64,
+    /// The whole run, from connecting to the report, in seconds.
+    pub run_seconds: f64,
     /// What became of the Interests.
     pub counters: Counters,
-    /// Interests without their Data, in per cent of those sent.
+    /// Interests without their Data, in per cent of those sent; what was cut off
+    /// is among them.
     pub loss_pct: f64,
     /// Datagrams that the kernel dropped at the generator's own sockets:
     /// losses that are not the forwarder's.
@@ -126,10 +139,11 @@ impl fmt::Display for Measurement {
         )?;
         write!(
             f,
-            "lost          {:.4} % of {}: {} timed out, {} nacked",
+            "lost          {:.4} % of {}: {} timed out, {} cut off, {} nacked",
             self.loss_pct,
             c.n_sent,
             c.n_timed_out,
+            c.n_cut_off,
             c.n_nacks()
         )?;
         for (code, n_nacks) in &c.n_nacks_by_code {
@@ -148,6 +162,20 @@ impl fmt::Display for Measurement {
             self.generator_dropped_pkts
         )?;
         writeln!(f, "produced      {}", c.n_produced)?;
+        if !self.is_complete {
+            writeln!(
+                f,
+                "INCOMPLETE    the time was over: {} not sent, {} cut off, {} not warmed up",
+                self.n_not_sent, c.n_cut_off, self.n_not_warmed_up
+            )?;
+        }
+        if self.n_routes_left > 0 {
+            writeln!(
+                f,
+                "also          {} routes not taken back",
+                self.n_routes_left
+            )?;
+        }
         let l = self.latency;
         writeln!(
             f,

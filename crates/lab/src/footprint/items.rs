@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tachonym_packet::Name;
 
 use crate::exchange::address::Address;
+use crate::exchange::budget::{Deadline, Phase};
 use crate::exchange::control;
 use crate::exchange::drive::Driver;
 use crate::exchange::flow::{Flow, FlowShape, Mode};
@@ -59,7 +60,7 @@ impl Faces {
     pub fn new(control: &Address, address: &Address) -> anyhow::Result<Self> {
         let (prefix, seed) = fresh_prefix();
         let mut producer = Link::connect(control)?;
-        control::register(&mut producer, &prefix, None)?;
+        control::register(&mut producer, &prefix, None, Deadline::NONE)?;
         let shape = InterestShape {
             lifetime_ms: PATIENCE.as_millis() as u64,
             must_be_fresh: false,
@@ -156,7 +157,7 @@ impl PendingInterests {
     pub fn new(address: &Address) -> anyhow::Result<Self> {
         let (prefix, seed) = fresh_prefix();
         let mut producer = Link::connect(address)?;
-        control::register(&mut producer, &prefix, None)?;
+        control::register(&mut producer, &prefix, None, Deadline::NONE)?;
         let shape = InterestShape {
             lifetime_ms: PENDING_MS,
             must_be_fresh: false,
@@ -280,9 +281,9 @@ impl CachedData {
         };
         let (consumer, producer) = (Link::connect(address)?, Link::connect(address)?);
         let mut flow = Flow::new(prefix.clone(), consumer, producer, &shape, seed);
-        control::register(flow.producer_mut(), &prefix, None)?;
+        control::register(flow.producer_mut(), &prefix, None, Deadline::NONE)?;
         let mut driver = Driver::new(vec![flow], false);
-        driver.probe()?;
+        driver.probe(Deadline::NONE)?;
         Ok(Self { driver })
     }
 }
@@ -290,7 +291,8 @@ impl CachedData {
 impl Items for CachedData {
     fn add(&mut self, n_items: u64) -> anyhow::Result<u64> {
         self.driver.flows_mut()[0].allow(n_items);
-        self.driver.run(STEP_PATIENCE, || {})?;
+        let phase = Phase::lasting(Instant::now(), STEP_PATIENCE, PATIENCE);
+        self.driver.run(phase, || {})?;
         Ok(self.driver.flows()[0].counters().n_exchanges)
     }
 

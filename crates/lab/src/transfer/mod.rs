@@ -20,6 +20,7 @@ use tachonym_packet::Name;
 use self::kernel::Drops;
 use self::pump::{Plan, Pump};
 use crate::exchange::address::{Address, Transport};
+use crate::exchange::budget::Deadline;
 use crate::exchange::control::{self, UdpFace};
 use crate::exchange::link::Link;
 use crate::exchange::template::MAX_CONTENT_BYTES;
@@ -264,11 +265,11 @@ impl Route {
         let via_control = control_address.transport() != Transport::Udp;
         if let Some(own_addr) = producer.local_udp_addr().filter(|_| via_control) {
             let mut control = Box::new(Link::connect(control_address)?);
-            let face = control::udp_face(&mut control, own_addr)?;
-            control::register(&mut control, prefix, Some(face.id))?;
+            let face = control::udp_face(&mut control, own_addr, Deadline::NONE)?;
+            control::register(&mut control, prefix, Some(face.id), Deadline::NONE)?;
             return Ok(Self::ForFace { control, face });
         }
-        control::register(producer, prefix, None)?;
+        control::register(producer, prefix, None, Deadline::NONE)?;
         Ok(Self::Own)
     }
 
@@ -277,12 +278,12 @@ impl Route {
         match self {
             Self::Own if producer.transport() != Transport::Udp => {}
             Self::Own => {
-                let _ = control::unregister(producer, prefix, None);
+                let _ = control::unregister(producer, prefix, None, Deadline::NONE);
             }
             Self::ForFace { mut control, face } => {
-                let _ = control::unregister(&mut control, prefix, Some(face.id));
+                let _ = control::unregister(&mut control, prefix, Some(face.id), Deadline::NONE);
                 if face.is_new {
-                    let _ = control::destroy_face(&mut control, face.id);
+                    let _ = control::destroy_face(&mut control, face.id, Deadline::NONE);
                 }
             }
         }
