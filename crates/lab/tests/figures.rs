@@ -223,16 +223,22 @@ fn a_transfer_brings_every_segment_over_each_transport() {
     }
 }
 
-/// Makes this process a router for good where [`router_program`] started it.
+/// Makes this process a router where [`router_program`] started it, until it is
+/// asked to end; then it says its system calls as `tachonym run` does.
 fn be_a_router_if_told() {
     let Some(path) = std::env::var_os(CONFIG_VARIABLE) else {
         return;
     };
     let config = Config::load(Path::new(&path)).expect("a good configuration");
-    let _router = Router::start(&config).expect("it starts");
-    loop {
-        std::thread::park();
-    }
+    let router = Router::start(&config).expect("it starts");
+    let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]);
+    signals.expect("signals can be waited for").forever().next();
+    let snapshot = router.snapshot().expect("it runs");
+    eprintln!(
+        "stopping syscalls_per_packet={:.3}",
+        snapshot.syscalls_per_packet
+    );
+    std::process::exit(0);
 }
 
 /// A program in `folder` that does what `tachonym run --config FILE` does: this
@@ -354,6 +360,7 @@ fn all_figures_are_taken_in_one_run() {
         "exchange over unix",
         "exchange over tcp",
         "exchange over udp",
+        "system calls",
         "routes, tachonym",
         "footprint",
         "soak",
@@ -363,4 +370,9 @@ fn all_figures_are_taken_in_one_run() {
         assert!(text.contains(&format!("## {title}\n")), "{text}");
     }
     assert!(!message.contains("failed"), "{message}");
+    // The generator's ceiling over each transport, a miss and a hit.
+    for transport in ["(unix)", "(tcp)", "(udp)"] {
+        let rows = text.lines().filter(|line| line.contains(transport));
+        assert_eq!(rows.count(), 2, "{text}");
+    }
 }

@@ -6,6 +6,7 @@
 //! documentation.
 
 pub mod peers;
+pub mod syscalls;
 
 use std::fs;
 use std::path::PathBuf;
@@ -34,8 +35,10 @@ const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Tcp, Transport::
 /// A figure, or several that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Section {
-    /// CPU time per exchange, all forwarders in turn.
+    /// CPU time per exchange, all forwarders and the generator alone in turn.
     Exchange,
+    /// System calls of the router for each packet.
+    Syscalls,
     /// Routes through the RIB, all forwarders.
     Routes,
     /// Memory per face, pending Interest, route and cached Data.
@@ -151,6 +154,11 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<()> {
     for section in sections {
         match section {
             Section::Exchange => exchange(args, &forwarders)?,
+            Section::Syscalls => {
+                let load = exchange_load(args);
+                let report = syscalls::measure_syscalls(&forwarders[0], &folder.0, &load)?;
+                print_section("system calls", report);
+            }
             Section::Routes => {
                 for peer in &forwarders {
                     let report = routes::measure(&routes_args(args, peer))?;
@@ -191,9 +199,8 @@ fn started(peer: &Peer) -> ForwarderArgs {
     }
 }
 
-/// All forwarders side by side over each transport.
-fn exchange(args: &FiguresArgs, forwarders: &[Peer]) -> anyhow::Result<()> {
-    let load = Load {
+fn exchange_load(args: &FiguresArgs) -> Load {
+    Load {
         content_bytes: 1_000,
         in_flight: 64,
         flows: 1,
@@ -207,7 +214,13 @@ fn exchange(args: &FiguresArgs, forwarders: &[Peer]) -> anyhow::Result<()> {
         warm_up: 5_000,
         spin: false,
         cpu: None,
-    };
+    }
+}
+
+/// All forwarders side by side over each transport, and in the same rounds the
+/// generator without any.
+fn exchange(args: &FiguresArgs, forwarders: &[Peer]) -> anyhow::Result<()> {
+    let load = exchange_load(args);
     let mut running = Vec::new();
     for peer in forwarders {
         let mut process = Running::start(&peer.start)?;

@@ -83,6 +83,7 @@ pub struct Peer {
     pub binary: PathBuf,
     /// Command line that starts it.
     pub start: String,
+    command: String,
     unix: Address,
     network: SocketAddr,
 }
@@ -101,7 +102,7 @@ impl Peer {
         fs::write(&config, program.configuration(folder, port))
             .with_context(|| format!("cannot write {}", config.display()))?;
         let (quoted_binary, quoted_config) = (quoted(&binary), quoted(&config));
-        let start = match program {
+        let command = match program {
             Program::Tachonym => format!("{quoted_binary} run --config {quoted_config}"),
             Program::Ndnd => format!("{quoted_binary} fw run {quoted_config}"),
             // It makes a key chain in its home folder.
@@ -113,10 +114,18 @@ impl Peer {
         Ok(Self {
             program,
             binary,
-            start: format!("{start} 2>/dev/null"),
+            start: format!("{command} 2>/dev/null"),
+            command,
             unix: Address::Unix(socket_in(folder, program)),
             network: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         })
+    }
+
+    /// Command line that starts it and writes its log to `log`, over what is
+    /// there.
+    #[must_use]
+    pub fn start_with_log(&self, log: &Path) -> String {
+        format!("{} 2>{}", self.command, quoted(log))
     }
 
     /// Where it will listen.
