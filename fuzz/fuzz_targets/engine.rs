@@ -73,10 +73,7 @@ fn engine() -> Engine {
     }
     for (prefix, face) in [("/", 1), ("/a", 2), ("/a", 3), ("/a/b", 0)] {
         let prefix: Name = prefix.parse().expect("a literal name");
-        let hop = NextHop {
-            face: FaceId(FIRST_FACE + face),
-            cost: face,
-        };
+        let hop = NextHop::new(FaceId(FIRST_FACE + face), face);
         engine
             .add_next_hop(prefix.view(), hop)
             .expect("there is room");

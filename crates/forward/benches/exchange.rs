@@ -128,10 +128,7 @@ impl Case {
         for face in [CONSUMER, PRODUCER] {
             engine.add_face(face, FaceTraits::LOCAL);
         }
-        let hop = NextHop {
-            face: PRODUCER,
-            cost: 0,
-        };
+        let hop = NextHop::new(PRODUCER, 0);
         engine
             .add_next_hop(name("/bench/exchange").view(), hop)
             .expect("a small FIB");

@@ -70,12 +70,12 @@ impl Engine {
         &self.pipelines.fib
     }
 
-    /// Adds a next hop to a prefix, or changes its cost.
+    /// Adds a next hop to a prefix, or changes the one of its face.
     ///
     /// # Errors
     /// If the face does not exist, or the FIB has reached a limit.
     pub fn add_next_hop(&mut self, prefix: NameView<'_>, hop: NextHop) -> Result<(), RouteError> {
-        if !self.pipelines.faces.contains(hop.face) {
+        if !self.pipelines.faces.contains(hop.face()) {
             return Err(RouteError::UnknownFace);
         }
         let hashes = self.hashes_of(prefix);
@@ -103,7 +103,7 @@ impl Engine {
     ) -> Result<usize, RouteError> {
         let faces = &self.pipelines.faces;
         let mut usable = hops.to_vec();
-        usable.retain(|hop| faces.contains(hop.face));
+        usable.retain(|hop| faces.contains(hop.face()));
         let hashes = self.hashes_of(prefix);
         if usable.is_empty() {
             self.pipelines.fib.remove(prefix, &hashes);

@@ -165,10 +165,7 @@ fn small_engine() -> Engine {
     let (_, routed) = PREFIXES.split_last().expect("there are prefixes");
     for (n, prefix) in routed.iter().enumerate() {
         for face in [256, 258, 260 + n as u64 % 2] {
-            let hop = NextHop {
-                face: FaceId(face),
-                cost: n as u64,
-            };
+            let hop = NextHop::new(FaceId(face), n as u64);
             engine.add_next_hop(name(prefix).view(), hop).unwrap();
         }
     }
@@ -214,10 +211,7 @@ fn apply(engine: &mut Engine, step: &Step, now: &mut MonoNs, n_at_once: usize) -
         Step::AddFace(face) => add_face(engine, *face),
         Step::Route { prefix, face, cost } => {
             // Refused where the face has gone.
-            let hop = NextHop {
-                face: *face,
-                cost: *cost,
-            };
+            let hop = NextHop::new(*face, *cost);
             let _ = engine.add_next_hop(name(prefix).view(), hop);
         }
         Step::Strategy { prefix, kind } => {

@@ -125,7 +125,7 @@ fn engine(cs: CsCapacity) -> Engine {
     }
     for (face, cost) in [(B, 0), (D, 1)] {
         engine
-            .add_next_hop(name("/bench").view(), NextHop { face, cost })
+            .add_next_hop(name("/bench").view(), NextHop::new(face, cost))
             .unwrap();
     }
     engine
@@ -223,7 +223,7 @@ fn distinct_names_by_the_million_leave_memory_at_the_limits() {
         engine.add_face(face, REMOTE);
     }
     engine
-        .add_next_hop(name("/").view(), NextHop { face: B, cost: 0 })
+        .add_next_hop(name("/").view(), NextHop::new(B, 0))
         .unwrap();
     let mut asked = interest("/flood/AAAA").lifetime_ms(1_000).wire();
     let mut answer = data("/flood/AAAA").wire();

@@ -36,6 +36,33 @@ fn best_route_takes_the_cheapest_next_hop() {
 }
 
 #[test]
+fn of_equal_cost_the_own_next_hop_comes_before_inherited_ones_and_older_faces() {
+    for strategy in ["best-route", "asf"] {
+        let mut node = Node::with_remote_faces();
+        node.inherited_route("/a", B, 5, 2)
+            .inherited_route("/a", C, 5, 1)
+            .route("/a", D, 5);
+        node.strategy("/a", strategy);
+        let ask = |node: &mut Node, uri| {
+            let sent = summary(&node.interest(A, &interest(uri)));
+            sent.first().copied()
+        };
+        assert_eq!(ask(&mut node, "/a/1"), Some(to(D)), "{strategy}");
+        // As the route goes, the nearer ancestor's follows; a lower cost counts
+        // more than nearness.
+        node.engine.remove_next_hop(name("/a").view(), D);
+        assert_eq!(ask(&mut node, "/a/2"), Some(to(C)), "{strategy}");
+        node.inherited_route("/a", B, 4, 2);
+        assert_eq!(ask(&mut node, "/a/3"), Some(to(B)), "{strategy}");
+        // Of equal distance the older face; a change of distance alone counts.
+        node.inherited_route("/a", B, 5, 1);
+        assert_eq!(ask(&mut node, "/a/4"), Some(to(B)), "{strategy}");
+        node.route("/a", C, 5);
+        assert_eq!(ask(&mut node, "/a/5"), Some(to(C)), "{strategy}");
+    }
+}
+
+#[test]
 fn best_route_holds_retransmissions_back_for_10_ms_doubling_to_250_ms() {
     let mut node = node_with("best-route");
     assert_eq!(ask(&mut node, 1), [to(B)]);

@@ -168,7 +168,12 @@ pub(crate) fn add_next_hop(
         cost: Some(cost),
         ..ControlParameters::default()
     };
-    let change = FibChange::Add { name, face, cost };
+    let change = FibChange::Add {
+        name,
+        face,
+        cost,
+        distance: 0,
+    };
     Ok(match control.fib_apply(vec![change])?.first() {
         Some(refusal) => refused(refusal.reason),
         None => ok(&effective),

@@ -56,7 +56,7 @@ pub trait ControlPlane {
 
     /// Applies `changes` in their order and returns those that were refused; the
     /// others have taken effect. Adding a next
-    /// hop that is there sets its cost; removing one that is not is a success.
+    /// hop that is there sets its cost and distance; removing one that is not is a success.
     ///
     /// # Errors
     /// If the router cannot be reached; then nothing is known to be applied.
@@ -214,7 +214,7 @@ pub enum FaceCreated {
 /// A change of one next hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FibChange {
-    /// Adds a next hop, or sets its cost.
+    /// Adds a next hop, or sets its cost and distance.
     Add {
         /// The prefix.
         name: Name,
@@ -222,6 +222,9 @@ pub enum FibChange {
         face: FaceId,
         /// Its cost.
         cost: u64,
+        /// How many components shorter the prefix is that it was inherited from;
+        /// 0: it is the prefix's own. Of two with one cost the nearer is better.
+        distance: u8,
     },
     /// Removes a next hop, and the entry with its last one.
     Remove {

@@ -380,8 +380,8 @@ fn fib_entry(entry: &tachonym_tables::FibEntry) -> FibEntry {
         name: entry.name().to_name(),
         next_hops: hops
             .map(|hop| NextHopRecord {
-                face_id: hop.face.0,
-                cost: hop.cost,
+                face_id: hop.face().0,
+                cost: hop.cost(),
             })
             .collect(),
     }

@@ -47,11 +47,13 @@ pub(crate) fn apply_all(plane: &mut Plane, changes: Vec<FibChange>) -> Vec<FibRe
 
 fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> {
     match change {
-        FibChange::Add { name, face, cost } => {
-            let hop = NextHop {
-                face: *face,
-                cost: *cost,
-            };
+        FibChange::Add {
+            name,
+            face,
+            cost,
+            distance,
+        } => {
+            let hop = NextHop::inherited(*face, *cost, *distance);
             plane
                 .engine
                 .add_next_hop(name.view(), hop)

@@ -280,10 +280,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
 /// Management is reached like any producer: by a route to the internal face.
 fn add_management_route(engine: &mut Engine, prefix: &str) -> anyhow::Result<()> {
     let prefix: Name = prefix.parse()?;
-    let hop = NextHop {
-        face: FaceId::INTERNAL,
-        cost: 0,
-    };
+    let hop = NextHop::new(FaceId::INTERNAL, 0);
     engine
         .add_next_hop(prefix.view(), hop)
         .map_err(|e| anyhow!("{e}"))

@@ -1,9 +1,10 @@
 //! A running router between real sockets: programs register, ask and answer.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tachonym_packet::lp::{Headers, LpView};
@@ -50,7 +51,6 @@ impl Bed {
         Program {
             stream,
             pending: Vec::new(),
-            n_commands: 0,
         }
     }
 }
@@ -59,7 +59,6 @@ impl Bed {
 struct Program<S> {
     stream: S,
     pending: Vec<u8>,
-    n_commands: u8,
 }
 
 impl Program<UnixStream> {
@@ -69,7 +68,6 @@ impl Program<UnixStream> {
         Self {
             stream,
             pending: Vec::new(),
-            n_commands: 0,
         }
     }
 }
@@ -96,21 +94,32 @@ impl<S: Read + Write> Program<S> {
 
     /// Carries out a command and returns its status code.
     fn command(&mut self, module: &str, verb: &str, parameters: &ControlParameters) -> u64 {
+        self.command_with_answer(module, verb, parameters).0
+    }
+
+    /// As [`Program::command`], with the parameters of the response.
+    fn command_with_answer(
+        &mut self,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> (u64, ControlParameters) {
         let name = CommandName::local(module, verb).name();
         let name = name.with(&Component::generic(parameters.encode()));
-        // Each command has a name of its own, or the content store answers it.
-        self.n_commands += 1;
+        // A command that was seen before, whoever sent it, is refused.
+        static N_COMMANDS: AtomicU64 = AtomicU64::new(0);
+        let nonce = N_COMMANDS.fetch_add(1, Ordering::Relaxed);
         let info = SignatureInfo {
-            nonce: Some(vec![self.n_commands; 8]),
+            nonce: Some(nonce.to_be_bytes().to_vec()),
             ..SignatureInfo::digest()
         };
         self.send(&Interest::new(name).encode_with_digest(&info));
         let wire = self.receive();
         let frame = LpView::parse(&wire).expect("a frame");
         let data = DataView::parse(frame.fragment().expect("a packet")).expect("a Data");
-        ControlResponse::decode(data.content())
-            .expect("a response")
-            .code
+        let response = ControlResponse::decode(data.content()).expect("a response");
+        let parameters = ControlParameters::decode(&response.body).unwrap_or_default();
+        (response.code, parameters)
     }
 
     fn register(&mut self, prefix: &str) {
@@ -195,6 +204,47 @@ fn interest_without_a_route_is_nacked() {
     let answer = consumer.receive();
     let frame = LpView::parse(&answer).expect("a frame");
     assert_eq!(frame.headers().nack, Some(NackReason::NoRoute));
+}
+
+#[test]
+fn a_local_producer_comes_before_a_default_route_of_the_same_cost() {
+    let bed = Bed::new("");
+    let (mut operator, mut consumer) = (bed.unix(), bed.unix());
+    // Nobody is there any more: what goes that way is lost.
+    let dead = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let uplink = format!("udp4://{}", dead.local_addr().expect("it is bound"));
+    drop(dead);
+    let face = ControlParameters {
+        uri: Some(uplink),
+        ..ControlParameters::default()
+    };
+    let (code, face) = operator.command_with_answer("faces", "create", &face);
+    assert_eq!(code, 200);
+    let default_route = ControlParameters {
+        name: Some(Name::new()),
+        face_id: face.face_id,
+        ..ControlParameters::default()
+    };
+    assert_eq!(operator.command("rib", "register", &default_route), 200);
+    let mut producer = bed.unix();
+    producer.register("/p");
+    for i in 0..3 {
+        // A lost Interest would not be sent again: it has one transmission.
+        consumer.send(&interest(&format!("/p/ping/{i}")));
+        producer.answer_one(&[i]);
+        assert_eq!(content(&consumer.receive()), [i]);
+    }
+    // A lower cost counts more than nearness.
+    let route = ControlParameters {
+        name: Some(name("/p/ping")),
+        face_id: face.face_id,
+        cost: Some(10),
+        ..ControlParameters::default()
+    };
+    assert_eq!(operator.command("rib", "register", &route), 200);
+    consumer.send(&interest("/p/ping/3"));
+    producer.answer_one(&[3]);
+    assert_eq!(content(&consumer.receive()), [3]);
 }
 
 #[test]

@@ -189,10 +189,7 @@ fn fib(c: &mut Criterion, n_routes: usize) {
         })
         .collect();
     let hashes: Vec<_> = prefixes.iter().map(hashes_of).collect();
-    let hop = NextHop {
-        face: FaceId(256),
-        cost: 10,
-    };
+    let hop = NextHop::new(FaceId(256), 10);
     let fill = || {
         let mut fib = HashFib::new(n_routes);
         for (prefix, hashes) in prefixes.iter().zip(&hashes) {

@@ -17,28 +17,85 @@ use crate::prefix_map::{PrefixEntry, PrefixMap, PrefixMapError};
 /// Most next hops of one prefix.
 pub const MAX_NEXT_HOPS: usize = 256;
 
-/// A face that leads towards a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A face that leads towards a prefix. The better of two next hops is less: it
+/// costs less, or as much and was inherited from less far up, or both are the
+/// same and its face is older.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NextHop {
-    /// Where to send.
-    pub face: FaceId,
-    /// Lower is better.
-    pub cost: u64,
+    // The order of the fields and of the bits in them is that of next hops.
+    cost: u64,
+    /// Distance above [`DISTANCE_SHIFT`], face below.
+    distance_and_face: u64,
 }
 
-/// Next hops of a prefix: never empty, each face once, by cost and then face.
+/// Bits of a next hop's face: as many as no router ever counts to.
+const DISTANCE_SHIFT: u32 = 56;
+/// Highest number that a next hop's face can have.
+const MAX_FACE: u64 = (1 << DISTANCE_SHIFT) - 1;
+
+const _: () = assert!(size_of::<NextHop>() == 16);
+
+impl NextHop {
+    /// A next hop of the prefix itself. No face has a number of more than 56
+    /// bits: such numbers become the highest of 56 bits, which none has either.
+    #[must_use]
+    pub const fn new(face: FaceId, cost: u64) -> Self {
+        Self::inherited(face, cost, 0)
+    }
+
+    /// A next hop that the prefix has from a prefix of its own, shorter by
+    /// `distance` components; 0: from itself. See [`NextHop::new`].
+    #[must_use]
+    pub const fn inherited(face: FaceId, cost: u64, distance: u8) -> Self {
+        let face = if face.0 < MAX_FACE { face.0 } else { MAX_FACE };
+        Self {
+            cost,
+            distance_and_face: (distance as u64) << DISTANCE_SHIFT | face,
+        }
+    }
+
+    /// Where to send.
+    #[must_use]
+    pub const fn face(self) -> FaceId {
+        FaceId(self.distance_and_face & MAX_FACE)
+    }
+
+    /// Lower is better.
+    #[must_use]
+    pub const fn cost(self) -> u64 {
+        self.cost
+    }
+
+    /// How many components shorter the prefix is from which this was inherited.
+    #[must_use]
+    pub const fn distance(self) -> u8 {
+        (self.distance_and_face >> DISTANCE_SHIFT) as u8
+    }
+}
+
+impl std::fmt::Debug for NextHop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NextHop")
+            .field("face", &self.face())
+            .field("cost", &self.cost())
+            .field("distance", &self.distance())
+            .finish()
+    }
+}
+
+/// Next hops of a prefix: never empty, each face once, the best first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextHops(Box<[NextHop]>);
 
 impl NextHops {
-    /// Sorts `hops`; of two for one face the cheaper one stays.
+    /// Sorts `hops`; of two for one face the better one stays.
     ///
     /// # Errors
     /// If there is none, or more than [`MAX_NEXT_HOPS`].
     pub fn new(mut hops: Vec<NextHop>) -> Result<Self, FibError> {
-        hops.sort_unstable_by_key(|hop| (hop.face, hop.cost));
-        hops.dedup_by_key(|hop| hop.face);
-        hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
+        hops.sort_unstable_by_key(|hop| (hop.face(), *hop));
+        hops.dedup_by_key(|hop| hop.face());
+        hops.sort_unstable();
         match hops.len() {
             0 => Err(FibError::NoNextHop),
             1..=MAX_NEXT_HOPS => Ok(Self(hops.into_boxed_slice())),
@@ -59,7 +116,7 @@ impl std::ops::Deref for NextHops {
 pub type FibEntry = PrefixEntry<NextHops>;
 
 impl PrefixEntry<NextHops> {
-    /// Next hops by cost and then face; at least one.
+    /// Next hops, the best first; at least one.
     #[must_use]
     pub fn next_hops(&self) -> &[NextHop] {
         &self.value
@@ -154,7 +211,7 @@ pub trait FibEngine {
         self.len() == 0
     }
 
-    /// Adds a next hop to a prefix, or changes its cost.
+    /// Adds a next hop to a prefix, or changes the one of its face.
     ///
     /// # Errors
     /// As [`FibEngine::insert`], and if the prefix has too many next hops.
@@ -164,7 +221,7 @@ pub trait FibEngine {
         hashes: &[NameHash],
         hop: NextHop,
     ) -> Result<(), FibError> {
-        let mut hops = self.other_next_hops(name, hashes, hop.face);
+        let mut hops = self.other_next_hops(name, hashes, hop.face());
         hops.push(hop);
         self.insert(name, hashes, NextHops::new(hops)?)
     }
@@ -174,7 +231,7 @@ pub trait FibEngine {
     fn remove_next_hop(&mut self, name: NameView<'_>, hashes: &[NameHash], face: FaceId) -> bool {
         let present = self
             .find_exact(name, hashes)
-            .is_some_and(|entry| entry.next_hops().iter().any(|hop| hop.face == face));
+            .is_some_and(|entry| entry.next_hops().iter().any(|hop| hop.face() == face));
         if present {
             match NextHops::new(self.other_next_hops(name, hashes, face)) {
                 Ok(rest) => self
@@ -200,7 +257,7 @@ pub trait FibEngine {
             .map_or(&[][..], FibEntry::next_hops);
         hops.iter()
             .copied()
-            .filter(|hop| hop.face != face)
+            .filter(|hop| hop.face() != face)
             .collect()
     }
 }
@@ -238,7 +295,7 @@ impl HashFib {
 
 /// Whether `face` is one of `hops`.
 fn leads_to(hops: &[NextHop], face: FaceId) -> bool {
-    hops.iter().any(|hop| hop.face == face)
+    hops.iter().any(|hop| hop.face() == face)
 }
 
 /// Hash of the whole name.
@@ -269,11 +326,11 @@ impl FibEngine for HashFib {
         let after = entry.next_hops();
         self.n_next_hops += after.len();
         self.n_next_hops -= before.len();
-        for hop in after.iter().filter(|hop| !leads_to(before, hop.face)) {
-            self.by_face.entry(hop.face).or_default().insert(slot);
+        for hop in after.iter().filter(|hop| !leads_to(before, hop.face())) {
+            self.by_face.entry(hop.face()).or_default().insert(slot);
         }
-        let lost = before.iter().filter(|hop| !leads_to(after, hop.face));
-        let lost: Vec<FaceId> = lost.map(|hop| hop.face).collect();
+        let lost = before.iter().filter(|hop| !leads_to(after, hop.face()));
+        let lost: Vec<FaceId> = lost.map(|hop| hop.face()).collect();
         for face in lost {
             self.unlink(face, slot);
         }
@@ -287,7 +344,7 @@ impl FibEngine for HashFib {
         let removed = self.map.remove_slot(slot);
         for hop in removed.iter().flat_map(|hops| hops.iter()) {
             self.n_next_hops -= 1;
-            self.unlink(hop.face, slot);
+            self.unlink(hop.face(), slot);
         }
         removed.is_some()
     }
@@ -304,7 +361,7 @@ impl FibEngine for HashFib {
                 debug_assert!(false, "the index knows live entries only");
                 continue;
             };
-            let others = entry.next_hops().iter().filter(|hop| hop.face != face);
+            let others = entry.next_hops().iter().filter(|hop| hop.face() != face);
             match NextHops::new(others.copied().collect()) {
                 Ok(rest) => entry.value = rest,
                 Err(_) => {

@@ -12,10 +12,14 @@ use tachonym_tables::{
 };
 
 fn hop(face: u64, cost: u64) -> NextHop {
-    NextHop {
-        face: FaceId(face),
-        cost,
-    }
+    NextHop::new(FaceId(face), cost)
+}
+
+/// Cost and distance.
+type Way = (u64, u8);
+
+fn inherited(face: u64, (cost, distance): Way) -> NextHop {
+    NextHop::inherited(FaceId(face), cost, distance)
 }
 
 fn any_name() -> impl Strategy<Value = Name> {
@@ -30,32 +34,34 @@ fn any_name() -> impl Strategy<Value = Name> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Insert { name: Name, hops: Vec<(u64, u64)> },
+    Insert { name: Name, hops: Vec<(u64, Way)> },
     Remove { name: Name },
-    AddNextHop { name: Name, face: u64, cost: u64 },
+    AddNextHop { name: Name, face: u64, way: Way },
     RemoveNextHop { name: Name, face: u64 },
     RemoveFace { face: u64 },
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let hops = proptest::collection::vec((0_u64..6, 0_u64..3), 1..5);
+    let way = || (0_u64..3, 0_u8..3);
+    let hops = proptest::collection::vec((0_u64..6, way()), 1..5);
     prop_oneof![
         2 => (any_name(), hops).prop_map(|(name, hops)| Step::Insert { name, hops }),
         1 => any_name().prop_map(|name| Step::Remove { name }),
-        4 => (any_name(), 0_u64..6, 0_u64..3)
-            .prop_map(|(name, face, cost)| Step::AddNextHop { name, face, cost }),
+        4 => (any_name(), 0_u64..6, way())
+            .prop_map(|(name, face, way)| Step::AddNextHop { name, face, way }),
         2 => (any_name(), 0_u64..6).prop_map(|(name, face)| Step::RemoveNextHop { name, face }),
         1 => (0_u64..6).prop_map(|face| Step::RemoveFace { face }),
     ]
 }
 
-/// Cost by face, by name.
-type Model = BTreeMap<Name, BTreeMap<u64, u64>>;
+/// Cost and distance by face, by name.
+type Model = BTreeMap<Name, BTreeMap<u64, Way>>;
 
-fn sorted(hops: &BTreeMap<u64, u64>) -> Vec<NextHop> {
-    let mut sorted: Vec<_> = hops.iter().map(|(&face, &cost)| hop(face, cost)).collect();
-    sorted.sort_by_key(|hop| (hop.cost, hop.face));
-    sorted
+fn sorted(hops: &BTreeMap<u64, Way>) -> Vec<NextHop> {
+    let mut sorted: Vec<_> = hops.iter().map(|(&face, &way)| (way, face)).collect();
+    sorted.sort_unstable();
+    let hops = sorted.into_iter();
+    hops.map(|(way, face)| inherited(face, way)).collect()
 }
 
 fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
@@ -64,16 +70,16 @@ fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
     for step in steps {
         match step {
             Step::Insert { name, hops } => {
-                let next_hops = NextHops::new(hops.iter().map(|&(f, c)| hop(f, c)).collect());
+                let next_hops = NextHops::new(hops.iter().map(|&(f, w)| inherited(f, w)).collect());
                 let hashes = hashing.hashes(name.view());
                 fib.insert(name.view(), &hashes, next_hops.unwrap())
                     .unwrap();
-                let mut expected = BTreeMap::<u64, u64>::new();
-                for &(face, cost) in hops {
+                let mut expected = BTreeMap::<u64, Way>::new();
+                for &(face, way) in hops {
                     expected
                         .entry(face)
-                        .and_modify(|c| *c = cost.min(*c))
-                        .or_insert(cost);
+                        .and_modify(|w| *w = way.min(*w))
+                        .or_insert(way);
                 }
                 model.insert(name.clone(), expected);
             }
@@ -81,11 +87,11 @@ fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
                 let removed = fib.remove(name.view(), &hashing.hashes(name.view()));
                 assert_eq!(removed, model.remove(name).is_some());
             }
-            Step::AddNextHop { name, face, cost } => {
+            Step::AddNextHop { name, face, way } => {
                 let hashes = hashing.hashes(name.view());
-                fib.add_next_hop(name.view(), &hashes, hop(*face, *cost))
+                fib.add_next_hop(name.view(), &hashes, inherited(*face, *way))
                     .unwrap();
-                model.entry(name.clone()).or_default().insert(*face, *cost);
+                model.entry(name.clone()).or_default().insert(*face, *way);
             }
             Step::RemoveNextHop { name, face } => {
                 let hashes = hashing.hashes(name.view());
@@ -159,9 +165,43 @@ proptest! {
 }
 
 #[test]
-fn next_hops_are_sorted_by_cost_and_then_face() {
-    let hops = NextHops::new(vec![hop(9, 1), hop(3, 5), hop(2, 1), hop(3, 0)]).unwrap();
-    assert_eq!(&*hops, &[hop(3, 0), hop(2, 1), hop(9, 1)]);
+fn next_hops_are_sorted_by_cost_distance_and_face() {
+    let hops = NextHops::new(vec![
+        inherited(1, (1, 255)),
+        inherited(2, (1, 3)),
+        hop(9, 1),
+        hop(3, 5),
+        hop(8, 1),
+        inherited(4, (0, 7)),
+        hop(3, 0),
+    ]);
+    let sorted = [
+        hop(3, 0),
+        inherited(4, (0, 7)),
+        hop(8, 1),
+        hop(9, 1),
+        inherited(2, (1, 3)),
+        inherited(1, (1, 255)),
+    ];
+    assert_eq!(&*hops.unwrap(), &sorted);
+}
+
+#[test]
+fn a_next_hop_gives_back_what_it_was_made_of() {
+    for face in [0, 256, (1 << 56) - 2] {
+        for cost in [0, u64::MAX] {
+            for distance in [0, 1, 255] {
+                let hop = NextHop::inherited(FaceId(face), cost, distance);
+                let parts = (hop.face(), hop.cost(), hop.distance());
+                assert_eq!(parts, (FaceId(face), cost, distance));
+            }
+        }
+    }
+    // A number that no face has does not become that of another.
+    for face in [1 << 56, (1 << 56) + 256, u64::MAX] {
+        assert_eq!(NextHop::new(FaceId(face), 0).face(), FaceId((1 << 56) - 1));
+        assert_eq!(NextHop::new(FaceId(face), 0).distance(), 0);
+    }
 }
 
 #[test]

@@ -99,10 +99,7 @@ fn memory_per_route_is_small() {
     let mut fib = HashFib::new(N_ENTRIES);
     for n in 0..N_ENTRIES {
         let prefix = name(&format!("/example/site-{}/node-{n}", n % 100));
-        let hop = NextHop {
-            face: FaceId(256),
-            cost: 10,
-        };
+        let hop = NextHop::new(FaceId(256), 10);
         fib.add_next_hop(prefix.view(), &Hashing::Keyed.hashes(prefix.view()), hop)
             .unwrap();
     }

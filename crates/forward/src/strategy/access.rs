@@ -66,7 +66,7 @@ impl Access {
     pub(super) fn after_interest(&self, ask: &mut Ask<'_>, plan: &mut Vec<Departure>) -> Verdict {
         if ask.is_pending() {
             if ask.age_of_last_transmission() >= MIN_RETX_INTERVAL {
-                plan.extend(others(ask).map(|hop| Departure::to(hop.face)));
+                plan.extend(others(ask).map(|hop| Departure::to(hop.face())));
             }
             return if plan.is_empty() {
                 Verdict::Hold
@@ -76,7 +76,7 @@ impl Access {
         }
         match self.last_hop(ask) {
             Some(departure) => plan.push(departure),
-            None => plan.extend(others(ask).map(|hop| Departure::to(hop.face))),
+            None => plan.extend(others(ask).map(|hop| Departure::to(hop.face()))),
         }
         if plan.is_empty() {
             Verdict::Reject
@@ -91,7 +91,7 @@ impl Access {
             .last_hops
             .find_longest(ask.entry.name(), ask.hashes, ask.now)?;
         let face = known.face?;
-        others(ask).find(|hop| hop.face == face)?;
+        others(ask).find(|hop| hop.face() == face)?;
         Some(Departure {
             timeout: Some(known.rtt.rto()),
             ..Departure::to(face)
@@ -101,8 +101,8 @@ impl Access {
     /// The next hop that was asked first has failed: all that have not been
     /// asked yet.
     pub(super) fn after_silence(&self, ask: &Ask<'_>, plan: &mut Vec<Departure>) {
-        let unasked = others(ask).filter(|hop| !ask.is_used(hop.face));
-        plan.extend(unasked.map(|hop| Departure::to(hop.face)));
+        let unasked = others(ask).filter(|hop| !ask.is_used(hop.face()));
+        plan.extend(unasked.map(|hop| Departure::to(hop.face())));
     }
 
     pub(super) fn before_satisfy(&mut self, answer: &Answer<'_>) {
@@ -136,7 +136,7 @@ impl Access {
 /// Next hops but the downstream, even where the link is ad hoc.
 fn others<'a>(ask: &'a Ask<'_>) -> impl Iterator<Item = &'a NextHop> {
     ask.eligible_next_hops()
-        .filter(|hop| hop.face != ask.ingress)
+        .filter(|hop| hop.face() != ask.ingress)
 }
 
 impl FaceRtts {

@@ -170,7 +170,7 @@ fn depart(namespace: &mut Namespace, limits: Limits, ask: &Ask<'_>, face: FaceId
 }
 
 /// Working next hops by smoothed round-trip time, then unmeasured ones, then
-/// those that timed out, by cost.
+/// those that timed out, in the order of the FIB.
 fn best_face(
     namespace: &mut Namespace,
     limits: Limits,
@@ -178,17 +178,18 @@ fn best_face(
     allowed: impl Fn(FaceId) -> bool,
 ) -> Option<FaceId> {
     ask.eligible_next_hops()
-        .filter(|hop| allowed(hop.face))
+        .filter(|hop| allowed(hop.face()))
         .min_by_key(|hop| {
-            let (health, srtt_ns) = namespace.rank(hop.face, ask.now, limits);
+            let (health, srtt_ns) = namespace.rank(hop.face(), ask.now, limits);
             let (group, srtt_ns) = match health {
                 Health::Working => (1, srtt_ns),
                 Health::Unmeasured => (2, u64::MAX),
                 Health::TimedOut => (3, u64::MAX),
             };
-            (group, srtt_ns, hop.cost, hop.face)
+            // Of equals the first stays: the FIB has the better one first.
+            (group, srtt_ns)
         })
-        .map(|hop| hop.face)
+        .map(|hop| hop.face())
 }
 
 /// An unmeasured next hop if there is one; else a draw among the others in
@@ -200,20 +201,20 @@ fn face_to_probe(
     ask: &mut Ask<'_>,
     used: FaceId,
 ) -> Option<FaceId> {
-    let mut ranked = [(0_u8, 0_u64, 0_u64, FaceId(0)); MAX_PROBE_CANDIDATES];
+    let mut ranked = [(0_u8, 0_u64, 0_usize, FaceId(0)); MAX_PROBE_CANDIDATES];
     let mut n_ranked = 0;
     for hop in ask.eligible_next_hops() {
         // A probe never goes back, even where the link is ad hoc.
-        if hop.face == used || hop.face == ask.ingress || n_ranked == MAX_PROBE_CANDIDATES {
+        if hop.face() == used || hop.face() == ask.ingress || n_ranked == MAX_PROBE_CANDIDATES {
             continue;
         }
-        let (health, srtt_ns) = namespace.rank(hop.face, ask.now, limits);
+        let (health, srtt_ns) = namespace.rank(hop.face(), ask.now, limits);
         let (group, srtt_ns) = match health {
             Health::Unmeasured => (1, u64::MAX),
             Health::Working => (2, srtt_ns),
             Health::TimedOut => (3, u64::MAX),
         };
-        ranked[n_ranked] = (group, srtt_ns, hop.cost, hop.face);
+        ranked[n_ranked] = (group, srtt_ns, n_ranked, hop.face());
         n_ranked += 1;
     }
     let ranked = &mut ranked[..n_ranked];

@@ -15,7 +15,7 @@ impl BestRoute {
             let Some(cheapest) = ask.eligible_next_hops().next() else {
                 return Verdict::Reject;
             };
-            cheapest.face
+            cheapest.face()
         } else {
             let age = ask.age_of_last_transmission();
             if self.suppression.holds_back(ask.state.interval, age) {

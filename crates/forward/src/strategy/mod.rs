@@ -273,7 +273,7 @@ impl Ask<'_> {
 
     fn eligible_next_hops(&self) -> impl Iterator<Item = &NextHop> {
         let next_hops = self.route.map_or(&[][..], FibEntry::next_hops);
-        next_hops.iter().filter(|hop| self.is_eligible(hop.face))
+        next_hops.iter().filter(|hop| self.is_eligible(hop.face()))
     }
 
     /// Whether any upstream may still answer.
@@ -303,14 +303,14 @@ impl Ask<'_> {
     /// The cheapest eligible next hop without an unexpired transmission.
     fn first_unused(&self) -> Option<FaceId> {
         self.eligible_next_hops()
-            .map(|hop| hop.face)
+            .map(|hop| hop.face())
             .find(|&face| !self.is_used(face))
     }
 
     /// The eligible next hop whose transmission is the oldest.
     fn used_longest_ago(&self) -> Option<FaceId> {
         self.eligible_next_hops()
-            .filter_map(|hop| self.entry.out_record(hop.face))
+            .filter_map(|hop| self.entry.out_record(hop.face()))
             .min_by_key(|record| record.last_sent)
             .map(|record| record.face)
     }

@@ -12,8 +12,8 @@ pub(crate) struct Multicast {
 impl Multicast {
     pub(super) fn after_interest(&self, ask: &mut Ask<'_>, plan: &mut Vec<Departure>) -> Verdict {
         for hop in ask.eligible_next_hops() {
-            let mut departure = Departure::to(hop.face);
-            if let Some(record) = ask.entry.out_record(hop.face) {
+            let mut departure = Departure::to(hop.face());
+            if let Some(record) = ask.entry.out_record(hop.face()) {
                 let age = ask.now.saturating_since(record.last_sent);
                 if self.suppression.holds_back(IntervalMs::of(record), age) {
                     continue;
@@ -35,7 +35,7 @@ impl Multicast {
     pub(super) fn after_new_next_hops(&self, ask: &Ask<'_>, plan: &mut Vec<Departure>) {
         let unasked = ask
             .eligible_next_hops()
-            .filter(|hop| ask.entry.out_record(hop.face).is_none());
-        plan.extend(unasked.map(|hop| Departure::to(hop.face)));
+            .filter(|hop| ask.entry.out_record(hop.face()).is_none());
+        plan.extend(unasked.map(|hop| Departure::to(hop.face())));
     }
 }

@@ -13,7 +13,7 @@ impl Random {
         let pick = ask.rng.below(n_eligible as u64) as usize;
         match ask.eligible_next_hops().nth(pick) {
             Some(hop) => {
-                plan.push(Departure::to(hop.face));
+                plan.push(Departure::to(hop.face()));
                 Verdict::Forward
             }
             None => Verdict::Reject,

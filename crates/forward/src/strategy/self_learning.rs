@@ -36,11 +36,11 @@ impl SelfLearning {
                 return Verdict::Hold;
             }
         }
-        plan.extend(ask.eligible_next_hops().map(|hop| along_route(hop.face)));
+        plan.extend(ask.eligible_next_hops().map(|hop| along_route(hop.face())));
         if plan.is_empty() && !ask.non_discovery && ask.reach == Reach::Anywhere {
             ask.remarks.leads_back = ask.route.is_some_and(|route| {
                 let mut next_hops = route.next_hops().iter();
-                next_hops.any(|hop| hop.face == ask.ingress)
+                next_hops.any(|hop| hop.face() == ask.ingress)
             });
             plan_discovery(ask, plan);
         }

@@ -377,7 +377,21 @@ impl Node {
     pub(crate) fn route(&mut self, prefix: &str, face: FaceId, cost: u64) -> &mut Self {
         let added = self
             .engine
-            .add_next_hop(name(prefix).view(), NextHop { face, cost });
+            .add_next_hop(name(prefix).view(), NextHop::new(face, cost));
+        added.expect("a route of a test is accepted");
+        self
+    }
+
+    /// A route that `prefix` has from another, shorter by `distance` components.
+    pub(crate) fn inherited_route(
+        &mut self,
+        prefix: &str,
+        face: FaceId,
+        cost: u64,
+        distance: u8,
+    ) -> &mut Self {
+        let hop = NextHop::inherited(face, cost, distance);
+        let added = self.engine.add_next_hop(name(prefix).view(), hop);
         added.expect("a route of a test is accepted");
         self
     }

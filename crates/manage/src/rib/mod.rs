@@ -10,10 +10,12 @@
 //! routes, each at the lowest cost. Unless one of its routes has the capture
 //! flag, it also gets the faces of child-inherit routes of its ancestors; of two
 //! ancestors with the same face the nearer one counts, an own route counts more
-//! than both, and no ancestor above one with a capture flag counts at all.
+//! than both, and no ancestor above one with a capture flag counts at all. With
+//! each next hop the FIB learns how far up it was inherited from.
 
 mod tree;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tachonym_packet::{FaceId, MonoNs, Name, NameView};
@@ -66,10 +68,11 @@ pub struct RibRoute {
 }
 
 impl RibRoute {
-    const fn hop(&self) -> Hop {
+    const fn hop(&self, depth: u8) -> Hop {
         Hop {
             face: self.face,
             cost: self.cost,
+            depth,
         }
     }
 
@@ -108,11 +111,14 @@ pub enum RibError {
     TooManyOrigins,
 }
 
-/// A face and what it costs to send there.
+/// A face, what it costs to send there, and whose route says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hop {
     face: FaceId,
     cost: u64,
+    /// Components of the prefix that has the route. This, rather than how far up
+    /// that is, is the same for all that inherit the route.
+    depth: u8,
 }
 
 /// What a prefix has.
@@ -422,19 +428,22 @@ impl Rib {
     /// What `idx` inherits from its ancestors, its own capture flag aside, by
     /// ascending face.
     fn inherited(&self, idx: NodeIdx) -> Vec<Hop> {
-        let mut levels = Vec::new();
+        let mut hops = Vec::new();
         let mut ancestor = self.tree.parent(idx);
-        let mut level = 0;
         while let Some(idx) = ancestor {
             let prefix = self.tree.value(idx);
-            levels.extend(inherited_routes(prefix).map(|hop| (hop.face, level, hop.cost)));
+            hops.extend(inherited_hops(prefix, self.depth(idx)));
             if prefix.captures() {
                 break;
             }
-            level += 1;
             ancestor = self.tree.parent(idx);
         }
-        nearest_and_cheapest(levels)
+        nearest_and_cheapest(hops)
+    }
+
+    fn depth(&self, idx: NodeIdx) -> u8 {
+        let depth = self.tree.depth(idx);
+        u8::try_from(depth).expect("`Rib::new` lets no name have more than 255 components")
     }
 
     /// Computes `idx` and what is below it, as far as that is affected: by a mark
@@ -459,7 +468,7 @@ impl Rib {
         let prefix = self.tree.value(idx);
         let own;
         let passed_on = if prefix.routes.iter().any(RibRoute::is_inherited) {
-            own = merged(inherited_routes(prefix), inherited);
+            own = merged(inherited_hops(prefix, self.depth(idx)), inherited);
             &own
         } else {
             inherited
@@ -478,14 +487,18 @@ impl Rib {
         let hops = if prefix.routes.is_empty() {
             Vec::new()
         } else {
-            merged(prefix.routes.iter().map(RibRoute::hop), inherited)
+            let depth = self.depth(idx);
+            merged(
+                prefix.routes.iter().map(|route| route.hop(depth)),
+                inherited,
+            )
         };
         if *hops == *prefix.hops {
             return;
         }
-        let name = self.tree.name(idx);
+        let (name, depth) = (self.tree.name(idx), self.depth(idx));
         let prefix = self.tree.value_mut(idx);
-        note_difference(&name, &prefix.hops, &hops, changes);
+        note_difference((&name, depth), &prefix.hops, &hops, changes);
         prefix.hops = hops.into_boxed_slice();
     }
 }
@@ -504,31 +517,33 @@ fn n_origins(routes: &[RibRoute], face: FaceId) -> usize {
     routes.iter().filter(|route| route.face == face).count()
 }
 
-fn inherited_routes(prefix: &Prefix) -> impl Iterator<Item = Hop> {
+/// The hops that a prefix of `depth` components passes on.
+fn inherited_hops(prefix: &Prefix, depth: u8) -> impl Iterator<Item = Hop> {
     let inherited = prefix.routes.iter().filter(|route| route.is_inherited());
-    inherited.map(RibRoute::hop)
+    inherited.map(move |route| route.hop(depth))
 }
 
 /// Of each face the cheapest of `near`, or if there is none that of `far`.
 fn merged(near: impl Iterator<Item = Hop>, far: &[Hop]) -> Vec<Hop> {
-    let near = near.map(|hop| (hop.face, 0, hop.cost));
-    let far = far.iter().map(|hop| (hop.face, 1, hop.cost));
-    nearest_and_cheapest(near.chain(far).collect())
+    nearest_and_cheapest(near.chain(far.iter().copied()).collect())
 }
 
-/// Of each face the entry with the lowest level, and in it the lowest cost; by
+/// Of each face the hop of the deepest prefix, and of its hops the cheapest; by
 /// ascending face.
-fn nearest_and_cheapest(mut levels: Vec<(FaceId, u32, u64)>) -> Vec<Hop> {
-    levels.sort_unstable();
-    levels.dedup_by_key(|&mut (face, ..)| face);
-    levels
-        .into_iter()
-        .map(|(face, _, cost)| Hop { face, cost })
-        .collect()
+fn nearest_and_cheapest(mut hops: Vec<Hop>) -> Vec<Hop> {
+    hops.sort_unstable_by_key(|hop| (hop.face, Reverse(hop.depth), hop.cost));
+    hops.dedup_by_key(|hop| hop.face);
+    hops
 }
 
-/// Appends the changes that turn `old` into `new`, both by ascending face.
-fn note_difference(name: &Name, old: &[Hop], new: &[Hop], changes: &mut Vec<FibChange>) {
+/// Appends the changes that turn `old` into `new`, both by ascending face, for
+/// a prefix of `depth` components.
+fn note_difference(
+    (name, depth): (&Name, u8),
+    old: &[Hop],
+    new: &[Hop],
+    changes: &mut Vec<FibChange>,
+) {
     let mut old = old.iter().peekable();
     for hop in new {
         while let Some(gone) = old.next_if(|old| old.face < hop.face) {
@@ -538,11 +553,12 @@ fn note_difference(name: &Name, old: &[Hop], new: &[Hop], changes: &mut Vec<FibC
             });
         }
         let kept = old.next_if(|old| old.face == hop.face);
-        if kept.is_none_or(|old| old.cost != hop.cost) {
+        if kept != Some(hop) {
             changes.push(FibChange::Add {
                 name: name.clone(),
                 face: hop.face,
                 cost: hop.cost,
+                distance: depth - hop.depth,
             });
         }
     }

@@ -8,7 +8,8 @@ use tachonym_protocol::route_flags::{CAPTURE, CHILD_INHERIT};
 
 use super::*;
 
-type Fib = BTreeMap<Name, BTreeMap<FaceId, u64>>;
+/// Cost and distance of each next hop.
+type Fib = BTreeMap<Name, BTreeMap<FaceId, (u64, u8)>>;
 
 fn name(uri: &str) -> Name {
     uri.parse().unwrap()
@@ -30,8 +31,8 @@ fn fib_by_the_rule(routes: &BTreeMap<Name, Vec<RibRoute>>) -> Fib {
     for (name, own) in routes.iter().filter(|(_, own)| !own.is_empty()) {
         let mut hops = BTreeMap::new();
         for route in own {
-            let cost = hops.entry(route.face).or_insert(route.cost);
-            *cost = route.cost.min(*cost);
+            let hop = hops.entry(route.face).or_insert((route.cost, 0));
+            hop.0 = route.cost.min(hop.0);
         }
         let captures = |routes: &[RibRoute]| routes.iter().any(|r| r.flags & CAPTURE != 0);
         let mut is_open = !captures(own);
@@ -45,8 +46,9 @@ fn fib_by_the_rule(routes: &BTreeMap<Name, Vec<RibRoute>>) -> Fib {
                 let cost = level.entry(route.face).or_insert(route.cost);
                 *cost = route.cost.min(*cost);
             }
+            let distance = u8::try_from(name.len() - n_components).unwrap();
             for (face, cost) in level {
-                hops.entry(face).or_insert(cost);
+                hops.entry(face).or_insert((cost, distance));
             }
             is_open = !captures(above);
         }
@@ -56,16 +58,13 @@ fn fib_by_the_rule(routes: &BTreeMap<Name, Vec<RibRoute>>) -> Fib {
 }
 
 fn n_differences(old: &Fib, new: &Fib) -> usize {
-    let flat = |fib: &Fib| -> BTreeMap<(Name, FaceId), u64> {
+    let flat = |fib: &Fib| -> BTreeMap<(Name, FaceId), (u64, u8)> {
         fib.iter()
-            .flat_map(|(name, hops)| {
-                hops.iter()
-                    .map(|(&face, &cost)| ((name.clone(), face), cost))
-            })
+            .flat_map(|(name, hops)| hops.iter().map(|(&face, &hop)| ((name.clone(), face), hop)))
             .collect()
     };
     let (old, new) = (flat(old), flat(new));
-    let changed = new.iter().filter(|&(key, cost)| old.get(key) != Some(cost));
+    let changed = new.iter().filter(|&(key, hop)| old.get(key) != Some(hop));
     let gone = old.keys().filter(|key| !new.contains_key(*key));
     changed.count() + gone.count()
 }
@@ -73,8 +72,14 @@ fn n_differences(old: &Fib, new: &Fib) -> usize {
 fn apply(fib: &mut Fib, changes: &[FibChange]) {
     for change in changes {
         match change {
-            FibChange::Add { name, face, cost } => {
-                fib.entry(name.clone()).or_default().insert(*face, *cost);
+            FibChange::Add {
+                name,
+                face,
+                cost,
+                distance,
+            } => {
+                let hops = fib.entry(name.clone()).or_default();
+                hops.insert(*face, (*cost, *distance));
             }
             FibChange::Remove { name, face } => {
                 let hops = fib.get_mut(name).expect("only what is there is removed");
@@ -209,17 +214,95 @@ fn longer_prefixes_inherit_up_to_a_capture() {
         rib.insert(name(uri).view(), new, &mut changes).unwrap();
         apply(&mut fib, &changes);
     }
-    let hops = |uri: &str| -> Vec<(u64, u64)> {
+    let hops = |uri: &str| -> Vec<(u64, u64, u8)> {
         fib[&name(uri)]
             .iter()
-            .map(|(face, &cost)| (face.0, cost))
+            .map(|(face, &(cost, distance))| (face.0, cost, distance))
             .collect()
     };
-    assert_eq!(hops("/"), [(1, 75)]);
-    assert_eq!(hops("/a"), [(1, 75), (2, 5), (3, 25)]);
-    assert_eq!(hops("/a/b"), [(1, 75), (2, 10), (3, 25)]);
-    assert_eq!(hops("/b"), [(4, 10)]);
-    assert_eq!(hops("/b/c"), [(4, 25)]);
+    assert_eq!(hops("/"), [(1, 75, 0)]);
+    assert_eq!(hops("/a"), [(1, 75, 1), (2, 5, 0), (3, 25, 0)]);
+    assert_eq!(hops("/a/b"), [(1, 75, 2), (2, 10, 0), (3, 25, 1)]);
+    assert_eq!(hops("/b"), [(4, 10, 0)]);
+    assert_eq!(hops("/b/c"), [(4, 25, 0)]);
+}
+
+#[test]
+fn a_change_of_distance_alone_reaches_the_fib() {
+    let mut rib = Rib::new(RibLimits::default());
+    let inherited = route(1, 7, CHILD_INHERIT);
+    let mut insert = |uri: &str| {
+        let mut changes = Vec::new();
+        rib.insert(name(uri).view(), inherited, &mut changes)
+            .unwrap();
+        changes
+    };
+    let add = |uri: &str, distance| FibChange::Add {
+        name: name(uri),
+        face: FaceId(1),
+        cost: 7,
+        distance,
+    };
+    assert_eq!(insert("/"), [add("/", 0)]);
+    assert_eq!(insert("/a/b/c"), [add("/a/b/c", 0)]);
+    rib.insert(
+        name("/a/b/x").view(),
+        route(2, 0, CHILD_INHERIT),
+        &mut Vec::new(),
+    )
+    .unwrap();
+    // One between comes, nearer to one of them; the other has its own.
+    let mut changes = Vec::new();
+    rib.insert(name("/a").view(), inherited, &mut changes)
+        .unwrap();
+    assert_eq!(changes, [add("/a", 0), add("/a/b/x", 2)]);
+    // And goes again.
+    let mut changes = Vec::new();
+    assert!(rib.remove(name("/a").view(), FaceId(1), 0, &mut changes));
+    let gone = FibChange::Remove {
+        name: name("/a"),
+        face: FaceId(1),
+    };
+    assert_eq!(changes, [gone, add("/a/b/x", 3)]);
+    // An own route where the same was inherited.
+    let mut changes = Vec::new();
+    rib.insert(name("/a/b/x").view(), inherited, &mut changes)
+        .unwrap();
+    assert_eq!(changes, [add("/a/b/x", 0)]);
+    let mut changes = Vec::new();
+    assert!(rib.remove(name("/a/b/c").view(), FaceId(1), 0, &mut changes));
+    let gone = FibChange::Remove {
+        name: name("/a/b/c"),
+        face: FaceId(1),
+    };
+    assert_eq!(changes, [gone]);
+}
+
+#[test]
+fn the_deepest_name_inherits_from_the_root() {
+    let mut rib = Rib::new(RibLimits {
+        max_name_components: usize::MAX,
+        ..RibLimits::default()
+    });
+    let mut changes = Vec::new();
+    let root = rib.insert(
+        Name::new().view(),
+        route(1, 0, CHILD_INHERIT),
+        &mut Vec::new(),
+    );
+    assert_eq!(root, Ok(RouteInserted::Added));
+    let deepest = name(&"/a".repeat(255));
+    rib.insert(deepest.view(), route(2, 0, 0), &mut changes)
+        .unwrap();
+    assert!(changes.contains(&FibChange::Add {
+        name: deepest,
+        face: FaceId(1),
+        cost: 0,
+        distance: 255,
+    }));
+    let deeper = name(&"/a".repeat(256));
+    let refused = rib.insert(deeper.view(), route(2, 0, 0), &mut changes);
+    assert_eq!(refused, Err(RibError::NameTooLong));
 }
 
 #[test]

@@ -280,7 +280,9 @@ impl ControlPlane for MemoryRouter {
         let mut refusals = Vec::new();
         for change in changes {
             match &change {
-                FibChange::Add { name, face, cost } => {
+                FibChange::Add {
+                    name, face, cost, ..
+                } => {
                     let reason = if !self.faces.contains_key(&face.0) {
                         FibRefusalReason::FaceNotFound
                     } else if name.len() > MAX_FIB_COMPONENTS {
