@@ -257,7 +257,9 @@ impl MulticastOptions {
 pub struct FaceParams {
     /// The other end: `udp4`, `udp6`, `tcp4`, `tcp6`, `unix` or `ws`, canonical.
     pub remote: FaceUri,
-    /// This end, of the same scheme; `None`: the system chooses.
+    /// This end, of the same scheme, or `wsclient` for `ws`; port 0: any. A UDP
+    /// face uses a listener's socket if one has the address. `None`: the system
+    /// chooses.
     pub local: Option<FaceUri>,
     /// Persistent or permanent. Default persistent.
     pub persistency: FacePersistency,

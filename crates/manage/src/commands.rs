@@ -58,8 +58,8 @@ pub(crate) fn meant_face(parameters: &ControlParameters, incoming: FaceId) -> Fa
 }
 
 /// A canonical FaceUri out of a command.
-fn face_uri(text: &str) -> Result<FaceUri, ControlError> {
-    match text.parse::<FaceUri>() {
+fn canonical(uri: Result<FaceUri, FaceUriError>) -> Result<FaceUri, ControlError> {
+    match uri {
         Ok(uri) if uri.is_canonical() => Ok(uri),
         Ok(_) => Err(ControlError::BadAddress("FaceUri is not canonical")),
         Err(FaceUriError::UnknownScheme | FaceUriError::TlsUnsupported) => {
@@ -81,8 +81,9 @@ pub(crate) fn create_face(
     control: &mut impl ControlPlane,
     parameters: &ControlParameters,
 ) -> Result<Creation, ControlError> {
-    let remote = face_uri(parameters.uri.as_deref().unwrap_or_default())?;
-    let local = parameters.local_uri.as_deref().map(face_uri).transpose()?;
+    let remote = canonical(parameters.uri.as_deref().unwrap_or_default().parse())?;
+    let local = parameters.local_uri.as_deref().map(FaceUri::parse_local);
+    let local = local.map(canonical).transpose()?;
     let persistency = parameters
         .face_persistency
         .unwrap_or(FacePersistency::Persistent);

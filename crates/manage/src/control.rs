@@ -149,7 +149,7 @@ pub trait ControlPlane {
 pub struct FaceCreateRequest {
     /// Where to; canonical.
     pub remote: FaceUri,
-    /// From where; canonical. `None`: the router chooses.
+    /// From where; canonical, with port 0 for any. `None`: the router chooses.
     pub local: Option<FaceUri>,
     /// Persistent or permanent; the manager lets nothing else through.
     pub persistency: FacePersistency,

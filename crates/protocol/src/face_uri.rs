@@ -1,7 +1,8 @@
 //! FaceUri: how management names the two ends of a face.
 //!
 //! Owns parsing, the canonical form and the text of it. An address given as a
-//! number is canonical at once (a missing port becomes the default one); a host
+//! number is canonical at once (a missing port becomes the default one, or any of
+//! the address that is dialled from: [`FaceUri::parse_local`]); a host
 //! name, or an IPv6 zone given by its name, stays a [`FaceUri::Unresolved`]
 //! until somebody with a resolver turns it into addresses and calls
 //! [`FaceUri::resolve`]. Refuses TLS (`wss`), unknown schemes, user
@@ -115,7 +116,7 @@ pub enum FaceUriError {
     /// The host is missing or contains what a host cannot.
     #[error("bad host")]
     BadHost,
-    /// The port is not a number in 1–65535.
+    /// The port is not a number in 1–65535; nor 0, where that means any.
     #[error("bad port")]
     BadPort,
     /// A path where none is allowed, or a missing or relative one.
@@ -127,6 +128,16 @@ pub enum FaceUriError {
 }
 
 impl FaceUri {
+    /// Parses the address that a face is to be dialled from. An absent port of
+    /// UDP, TCP or WebSocket, or 0, means any that the system chooses, and is 0
+    /// in what this returns.
+    ///
+    /// # Errors
+    /// As in parsing any other FaceUri.
+    pub fn parse_local(text: &str) -> Result<Self, FaceUriError> {
+        parse(text, Ports::Local)
+    }
+
     /// The scheme, as in `udp4`. A FaceQueryFilter's UriScheme compares with it.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
@@ -254,41 +265,55 @@ impl FromStr for FaceUri {
     type Err = FaceUriError;
 
     fn from_str(text: &str) -> Result<Self, FaceUriError> {
-        if text.len() > MAX_FACE_URI_BYTES {
-            return Err(FaceUriError::Malformed);
-        }
-        let (scheme, rest) = text.split_once("://").ok_or(FaceUriError::Malformed)?;
-        if rest.chars().any(char::is_control) {
-            return Err(FaceUriError::BadHost);
-        }
-        let only = |uri: Self| match rest {
-            "" | "/" => Ok(uri),
-            _ => Err(FaceUriError::BadPath),
-        };
-        match scheme {
-            "internal" => only(Self::Internal),
-            "null" => only(Self::Null),
-            "contentstore" => only(Self::ContentStore),
-            "unix" if rest.len() > 1 && rest.starts_with('/') => Ok(Self::Unix(rest.to_owned())),
-            "unix" => Err(FaceUriError::BadPath),
-            "fd" => parse_decimal(rest)
-                .map(Self::Fd)
-                .ok_or(FaceUriError::BadHost),
-            "dev" => parse_interface(rest).map(Self::Dev),
-            "ether" => parse_ether(rest).map(Self::Ether),
-            "udp4+dev" => parse_udp_dev(IpFamily::V4, rest),
-            "udp6+dev" => parse_udp_dev(IpFamily::V6, rest),
-            "udp" => parse_ip(IpTransport::Udp, None, rest),
-            "udp4" => parse_ip(IpTransport::Udp, Some(IpFamily::V4), rest),
-            "udp6" => parse_ip(IpTransport::Udp, Some(IpFamily::V6), rest),
-            "tcp" => parse_ip(IpTransport::Tcp, None, rest),
-            "tcp4" => parse_ip(IpTransport::Tcp, Some(IpFamily::V4), rest),
-            "tcp6" => parse_ip(IpTransport::Tcp, Some(IpFamily::V6), rest),
-            "ws" => parse_ip(IpTransport::WebSocket, None, rest),
-            "wsclient" => parse_ip(IpTransport::WebSocketClient, None, rest),
-            "wss" => Err(FaceUriError::TlsUnsupported),
-            _ => Err(FaceUriError::UnknownScheme),
-        }
+        parse(text, Ports::Remote)
+    }
+}
+
+/// What an absent port means, and 0.
+#[derive(Clone, Copy)]
+enum Ports {
+    /// The default one; 0 is none.
+    Remote,
+    /// Both: any.
+    Local,
+}
+
+fn parse(text: &str, ports: Ports) -> Result<FaceUri, FaceUriError> {
+    if text.len() > MAX_FACE_URI_BYTES {
+        return Err(FaceUriError::Malformed);
+    }
+    let (scheme, rest) = text.split_once("://").ok_or(FaceUriError::Malformed)?;
+    if rest.chars().any(char::is_control) {
+        return Err(FaceUriError::BadHost);
+    }
+    let only = |uri: FaceUri| match rest {
+        "" | "/" => Ok(uri),
+        _ => Err(FaceUriError::BadPath),
+    };
+    let ip = |transport, family| parse_ip(transport, family, ports, rest);
+    match scheme {
+        "internal" => only(FaceUri::Internal),
+        "null" => only(FaceUri::Null),
+        "contentstore" => only(FaceUri::ContentStore),
+        "unix" if rest.len() > 1 && rest.starts_with('/') => Ok(FaceUri::Unix(rest.to_owned())),
+        "unix" => Err(FaceUriError::BadPath),
+        "fd" => parse_decimal(rest)
+            .map(FaceUri::Fd)
+            .ok_or(FaceUriError::BadHost),
+        "dev" => parse_interface(rest).map(FaceUri::Dev),
+        "ether" => parse_ether(rest).map(FaceUri::Ether),
+        "udp4+dev" => parse_udp_dev(IpFamily::V4, rest),
+        "udp6+dev" => parse_udp_dev(IpFamily::V6, rest),
+        "udp" => ip(IpTransport::Udp, None),
+        "udp4" => ip(IpTransport::Udp, Some(IpFamily::V4)),
+        "udp6" => ip(IpTransport::Udp, Some(IpFamily::V6)),
+        "tcp" => ip(IpTransport::Tcp, None),
+        "tcp4" => ip(IpTransport::Tcp, Some(IpFamily::V4)),
+        "tcp6" => ip(IpTransport::Tcp, Some(IpFamily::V6)),
+        "ws" => ip(IpTransport::WebSocket, None),
+        "wsclient" => ip(IpTransport::WebSocketClient, None),
+        "wss" => Err(FaceUriError::TlsUnsupported),
+        _ => Err(FaceUriError::UnknownScheme),
     }
 }
 
@@ -385,6 +410,7 @@ fn parse_ether(rest: &str) -> Result<[u8; 6], FaceUriError> {
 fn parse_ip(
     transport: IpTransport,
     family: Option<IpFamily>,
+    ports: Ports,
     rest: &str,
 ) -> Result<FaceUri, FaceUriError> {
     let authority = match rest.find('/') {
@@ -406,7 +432,10 @@ fn parse_ip(
             None => (authority, None, false),
         }
     };
-    let port = port.map(parse_port).transpose()?;
+    let port = match (ports, port) {
+        (Ports::Local, None | Some("0")) => Some(0),
+        (Ports::Local | Ports::Remote, port) => port.map(parse_port).transpose()?,
+    };
     let mut pending = HostUri {
         transport,
         family,
@@ -511,6 +540,35 @@ mod tests {
     }
 
     #[test]
+    fn a_local_address_without_a_port_has_any() {
+        for (text, canonical) in [
+            ("udp4://127.0.0.7", "udp4://127.0.0.7:0"),
+            ("udp://127.0.0.7:0", "udp4://127.0.0.7:0"),
+            ("tcp6://[::1]/", "tcp6://[::1]:0"),
+            ("tcp4://127.0.0.7:70", "tcp4://127.0.0.7:70"),
+            ("ws://[::1]:0", "ws://[::1]:0"),
+            ("wsclient://127.0.0.7", "wsclient://127.0.0.7:0"),
+            ("unix:///run/a.sock", "unix:///run/a.sock"),
+        ] {
+            let uri = FaceUri::parse_local(text).unwrap();
+            assert_eq!(uri.to_string(), canonical, "{text}");
+            assert_eq!(FaceUri::parse_local(canonical), Ok(uri));
+        }
+        let Ok(FaceUri::Unresolved(host)) = FaceUri::parse_local("tcp://here") else {
+            panic!("a host name is not an address");
+        };
+        let found = FaceUri::resolve(&host, "192.0.2.7".parse().unwrap(), 0).unwrap();
+        assert_eq!(found.to_string(), "tcp4://192.0.2.7:0");
+        for text in [
+            "tcp4://127.0.0.7:",
+            "tcp4://127.0.0.7:00",
+            "udp4://127.0.0.7:65536",
+        ] {
+            assert_eq!(FaceUri::parse_local(text), Err(FaceUriError::BadPort));
+        }
+    }
+
+    #[test]
     fn host_names_and_named_zones_wait_for_a_resolver() {
         let uri = parse("udp://Router.example.net").unwrap();
         assert!(!uri.is_canonical());
@@ -584,6 +642,9 @@ mod tests {
             for scheme in ["", "udp://", "udp6://[", "tcp4://", "ws://", "unix:///", "ether://[", "dev://"] {
                 if let Ok(uri) = parse(&format!("{scheme}{text}")) {
                     prop_assert_eq!(parse(&uri.to_string()), Ok(uri));
+                }
+                if let Ok(uri) = FaceUri::parse_local(&format!("{scheme}{text}")) {
+                    prop_assert_eq!(FaceUri::parse_local(&uri.to_string()), Ok(uri));
                 }
             }
         }

@@ -224,7 +224,11 @@ pub(crate) fn add_static_routes(
         params.link = link_options(config);
         params.link.reliability = face.reliability;
         params.mtu_bytes = face.mtu_bytes;
-        params.local = face.local.as_ref().map(|uri| uri.parse()).transpose()?;
+        params.local = face
+            .local
+            .as_deref()
+            .map(FaceUri::parse_local)
+            .transpose()?;
         params.persistency = match face.persistency {
             Some(Persistency::Persistent) => FacePersistency::Persistent,
             Some(Persistency::Permanent) => FacePersistency::Permanent,

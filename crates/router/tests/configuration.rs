@@ -91,6 +91,29 @@ fn a_strategy_is_the_same_however_its_prefix_is_written() {
 }
 
 #[test]
+fn a_local_address_needs_no_port() {
+    for (remote, locals) in [
+        (
+            "udp4://192.0.2.1",
+            ["udp4://192.0.2.2", "udp4://192.0.2.2:6363"],
+        ),
+        (
+            "tcp6://[2001:db8::1]",
+            ["tcp6://[2001:db8::2]", "tcp://[::]:0"],
+        ),
+        (
+            "ws://192.0.2.1",
+            ["ws://192.0.2.2", "wsclient://192.0.2.2:0"],
+        ),
+    ] {
+        for local in locals {
+            let text = format!("[[face]]\nremote = \"{remote}\"\nlocal = \"{local}\"\n");
+            assert!(Config::parse(&text).is_ok(), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_could_not_be_done_at_start_is_told_before() {
     let cases = [
         ("[[face]]\nremote = \"udp://router.example:6363\"", "host"),
@@ -111,6 +134,15 @@ fn what_could_not_be_done_at_start_is_told_before() {
         (
             "[[face]]\nremote = \"udp4://192.0.2.1:6363\"\nlocal = \"udp6://[::1]:6363\"",
             "begins",
+        ),
+        (
+            "[[face]]\nremote = \"ws://192.0.2.1:9696\"\nlocal = \"tcp4://192.0.2.2\"",
+            "begins",
+        ),
+        ("[[face]]\nremote = \"tcp4://192.0.2.1:0\"", "bad port"),
+        (
+            "[[face]]\nremote = \"tcp4://192.0.2.1\"\nlocal = \"tcp4://192.0.2.2:x\"",
+            "bad port",
         ),
         (
             "[faces]\ncongestion_threshold_bytes = 200000\nmax_backlog_bytes = 100000",

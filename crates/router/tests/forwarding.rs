@@ -248,6 +248,46 @@ fn a_local_producer_comes_before_a_default_route_of_the_same_cost() {
 }
 
 #[test]
+fn faces_are_made_from_a_local_address_by_command() {
+    let bed = Bed::new("");
+    let folder = tempfile::tempdir().expect("a folder");
+    let far = format!(
+        "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
+         faces.tcp.listen = [\"[::1]:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n",
+        folder.path().join("s").display()
+    );
+    let far = Config::parse(&far).expect("a good configuration");
+    let far = Router::start(&far).expect("it starts");
+    let mut operator = bed.unix();
+    let mut create = |remote: &FaceUri, local: &str| {
+        let face = ControlParameters {
+            uri: Some(remote.to_string()),
+            local_uri: Some(local.into()),
+            ..ControlParameters::default()
+        };
+        let (code, face) = operator.command_with_answer("faces", "create", &face);
+        let local = face.local_uri.and_then(|uri| uri.parse::<FaceUri>().ok());
+        (code, local.and_then(|uri| uri.socket_addr()))
+    };
+    for remote in far.listening() {
+        let (locals, ip) = match remote {
+            FaceUri::Udp(_) => (["udp4://127.0.0.7:0", "tcp4://127.0.0.7"], "127.0.0.7"),
+            FaceUri::Tcp(_) => (["tcp6://[::1]", "tcp4://127.0.0.7"], "::1"),
+            FaceUri::WebSocket(_) => (["ws://127.0.0.7", "udp4://127.0.0.7"], "127.0.0.7"),
+            _ => continue,
+        };
+        // The second is no end of such a face.
+        assert_eq!(create(remote, locals[1]).0, 400, "{remote}");
+        let (code, local) = create(remote, locals[0]);
+        let local = local.expect("the face has an address");
+        assert_eq!((code, local.ip().to_string()), (200, ip.into()), "{remote}");
+        assert_ne!(local.port(), 0, "the one that the system chose");
+    }
+    let nowhere = FaceUri::Tcp("127.0.0.1:0".parse().expect("an address"));
+    assert_eq!(create(&nowhere, "tcp4://127.0.0.7").0, 400);
+}
+
+#[test]
 fn a_program_that_goes_takes_its_routes_along() {
     let bed = Bed::new("");
     let mut producer = bed.unix();

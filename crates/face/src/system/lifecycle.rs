@@ -155,9 +155,9 @@ impl FaceSystem {
             return Err(CreateError::NotCanonical);
         }
         let local = match &params.local {
-            None => None,
-            Some(FaceUri::Udp(local)) if local.is_ipv4() == remote.is_ipv4() => Some(*local),
+            Some(FaceUri::Udp(local)) => local_end(*local, remote)?,
             Some(_) => return Err(CreateError::BadLocalUri),
+            None => None,
         };
         let known = self
             .udp
@@ -232,6 +232,11 @@ impl FaceSystem {
                 && socket.local.is_ipv4() == remote.is_ipv4()
         });
         match local {
+            // A listener's port is as good as any.
+            Some(mut local) if local.port() == 0 => shared.find(|(_, socket)| {
+                local.set_port(socket.local.port());
+                matches!(socket.role, UdpRole::Channel(_)) && socket.local == local
+            }),
             Some(local) => shared.find(|(_, socket)| socket.local == local),
             None => shared.find(|(_, socket)| {
                 matches!(socket.role, UdpRole::Channel(_))
@@ -250,12 +255,13 @@ impl FaceSystem {
         if remote.ip().is_multicast() || remote.ip().is_unspecified() || remote.port() == 0 {
             return Err(CreateError::NotCanonical);
         }
-        let local = match &params.local {
-            None => None,
-            Some(FaceUri::Tcp(local)) if !is_websocket && local.is_ipv4() == remote.is_ipv4() => {
-                Some(*local)
+        let local = match (&params.local, is_websocket) {
+            (Some(FaceUri::Tcp(local)), false)
+            | (Some(FaceUri::WebSocket(local) | FaceUri::WebSocketClient(local)), true) => {
+                local_end(*local, remote)?
             }
-            Some(_) => return Err(CreateError::BadLocalUri),
+            (Some(_), _) => return Err(CreateError::BadLocalUri),
+            (None, _) => None,
         };
         if params.link.local_fields && !remote.ip().is_loopback() {
             return Err(CreateError::NotLocal);
@@ -638,6 +644,15 @@ pub(super) fn own_fd(transport: &Transport) -> Option<std::os::fd::BorrowedFd<'_
         Transport::WebSocket(socket) => socket.fd(),
         Transport::Udp(_) | Transport::Multicast(_) => None,
     }
+}
+
+/// Where to dial `remote` from; `None` if `local` leaves that open.
+fn local_end(local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketAddr>, CreateError> {
+    if local.is_ipv4() != remote.is_ipv4() || local.ip().is_multicast() {
+        return Err(CreateError::BadLocalUri);
+    }
+    let is_any = local.ip().is_unspecified() && local.port() == 0;
+    Ok((!is_any).then_some(local))
 }
 
 fn max_segment_bytes(has_gso: bool) -> u32 {

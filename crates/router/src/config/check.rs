@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use tachonym_face::{MAX_MTU_BYTES, MIN_MTU_BYTES, SystemOptions};
 use tachonym_manage::RibLimits;
 use tachonym_packet::{DEFAULT_LIFETIME_MS, Name};
-use tachonym_protocol::FaceUri;
+use tachonym_protocol::{FaceUri, FaceUriError};
 use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
@@ -131,7 +131,17 @@ impl Faults {
     /// The FaceUri at `key`, if it is one and names an address rather than a
     /// host: what starts a router does not depend on a name server.
     fn face_uri(&mut self, key: &str, uri: &str) -> Option<FaceUri> {
-        match uri.parse() {
+        self.canonical(key, uri, uri.parse())
+    }
+
+    /// `uri` as what it was `parsed` to, if that needs no resolver.
+    fn canonical(
+        &mut self,
+        key: &str,
+        uri: &str,
+        parsed: Result<FaceUri, FaceUriError>,
+    ) -> Option<FaceUri> {
+        match parsed {
             Ok(FaceUri::Unresolved(_)) => {
                 self.push(
                     key,
@@ -506,12 +516,12 @@ fn static_faces(config: &Config, remotes: &mut HashSet<FaceUri>, found: &mut Fau
         }
         if let Some(local) = &face.local {
             let key = format!("face[{i}].local");
-            let local = found.face_uri(&key, local);
+            let local = found.canonical(&key, local, FaceUri::parse_local(local));
             if local.is_some_and(|local| !is_local_end_of(&local, &remote)) {
                 found.push(
                     key,
                     format!("no face to {remote} begins there"),
-                    "write an address of the same scheme as the remote, udp or tcp",
+                    "write a unicast address of the remote's scheme and IP version, or leave it out",
                 );
             }
         }
@@ -542,8 +552,10 @@ fn static_faces(config: &Config, remotes: &mut HashSet<FaceUri>, found: &mut Fau
 
 fn is_local_end_of(local: &FaceUri, remote: &FaceUri) -> bool {
     match (local, remote) {
-        (FaceUri::Udp(a), FaceUri::Udp(b)) | (FaceUri::Tcp(a), FaceUri::Tcp(b)) => {
-            a.is_ipv4() == b.is_ipv4()
+        (FaceUri::Udp(a), FaceUri::Udp(b))
+        | (FaceUri::Tcp(a), FaceUri::Tcp(b))
+        | (FaceUri::WebSocket(a) | FaceUri::WebSocketClient(a), FaceUri::WebSocket(b)) => {
+            a.is_ipv4() == b.is_ipv4() && !a.ip().is_multicast()
         }
         _ => false,
     }

@@ -352,7 +352,8 @@ pub struct StaticFace {
     /// Remote FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`,
     /// `ws://192.0.2.1:9696`, `unix:///run/other.sock`.
     pub remote: String,
-    /// Local FaceUri; absent: the router chooses.
+    /// Local FaceUri, of the remote's scheme; without a port, or with 0: the
+    /// system chooses one. Absent: the router chooses.
     #[serde(default)]
     pub local: Option<String>,
     /// Whether the face outlives failures; absent: it is permanent, except that

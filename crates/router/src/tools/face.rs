@@ -44,8 +44,8 @@ enum Command {
         /// Remote address, as in udp4://192.0.2.1:6363.
         #[arg(value_parser = parse_remote)]
         remote: FaceUri,
-        /// Local address.
-        #[arg(long, value_name = "FACEURI")]
+        /// Local address; without a port, the system chooses one.
+        #[arg(long, value_name = "FACEURI", value_parser = FaceUri::parse_local)]
         local: Option<FaceUri>,
         #[command(flatten)]
         link: Link,
