@@ -27,7 +27,10 @@ use crate::workspace::Workspace;
 const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// What must be there, how that is seen, and the Debian package that brings it.
-const PROGRAMS: [(&str, &[&str], &str); 5] = [
+pub(crate) type Program = (&'static str, &'static [&'static str], &'static str);
+
+/// What the peers need.
+const PROGRAMS: [Program; 5] = [
     ("python3", &["-c", "import venv, ensurepip"], "python3-venv"),
     ("npm", &["--version"], "npm"),
     ("javac", &["-version"], "default-jdk-headless"),
@@ -101,7 +104,7 @@ fn suite(workspace: &Workspace, peers: &Path, log: &str, tests: &[&str]) -> Outc
 
 /// Installs what is not installed yet, and says where.
 fn install(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    install_programs(workspace)?;
+    install_programs(workspace, &PROGRAMS).context("the peers")?;
     let source = workspace.root.join("interop");
     let folder = workspace.target.join("interop");
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
@@ -267,10 +270,13 @@ fn quietly(workspace: &Workspace, command: &mut Command) -> anyhow::Result<()> {
     run_well(command, &workspace.log("interop-install"), INSTALL_LIMIT).map(|_| ())
 }
 
-/// Makes sure of what the installations need.
-fn install_programs(workspace: &Workspace) -> anyhow::Result<()> {
+/// Makes sure of `programs`.
+///
+/// # Errors
+/// If some are missing and cannot be installed here: the first line names them.
+pub(crate) fn install_programs(workspace: &Workspace, programs: &[Program]) -> anyhow::Result<()> {
     let missing = || -> Vec<&str> {
-        PROGRAMS
+        programs
             .iter()
             .filter(|(program, arguments, _)| tool(Path::new(program), arguments).is_none())
             .map(|&(_, _, package)| package)
@@ -282,7 +288,7 @@ fn install_programs(workspace: &Workspace) -> anyhow::Result<()> {
     }
     let list = packages.join(" ");
     if !is_root() {
-        anyhow::bail!("the peers need {list}: apt-get install {list}");
+        anyhow::bail!("missing {list}: apt-get install {list}");
     }
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
@@ -296,7 +302,7 @@ fn install_programs(workspace: &Workspace) -> anyhow::Result<()> {
     arguments.extend(&packages);
     apt(&arguments)?;
     let still = missing();
-    anyhow::ensure!(still.is_empty(), "the peers need {}", still.join(" "));
+    anyhow::ensure!(still.is_empty(), "missing {}", still.join(" "));
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! Unit, property and documentation tests of the workspace, and the release
 //! build; also how cargo's account of a test run is read.
 
+use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::interop::{Program, install_programs};
 use crate::lint::cargo_step;
 use crate::process::{Finished, run};
 use crate::report::{Counts, Outcome, Report};
@@ -12,14 +14,45 @@ use crate::workspace::Workspace;
 /// Longest that one run of tests may take, compiling included.
 const TEST_LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// Runs the tests that need nothing but Rust, then builds the binaries.
+/// With what keys are exchanged in tests, all of which have its name in theirs.
+const OPENSSL: Program = ("openssl", &["version"], "openssl");
+
+/// Runs the tests that need nothing but Rust, and Debian's `openssl`.
 pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
+    let mut has_openssl = false;
+    report.step("tests openssl", || {
+        match install_programs(workspace, &[OPENSSL]) {
+            Ok(()) => {
+                has_openssl = true;
+                Outcome::Passed(1)
+            }
+            Err(error) => {
+                let reason = format!("no keys were exchanged with openssl: {error:#}");
+                Outcome::Skipped(reason.lines().next().unwrap_or_default().to_owned())
+            }
+        }
+    });
     report.step("tests", || {
         let mut cargo = workspace.cargo();
         cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--exclude", "tachonym-interop"]);
+        if !has_openssl {
+            cargo.args(["--", "--skip", "openssl"]);
+        }
         test_step(workspace, "tests", &mut cargo)
     });
+    // The tests above pass without it: what they leave out then is told here.
+    report.step("tests ipv6", || ipv6_outcome(UdpSocket::bind("[::1]:0")));
+}
+
+/// Whether the tests of faces could include those over IPv6.
+fn ipv6_outcome(bound: std::io::Result<UdpSocket>) -> Outcome {
+    match bound {
+        Ok(_) => Outcome::Passed(1),
+        Err(error) => Outcome::Skipped(format!(
+            "no IPv6 loopback address, so faces were not tested over IPv6: {error}"
+        )),
+    }
 }
 
 /// Builds the router and the lab as users have them.
@@ -120,6 +153,21 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; fini
             n_skipped: 2,
         };
         assert_eq!(count(OUTPUT), Some(expected));
+    }
+
+    #[test]
+    fn faces_that_cannot_be_tested_over_ipv6_are_a_skip() {
+        let refused = std::io::ErrorKind::AddrNotAvailable.into();
+        let outcome = ipv6_outcome(Err(refused));
+        let Outcome::Skipped(reason) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            reason.contains("IPv6") && !reason.contains('\n'),
+            "{reason}"
+        );
+        let bound = UdpSocket::bind("127.0.0.1:0");
+        assert!(matches!(ipv6_outcome(bound), Outcome::Passed(1)));
     }
 
     #[test]

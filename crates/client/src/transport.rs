@@ -164,8 +164,9 @@ fn configuration_files() -> Vec<PathBuf> {
     files
 }
 
-/// The value of `transport` in the text of a `client.conf`.
-fn configured(text: &str) -> Option<&str> {
+/// The value of `transport` in the text of a `client.conf`; `None` if it has none.
+#[must_use]
+pub fn configured(text: &str) -> Option<&str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
         let value = value.split(';').next().unwrap_or(value).trim();

@@ -154,7 +154,7 @@ fn openssl_verifies_the_signatures_and_makes_others() {
 }
 
 #[test]
-fn foreign_algorithms_and_curves_are_named_in_the_refusal() {
+fn foreign_algorithms_and_curves_of_openssl_are_named_in_the_refusal() {
     let arguments = ["genpkey", "-outform", "DER", "-algorithm", "X25519"];
     let error = SigningKey::from_pkcs8(&openssl(&arguments, b"")).expect_err("no signatures");
     assert!(
