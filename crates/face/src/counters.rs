@@ -55,6 +55,12 @@ drop_reasons! {
     UnknownPeer = "unknown-peer";
     /// Received: from a new peer, with no more faces allowed.
     TooManyFaces = "too-many-faces";
+    /// Received: for management, from a face that has sent too many bad
+    /// signatures. Counted by whoever takes the frames.
+    Throttled = "throttled-command";
+    /// Received: for management, where the face's share of the commands that
+    /// may wait is used up. Counted by whoever takes the frames.
+    CommandShareFull = "command-share-full";
     /// Sending: there is no such face.
     NoSuchFace = "no-such-face";
     /// Sending: the face is down.

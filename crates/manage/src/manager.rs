@@ -15,7 +15,7 @@ use tachonym_protocol::{
     FaceEventNotification, FaceQueryFilter, FaceStatus, RibEntry, Route, Scope, StrategyChoice,
     route_flags, route_origin, status_code,
 };
-use tachonym_security::{ReplayCounters, VerifierCounters};
+use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::debug;
 
 use crate::announcement::Announcement;
@@ -73,6 +73,8 @@ pub struct Manager<C> {
     /// What the FIB has to be told before the commands below are answered.
     pub(crate) fib_changes: Vec<FibChange>,
     pub(crate) unanswered: Vec<UnansweredRoute>,
+    /// Faces whose commands were refused unchecked, each once.
+    throttled: Vec<FaceId>,
 }
 
 /// A route that has changed in the RIB, and not yet in the FIB.
@@ -122,6 +124,7 @@ impl<C: ControlPlane> Manager<C> {
             counters: Counters::default(),
             fib_changes: Vec::new(),
             unanswered: Vec::new(),
+            throttled: Vec::new(),
         }
     }
 
@@ -238,6 +241,13 @@ impl<C: ControlPlane> Manager<C> {
         self.apply_routes(out);
     }
 
+    /// Faces that have sent too many bad signatures, and went on with commands
+    /// since the last call. Whoever hands over Interests may spare itself theirs
+    /// for a while.
+    pub fn take_throttled(&mut self) -> Vec<FaceId> {
+        std::mem::take(&mut self.throttled)
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) next has work.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<MonoNs> {
@@ -315,6 +325,9 @@ impl<C: ControlPlane> Manager<C> {
         );
         if let Err(reject) = verdict {
             debug!(command = %name, %reject, face = request.incoming.0, "refused");
+            if reject == Reject::Throttled && !self.throttled.contains(&request.incoming) {
+                self.throttled.push(request.incoming);
+            }
             let response = ControlResponse::new(status_code::FORBIDDEN, reject.to_string());
             return self.respond(name, response, out);
         }

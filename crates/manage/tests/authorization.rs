@@ -476,6 +476,9 @@ fn a_hundred_thousand_bad_signatures_are_counted_and_leave_nothing_behind() {
     );
     // Most of them cost no cryptography.
     assert!(counters.n_throttled > 99_000);
+    // Whoever hands over Interests learns once whose to withhold.
+    assert_eq!(site.manager.take_throttled(), [client]);
+    assert_eq!(site.manager.take_throttled(), []);
     assert_eq!(site.manager.rib().n_routes(), 0);
     assert_eq!(site.router().n_fib_batches, 0);
     // Another face is served as ever, and so is this one when it has been
@@ -485,4 +488,5 @@ fn a_hundred_thousand_bad_signatures_are_counted_and_leave_nothing_behind() {
     site.pass_ms(60_000);
     let wire = signed_command(REGISTER, &named("/b"));
     assert_eq!(site.command_from(client, &wire).code, 200);
+    assert_eq!(site.manager.take_throttled(), []);
 }

@@ -3,14 +3,18 @@
 //!
 //! Signatures take tens of microseconds to check, so the manager lives on a
 //! thread of its own. This end copies what it needs to see into a bounded
-//! queue; what does not fit is dropped and counted, and forwarding goes on.
+//! queue; what does not fit is dropped and counted, and forwarding goes on. No
+//! face may use the queue up, and one that sends bad signatures on and on is not
+//! listened to for a while.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
-use tachonym_face::FaceEvent;
-use tachonym_packet::{FaceId, Name, NameView};
+use tachonym_face::{DropReason, FaceEvent};
+use tachonym_packet::{FaceId, MonoNs, Name, NameView};
+use tachonym_protocol::FaceEventKind;
 
 /// Prefix announcements that wait for the manager, and as many Nacks. A signature
 /// takes some tens of microseconds to check, for which commands wait.
@@ -55,7 +59,13 @@ pub(crate) enum ToManager {
 /// bound, so that none crowds out another.
 pub(crate) struct InternalFace {
     to_manager: Sender<ToManager>,
+    /// What the manager serves.
+    prefixes: Vec<Name>,
     interests: Arc<Queue>,
+    /// How many of them are of which face.
+    shares: HashMap<FaceId, Share>,
+    /// Faces that are not listened to, and until when.
+    muted: HashMap<FaceId, MonoNs>,
     announcements: Arc<Queue>,
     unreachables: Arc<Queue>,
 }
@@ -68,9 +78,15 @@ pub(crate) struct Queue {
     capacity: usize,
 }
 
+/// How many messages of one face wait.
+type Share = Arc<AtomicUsize>;
+
 /// A message's place among those that wait; free again when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Queue>);
+pub(crate) struct Place {
+    queue: Arc<Queue>,
+    share: Option<Share>,
+}
 
 impl Queue {
     fn new(capacity: usize) -> Arc<Self> {
@@ -86,29 +102,58 @@ impl Queue {
         self.n_dropped.load(Ordering::Relaxed)
     }
 
+    fn n_free(&self) -> usize {
+        let n_waiting = self.n_waiting.load(Ordering::Relaxed);
+        self.capacity.saturating_sub(n_waiting)
+    }
+
+    /// Whether a face that has `n_held` places may have another: no face holds
+    /// more than are free, so that there is always one for the others (Choudhury
+    /// and Hahne 1998, with α = 1).
+    fn has_place_beside(&self, n_held: usize) -> bool {
+        n_held < self.n_free()
+    }
+
     /// Only the worker takes places, so its check and its count cannot race.
-    fn take_place(self: &Arc<Self>) -> Option<Place> {
-        if self.n_waiting.load(Ordering::Relaxed) >= self.capacity {
+    fn take_place(self: &Arc<Self>, share: Option<&Share>) -> Option<Place> {
+        let n_held = share.map_or(0, |share| share.load(Ordering::Relaxed));
+        if !self.has_place_beside(n_held) {
             self.n_dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         self.n_waiting.fetch_add(1, Ordering::Relaxed);
-        Some(Place(Arc::clone(self)))
+        if let Some(share) = share {
+            share.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(Place {
+            queue: Arc::clone(self),
+            share: share.cloned(),
+        })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.n_waiting.fetch_sub(1, Ordering::Relaxed);
+        self.queue.n_waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Some(share) = &self.share {
+            share.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
 impl InternalFace {
-    /// `max_interests` may wait for the manager at a time.
-    pub(crate) fn new(to_manager: Sender<ToManager>, max_interests: usize) -> Self {
+    /// The manager serves `prefixes`; `max_interests` may wait for it at a time.
+    pub(crate) fn new(
+        to_manager: Sender<ToManager>,
+        prefixes: Vec<Name>,
+        max_interests: usize,
+    ) -> Self {
         Self {
             to_manager,
+            prefixes,
             interests: Queue::new(max_interests),
+            shares: HashMap::new(),
+            muted: HashMap::new(),
             announcements: Queue::new(MAX_WAITING_LESSONS),
             unreachables: Queue::new(MAX_WAITING_LESSONS),
         }
@@ -119,9 +164,40 @@ impl InternalFace {
         &self.interests
     }
 
+    /// Why an Interest for `name` from `face` is not to be looked at, if it is
+    /// one for the manager: what is dropped here costs no more than reading it.
+    #[inline]
+    pub(crate) fn refusal(
+        &mut self,
+        face: FaceId,
+        name: NameView<'_>,
+        now: MonoNs,
+    ) -> Option<DropReason> {
+        let is_calm = self.muted.is_empty() && self.interests.n_free() == self.interests.capacity;
+        if is_calm || !self.prefixes.iter().any(|p| name.starts_with(p.view())) {
+            return None;
+        }
+        if let Some(&until) = self.muted.get(&face) {
+            if now < until {
+                return Some(DropReason::Throttled);
+            }
+            self.muted.remove(&face);
+        }
+        let share = self.shares.get(&face);
+        let n_held = share.map_or(0, |share| share.load(Ordering::Relaxed));
+        let has_place = self.interests.has_place_beside(n_held);
+        (!has_place).then_some(DropReason::CommandShareFull)
+    }
+
+    /// Does not listen to `face`, which must exist, until then.
+    pub(crate) fn mute(&mut self, face: FaceId, until: MonoNs) {
+        self.muted.insert(face, until);
+    }
+
     /// Hands an Interest to the manager, or counts that there was no room.
-    pub(crate) fn deliver_interest(&self, incoming: FaceId, wire: Vec<u8>) {
-        if let Some(place) = self.interests.take_place() {
+    pub(crate) fn deliver_interest(&mut self, incoming: FaceId, wire: Vec<u8>) {
+        let share = self.shares.entry(incoming).or_default();
+        if let Some(place) = self.interests.take_place(Some(share)) {
             self.send(ToManager::Interest {
                 incoming,
                 wire,
@@ -132,7 +208,7 @@ impl InternalFace {
 
     /// Hands the manager a prefix announcement, or counts that there was no room.
     pub(crate) fn deliver_announcement(&self, face: FaceId, name: NameView<'_>, wire: &[u8]) {
-        if let Some(place) = self.announcements.take_place() {
+        if let Some(place) = self.announcements.take_place(None) {
             self.send(ToManager::Announcement {
                 face,
                 name: name.to_name(),
@@ -145,7 +221,7 @@ impl InternalFace {
     /// Tells the manager that `face` does not lead to `name`, or counts that there
     /// was no room.
     pub(crate) fn deliver_unreachable(&self, face: FaceId, name: NameView<'_>) {
-        if let Some(place) = self.unreachables.take_place() {
+        if let Some(place) = self.unreachables.take_place(None) {
             let name = name.to_name();
             self.send(ToManager::Unreachable {
                 face,
@@ -156,7 +232,11 @@ impl InternalFace {
     }
 
     /// Tells the manager of a face. Never dropped: routes hang on it.
-    pub(crate) fn deliver_event(&self, event: FaceEvent) {
+    pub(crate) fn deliver_event(&mut self, event: FaceEvent) {
+        if event.kind == FaceEventKind::Destroyed {
+            self.shares.remove(&event.face.id);
+            self.muted.remove(&event.face.id);
+        }
         self.send(ToManager::Face(Box::new(event)));
     }
 
@@ -173,29 +253,84 @@ impl InternalFace {
 
 #[cfg(test)]
 mod tests {
-    use crossbeam_channel::unbounded;
+    use crossbeam_channel::{Receiver, unbounded};
 
     use super::*;
 
     #[test]
     fn each_kind_of_message_has_room_again_when_the_manager_has_seen_one() {
-        let (sender, inbox) = unbounded();
-        let internal = InternalFace::new(sender, 2);
-        let name: Name = "/a".parse().unwrap();
-        let deliver = || {
+        let (mut internal, inbox) = internal(4);
+        let a = name("/a");
+        let deliver = |internal: &mut InternalFace| {
             internal.deliver_interest(FaceId(256), Vec::new());
-            internal.deliver_announcement(FaceId(256), name.view(), b"");
-            internal.deliver_unreachable(FaceId(256), name.view());
+            internal.deliver_announcement(FaceId(256), a.view(), b"");
+            internal.deliver_unreachable(FaceId(256), a.view());
+            (internal.interests.n_dropped(), internal.n_dropped_lessons())
         };
-        let n_dropped = || (internal.interests.n_dropped(), internal.n_dropped_lessons());
-        for _ in 0..=MAX_WAITING_LESSONS {
-            deliver();
+        for _ in 0..MAX_WAITING_LESSONS {
+            deliver(&mut internal);
         }
         let n_interests_dropped = MAX_WAITING_LESSONS as u64 - 1;
-        assert_eq!(n_dropped(), (n_interests_dropped, 2));
+        assert_eq!(deliver(&mut internal), (n_interests_dropped, 2));
         assert_eq!(inbox.try_iter().count(), 2 + 2 * MAX_WAITING_LESSONS);
-        deliver();
-        assert_eq!(n_dropped(), (n_interests_dropped, 2));
+        assert_eq!(deliver(&mut internal), (n_interests_dropped, 2));
         assert_eq!(inbox.len(), 3);
+    }
+
+    fn internal(max_interests: usize) -> (InternalFace, Receiver<ToManager>) {
+        let (sender, inbox) = unbounded();
+        let prefixes = vec![name("/localhost/nfd")];
+        (InternalFace::new(sender, prefixes, max_interests), inbox)
+    }
+
+    fn name(uri: &str) -> Name {
+        uri.parse().expect("a literal name")
+    }
+
+    /// Commands of `face` until it may send no more; how many those were.
+    fn fill(internal: &mut InternalFace, face: FaceId) -> usize {
+        let command = name("/localhost/nfd/rib/register");
+        let is_welcome = |internal: &mut InternalFace| {
+            let refusal = internal.refusal(face, command.view(), MonoNs::ZERO);
+            assert!(matches!(refusal, None | Some(DropReason::CommandShareFull)));
+            refusal.is_none()
+        };
+        let mut n_delivered = 0;
+        while is_welcome(internal) {
+            internal.deliver_interest(face, Vec::new());
+            n_delivered += 1;
+        }
+        n_delivered
+    }
+
+    #[test]
+    fn a_face_that_fills_the_queue_leaves_room_for_the_commands_of_others() {
+        let (mut internal, inbox) = internal(16);
+        let n_delivered: Vec<_> = (0..4)
+            .map(|i| fill(&mut internal, FaceId(256 + i)))
+            .collect();
+        assert_eq!(n_delivered, [8, 4, 2, 1]);
+        assert_eq!(internal.interests.n_dropped(), 0);
+        // As many as the manager takes from it a face may send again.
+        drop(inbox.try_iter().take(4).collect::<Vec<_>>());
+        assert_eq!(fill(&mut internal, FaceId(256)), 1);
+        assert_eq!(fill(&mut internal, FaceId(300)), 2);
+        // What is not for the manager is not its business.
+        let other = name("/localhost/else");
+        let refusal = internal.refusal(FaceId(256), other.view(), MonoNs::ZERO);
+        assert_eq!(refusal, None);
+    }
+
+    #[test]
+    fn a_muted_face_is_heard_again_in_time_and_others_at_any_time() {
+        let (mut internal, _inbox) = internal(16);
+        let (hostile, honest) = (FaceId(256), FaceId(257));
+        let command = name("/localhost/nfd/rib/register");
+        internal.mute(hostile, MonoNs(100));
+        let mut refusal = |face, at| internal.refusal(face, command.view(), MonoNs(at));
+        assert_eq!(refusal(hostile, 99), Some(DropReason::Throttled));
+        assert_eq!(refusal(honest, 99), None);
+        assert_eq!(refusal(hostile, 100), None);
+        assert_eq!(refusal(hostile, 99), None, "it is forgotten");
     }
 }

@@ -15,6 +15,13 @@ use crate::internal::ToManager;
 /// Most commands that are carried out together.
 const MAX_BURST: usize = 256;
 
+/// Most replies in one job, so that packets never wait long.
+const REPLIES_PER_JOB: usize = 64;
+
+/// How long the worker drops what a face with too many bad signatures has to say
+/// to management. Some of its signatures are forgiven meanwhile.
+const MUTE_FOR: Duration = Duration::from_secs(1);
+
 /// The manager and what it listens to.
 pub(crate) struct ManagerThread {
     pub(crate) manager: Manager<RouterControl>,
@@ -85,6 +92,11 @@ impl ManagerThread {
         while burst.peek().is_some() {
             let out = &mut |wire| replies.push(wire);
             self.manager.handle_some(now, wall_ms(), &mut burst, out);
+            for face in self.manager.take_throttled() {
+                let until = monotonic_now() + MUTE_FOR;
+                // A worker that has gone hears nobody.
+                let _ = self.worker.post(move |plane| plane.mute(face, until));
+            }
             if burst.peek().is_some() {
                 // Much was changed; those who asked need not wait for the others.
                 self.send(replies);
@@ -97,13 +109,16 @@ impl ManagerThread {
         if replies.is_empty() {
             return;
         }
-        let replies = std::mem::take(replies);
-        // A worker that has gone needs no answers.
-        let _ = self.worker.post(move |plane| {
-            for wire in &replies {
-                plane.inject_data(wire);
-            }
-        });
+        let mut replies = std::mem::take(replies).into_iter();
+        while replies.len() > 0 {
+            let some: Vec<_> = replies.by_ref().take(REPLIES_PER_JOB).collect();
+            // A worker that has gone needs no answers.
+            let _ = self.worker.post(move |plane| {
+                for wire in &some {
+                    plane.inject_data(wire);
+                }
+            });
+        }
     }
 
     fn next(&mut self) -> Result<ToManager, RecvTimeoutError> {

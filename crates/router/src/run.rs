@@ -95,9 +95,12 @@ impl Router {
         let listening = listen(config, &mut faces)?;
         let mut engine = engine(config)?;
         engine.add_face(FaceId::INTERNAL, FaceTraits::LOCAL);
-        add_management_route(&mut engine, LOCAL_MANAGEMENT)?;
+        let mut managed: Vec<Name> = vec![LOCAL_MANAGEMENT.parse()?];
         if config.management.localhop.enabled {
-            add_management_route(&mut engine, NEIGHBOUR_MANAGEMENT)?;
+            managed.push(NEIGHBOUR_MANAGEMENT.parse()?);
+        }
+        for prefix in &managed {
+            add_management_route(&mut engine, prefix)?;
         }
         for choice in &config.strategy {
             let prefix: Name = choice.prefix.parse()?;
@@ -114,7 +117,8 @@ impl Router {
         }
 
         let (to_manager, inbox) = unbounded();
-        let internal = InternalFace::new(to_manager.clone(), config.management.queue_commands);
+        let max_commands = config.management.queue_commands;
+        let internal = InternalFace::new(to_manager.clone(), managed, max_commands);
         let commands = Arc::clone(internal.interests());
         let waker = faces.waker();
         let (handle, jobs) = WorkerHandle::new(waker.clone());
@@ -278,8 +282,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
 }
 
 /// Management is reached like any producer: by a route to the internal face.
-fn add_management_route(engine: &mut Engine, prefix: &str) -> anyhow::Result<()> {
-    let prefix: Name = prefix.parse()?;
+fn add_management_route(engine: &mut Engine, prefix: &Name) -> anyhow::Result<()> {
     let hop = NextHop::new(FaceId::INTERNAL, 0);
     engine
         .add_next_hop(prefix.view(), hop)

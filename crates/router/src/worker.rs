@@ -24,11 +24,17 @@ use crate::internal::InternalFace;
 /// Most jobs between two bursts, so that management never starves packets.
 const MAX_JOBS_PER_ROUND: usize = 64;
 
+/// No job begins after so many Data of the manager between two bursts: each
+/// costs as much as a packet from outside.
+const MAX_INJECTED_PER_ROUND: usize = 64;
+
 /// What the worker owns and jobs may change.
 pub(crate) struct Plane {
     pub(crate) engine: Engine,
     pub(crate) faces: FaceSystem,
     pub(crate) internal: InternalFace,
+    /// Data of the manager since the last burst.
+    n_injected: usize,
 }
 
 impl Plane {
@@ -37,6 +43,7 @@ impl Plane {
             engine,
             faces,
             internal,
+            n_injected: 0,
         }
     }
 
@@ -56,12 +63,21 @@ impl Plane {
             },
             prefix_announcement: None,
         };
+        self.n_injected += 1;
         let now = monotonic_now();
         let mut out = ToFaces {
             faces: &mut self.faces,
-            internal: &self.internal,
+            internal: &mut self.internal,
         };
         self.engine.handle_burst(now, &[rx], &mut out);
+    }
+
+    /// Drops until then what a face has to say to management.
+    pub(crate) fn mute(&mut self, face: FaceId, until: MonoNs) {
+        // It may have gone meanwhile, and will not be heard of again.
+        if self.faces.info(face).is_some() {
+            self.internal.mute(face, until);
+        }
     }
 
     /// Tells the engine what a face has become by a command.
@@ -105,7 +121,7 @@ fn log(event: &FaceEvent) {
 /// Where the engine's packets go: to a face, or to the manager.
 struct ToFaces<'a> {
     faces: &'a mut FaceSystem,
-    internal: &'a InternalFace,
+    internal: &'a mut InternalFace,
 }
 
 impl Output for ToFaces<'_> {
@@ -226,24 +242,32 @@ impl Worker {
         spare: Vec<RxPacket<'static>>,
     ) -> Vec<RxPacket<'static>> {
         let mut burst = relend(spare);
+        let plane = &mut self.plane;
         for frame in batch.frames() {
             let packet = PacketView::parse(frame.l3).ok();
             let packet = packet.and_then(|p| RxPacket::new(frame.face, frame.headers, p));
-            match packet {
-                Some(packet) => burst.push(RxPacket {
+            let refusal = match &packet {
+                None => Some(DropReason::Malformed),
+                Some(RxPacket {
+                    packet: RxKind::Interest(interest),
+                    ..
+                }) => plane.internal.refusal(frame.face, interest.name(), now),
+                Some(_) => None,
+            };
+            match (packet, refusal) {
+                (Some(packet), None) => burst.push(RxPacket {
                     prefix_announcement: frame.prefix_announcement,
                     ..packet
                 }),
-                None => self
-                    .plane
-                    .faces
-                    .count_drop(frame.face, DropReason::Malformed),
+                (_, reason) => {
+                    let reason = reason.unwrap_or(DropReason::Malformed);
+                    plane.faces.count_drop(frame.face, reason);
+                }
             }
         }
-        let plane = &mut self.plane;
         let mut out = ToFaces {
             faces: &mut plane.faces,
-            internal: &plane.internal,
+            internal: &mut plane.internal,
         };
         plane.engine.handle_burst(now, &burst, &mut out);
         plane.engine.handle_timeout(now, &mut out);
@@ -252,8 +276,12 @@ impl Worker {
     }
 
     fn run_jobs(&mut self) {
+        self.plane.n_injected = 0;
         for job in self.jobs.try_iter().take(MAX_JOBS_PER_ROUND) {
             job(&mut self.plane);
+            if self.plane.n_injected >= MAX_INJECTED_PER_ROUND {
+                break;
+            }
         }
     }
 }

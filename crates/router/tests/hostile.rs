@@ -29,7 +29,8 @@ impl Bed {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!(
             "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-             faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n{extra}",
+             faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n\
+             {extra}",
             folder.path().join("s").display()
         );
         let config = Config::parse(&text).expect("a good configuration");
@@ -54,6 +55,19 @@ impl Bed {
         let stream = TcpStream::connect(self.address("tcp")).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         Stream::new(stream)
+    }
+
+    fn websocket(&self) -> WebSocket {
+        let mut socket = TcpStream::connect(self.address("ws")).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        socket.write_all(UPGRADE.as_bytes()).expect("it reads");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).expect("a handshake");
+            answer.extend(byte);
+        }
+        WebSocket { socket }
     }
 
     fn udp(&self) -> UdpSocket {
@@ -163,6 +177,66 @@ impl<S: Read + Write> Stream<S> {
         let data = data(asked.name().to_name());
         self.send(&framed(headers.pit_token, &data));
     }
+}
+
+const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// Opcode of a whole binary message (RFC 6455, section 5.2).
+const BINARY: u8 = 0x82;
+
+/// A WebSocket whose handshake is over.
+struct WebSocket {
+    socket: TcpStream,
+}
+
+impl WebSocket {
+    fn send(&mut self, packet: &[u8]) {
+        let wire = message(BINARY, packet);
+        self.socket.write_all(&wire).expect("the router reads");
+    }
+
+    /// The content of the next message; `None` if the router closed the connection.
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut head = [0; 2];
+        self.socket.read_exact(&mut head).ok()?;
+        let mut len = usize::from(head[1]);
+        if len == 126 {
+            let mut long = [0; 2];
+            self.socket.read_exact(&mut long).ok()?;
+            len = usize::from(u16::from_be_bytes(long));
+        }
+        let mut content = vec![0; len];
+        self.socket.read_exact(&mut content).ok()?;
+        (head[0] == BINARY).then_some(content)
+    }
+
+    /// Asks for what nobody has; the headers of the Nack, or `None` if the router
+    /// closed the connection.
+    fn probe(&mut self, uri: &str) -> Option<Headers> {
+        // A connection that is closed shows when it is read.
+        let _ = self.socket.write_all(&message(BINARY, &interest(uri)));
+        let wire = self.receive()?;
+        let headers = *LpView::parse(&wire).expect("a frame").headers();
+        assert!(headers.nack.is_some(), "{uri}");
+        Some(headers)
+    }
+}
+
+/// A message from a client: its mask is zero.
+fn message(head: u8, content: &[u8]) -> Vec<u8> {
+    let mut wire = vec![head];
+    match u8::try_from(content.len()) {
+        Ok(len) if len < 126 => wire.push(0x80 | len),
+        _ => {
+            let len = u16::try_from(content.len()).expect("a short message");
+            wire.push(0x80 | 126);
+            wire.extend(len.to_be_bytes());
+        }
+    }
+    wire.extend([0; 4]);
+    wire.extend(content);
+    wire
 }
 
 fn name(uri: &str) -> Name {
@@ -377,6 +451,88 @@ fn tokens_come_back_if_they_are_valid_and_are_counted_if_not() {
     // None of the faces was closed for it.
     tcp.send(&interest("/nowhere/end"));
     tcp.frame().expect("the connection stands");
+}
+
+#[test]
+fn tokens_over_a_websocket_come_back_if_they_are_valid_and_are_counted_if_not() {
+    let bed = Bed::new("");
+    let mut honest = bed.honest();
+    let mut peer = bed.websocket();
+    for len in 0..=64_usize {
+        let token = vec![0x5a; len];
+        let fields = [
+            element(types::LP_PIT_TOKEN, &token),
+            element(types::LP_FRAGMENT, &interest(&format!("/nowhere/{len}"))),
+        ];
+        let before = bed.n_drops();
+        peer.send(&element(types::LP_PACKET, &fields.concat()));
+        if (1..=32).contains(&len) {
+            let wire = peer.receive().expect("the connection stands");
+            let headers = *LpView::parse(&wire).expect("a frame").headers();
+            assert!(headers.nack.is_some());
+            let echoed = headers.pit_token.expect("it comes back");
+            assert_eq!(echoed.as_bytes(), token);
+        }
+        // On the same connection, which was not closed for it.
+        let headers = peer.probe(&format!("/nowhere/{len}/probe"));
+        assert_eq!(headers.expect("the connection stands").pit_token, None);
+        assert_eq!(bed.n_drops() - before, 2, "{len}");
+        honest.exchange();
+    }
+}
+
+#[test]
+fn bad_messages_over_a_websocket_are_counted_or_end_the_connection() {
+    let bed = Bed::new("");
+    let mut honest = bed.honest();
+    let whole = interest("/a/b");
+    let mut bad = malformed();
+    bad.push(("garbage", vec![0xff; 60]));
+    bad.push(("zeros", vec![0; 70]));
+    bad.push(("truncated", whole[..whole.len() - 1].to_vec()));
+    bad.push(("with a byte behind it", [&whole[..], &[0]].concat()));
+    bad.push(("empty", Vec::new()));
+    bad.push(("oversize", vec![5; 60_000]));
+    for (i, (what, wire)) in bad.into_iter().enumerate() {
+        let before = bed.n_drops();
+        let mut peer = bed.websocket();
+        let is_oversize = wire.len() > 8800;
+        // A connection that is closed shows when it is read.
+        let _ = peer.socket.write_all(&message(BINARY, &wire));
+        match peer.probe(&format!("/nowhere/{i}")) {
+            Some(_) => assert_eq!(bed.n_drops() - before, 2, "{what}"),
+            None => assert!(is_oversize, "closed for a message {what}"),
+        }
+        honest.exchange();
+    }
+    // What is no WebSocket frame ends the connection.
+    let mut peer = bed.websocket();
+    peer.socket.write_all(&[0xff; 64]).expect("it reads");
+    assert_eq!(peer.receive(), None);
+    honest.exchange();
+    assert!(bed.router.is_running());
+}
+
+#[test]
+fn half_a_websocket_message_is_waited_for_without_harm() {
+    let bed = Bed::new("");
+    let mut honest = bed.honest();
+    let wire = interest("/nowhere/slow");
+    let (head, tail) = wire.split_at(wire.len() / 2);
+    // Half a frame, and a message of which half the frames have come.
+    let cut = message(BINARY, &wire);
+    let fragments = [message(0x02, head), message(0x80, tail)];
+    for [first, second] in [[cut[..9].to_vec(), cut[9..].to_vec()], fragments] {
+        let mut peer = bed.websocket();
+        peer.socket.write_all(&first).expect("it reads");
+        for _ in 0..20 {
+            honest.exchange();
+        }
+        peer.socket.write_all(&second).expect("it reads");
+        let answer = peer.receive().expect("the connection stands");
+        let frame = LpView::parse(&answer).expect("a frame");
+        assert!(frame.headers().nack.is_some());
+    }
 }
 
 #[test]
