@@ -257,7 +257,8 @@ impl Bar {
                 ProgressDrawTarget::hidden()
             },
         );
-        let template = "{bar:30} {percent:>3} %  {pos}/{len} segments  {msg}  {eta} left";
+        // Fits 60 columns; the bar takes what is left.
+        let template = "{wide_bar} {percent:>3} %  {pos}/{len}  {msg}  {eta}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -272,10 +273,9 @@ impl Bar {
         let seconds = self.0.elapsed().as_secs_f64().max(1e-3);
         let rate = (progress.n_bytes as f64 / seconds) as u64;
         self.0.set_message(format!(
-            "{}  {}/s  window {}",
+            "{}  {}/s",
             text::bytes(progress.n_bytes),
-            text::bytes(rate),
-            progress.window
+            text::bytes(rate)
         ));
     }
 }
