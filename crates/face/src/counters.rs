@@ -55,8 +55,8 @@ drop_reasons! {
     UnknownPeer = "unknown-peer";
     /// Received: from a new peer, with no more faces allowed.
     TooManyFaces = "too-many-faces";
-    /// Received: for management, from a face that has sent too many bad
-    /// signatures. Counted by whoever takes the frames.
+    /// Received: for management, from a face of which too many commands were
+    /// refused. Counted by whoever takes the frames.
     Throttled = "throttled-command";
     /// Received: for management, where the face's share of the commands that
     /// may wait is used up. Counted by whoever takes the frames.

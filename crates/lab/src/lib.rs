@@ -1,12 +1,13 @@
 //! Experiments with NDN forwarders: load, measurement and impairment.
 //!
 //! [`exchange`] measures any running forwarder through its sockets; so do
-//! [`routes`], [`footprint`], [`soak`], [`startup`] and [`transfer`], each for
-//! another figure, and [`figures`] takes them all at once. [`impair`] is a UDP relay that loses, delays and reorders
-//! packets. All speak to real sockets only: nothing here pretends to be a router.
+//! [`routes`], [`footprint`], [`soak`], [`startup`], [`transfer`] and
+//! [`fairness`], each for another figure, and [`figures`] takes them all at
+//! once. [`impair`] is a UDP relay that loses, delays and reorders packets. All speak to real sockets only: nothing here pretends to be a router.
 #![deny(unsafe_code)]
 
 pub mod exchange;
+pub mod fairness;
 pub mod figures;
 pub mod footprint;
 pub mod impair;

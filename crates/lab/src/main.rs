@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tachonym_lab::{exchange, figures, footprint, impair, routes, soak, startup, transfer};
+use tachonym_lab::{exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer};
 
 /// Experiments with NDN forwarders.
 #[derive(Parser)]
@@ -22,6 +22,7 @@ enum Command {
     Soak(Box<soak::SoakArgs>),
     Startup(Box<startup::StartupArgs>),
     Transfer(Box<transfer::TransferArgs>),
+    Fairness(Box<fairness::FairnessArgs>),
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
 }
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run(&args),
         Command::Startup(args) => startup::run(&args),
         Command::Transfer(args) => transfer::run(&args),
+        Command::Fairness(args) => fairness::run(&args),
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
     };

@@ -241,8 +241,8 @@ impl<C: ControlPlane> Manager<C> {
         self.apply_routes(out);
     }
 
-    /// Faces that have sent too many bad signatures, and went on with commands
-    /// since the last call. Whoever hands over Interests may spare itself theirs
+    /// Faces that went on with commands since the last call though too many of
+    /// theirs had been refused. Whoever hands over Interests may spare itself theirs
     /// for a while.
     pub fn take_throttled(&mut self) -> Vec<FaceId> {
         std::mem::take(&mut self.throttled)
@@ -265,20 +265,18 @@ impl<C: ControlPlane> Manager<C> {
     pub fn handle_face_event(
         &mut self,
         now: MonoNs,
-        event: &FaceEventNotification,
+        event: FaceEventNotification,
         out: ReplySink<'_>,
     ) {
         if event.kind == FaceEventKind::Destroyed {
             self.forget_face(FaceId(event.face_id));
             self.apply_routes(out);
         }
-        if let Some((name, response)) = self.connecting.handle_event(event) {
+        if let Some((name, response)) = self.connecting.handle_event(&event) {
             self.respond(name.view(), response, out);
         }
-        let name = self.face_events.next_name();
-        if let Some(wire) = replies::notification(name, event.encode()) {
+        if let Some(wire) = self.face_events.push(now, event) {
             self.counters.n_notifications += 1;
-            self.face_events.retain(now, wire.clone());
             out(wire);
         }
     }
@@ -289,13 +287,8 @@ impl<C: ControlPlane> Manager<C> {
     }
 
     fn handle_stream(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
-        let interest = request.interest;
-        let name = interest.name();
-        match self
-            .face_events
-            .find(request.now, name, interest.must_be_fresh())
-        {
-            Some(wire) => out(wire.to_vec()),
+        match self.face_events.find(request.now, request.interest) {
+            Some(wire) => out(wire),
             // The next notification will find the Interest in the PIT.
             None => self.counters.n_waiting += 1,
         }

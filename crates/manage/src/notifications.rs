@@ -1,13 +1,17 @@
 //! The notification stream of face events.
 //!
-//! Owns the sequence numbers and the latest notifications. A new notification
-//! goes out at once and satisfies the Interests that wait for it in the PIT; it
-//! is kept for those that come late, until [`MAX_RETAINED`] newer ones exist.
+//! Owns the sequence numbers and the latest events. A new notification goes out
+//! at once if an Interest may wait for it in the PIT; it is kept for those that
+//! come late, until [`MAX_RETAINED`] newer ones exist. What nobody asks for is
+//! never encoded or signed: faces may come and go faster than anybody listens.
 //! Source: NFD Management protocol, "Notification".
 
 use std::collections::VecDeque;
 
-use tachonym_packet::{Component, MonoNs, Name, NameView, types};
+use tachonym_packet::{Component, InterestView, MonoNs, Name, NameView, types};
+use tachonym_protocol::FaceEventNotification;
+
+use crate::replies;
 
 /// Most notifications that are kept.
 const MAX_RETAINED: usize = 1024;
@@ -16,11 +20,11 @@ const MAX_RETAINED: usize = 1024;
 /// for the latest and fresh one gets none older than this.
 pub(crate) const FRESH_MS: u64 = 1000;
 
-/// One notification that was sent.
+/// An event and when it happened.
 #[derive(Debug)]
 struct Retained {
     at: MonoNs,
-    wire: Vec<u8>,
+    event: FaceEventNotification,
 }
 
 /// A stream of numbered notifications.
@@ -30,6 +34,8 @@ pub(crate) struct NotificationStream {
     /// Number of the oldest one that is kept.
     first_seq: u64,
     retained: VecDeque<Retained>,
+    /// When the last Interest that waits gives up.
+    awaited_until: MonoNs,
 }
 
 impl NotificationStream {
@@ -39,92 +45,151 @@ impl NotificationStream {
             name,
             first_seq: 0,
             retained: VecDeque::new(),
+            awaited_until: MonoNs::ZERO,
         }
     }
 
-    /// Name of the next notification.
-    pub(crate) fn next_name(&self) -> Name {
-        let seq = self.first_seq + self.retained.len() as u64;
-        self.name.clone().with(&Component::sequence(seq))
-    }
-
-    /// Keeps `wire`, the Data of the next notification.
-    pub(crate) fn retain(&mut self, now: MonoNs, wire: Vec<u8>) {
+    /// Keeps `event`; its notification, if somebody may wait for it.
+    pub(crate) fn push(&mut self, now: MonoNs, event: FaceEventNotification) -> Option<Vec<u8>> {
         if self.retained.len() >= MAX_RETAINED {
             self.retained.pop_front();
             self.first_seq += 1;
         }
-        self.retained.push_back(Retained { at: now, wire });
+        self.retained.push_back(Retained { at: now, event });
+        let last_idx = self.retained.len() - 1;
+        (now < self.awaited_until)
+            .then(|| self.notification(last_idx))
+            .flatten()
     }
 
-    /// The notification that an Interest can have at once; `None`: it has to wait,
-    /// or comes too late.
-    pub(crate) fn find(
-        &self,
-        now: MonoNs,
-        name: NameView<'_>,
-        must_be_fresh: bool,
-    ) -> Option<&[u8]> {
+    fn notification(&self, idx: usize) -> Option<Vec<u8>> {
+        let event = &self.retained.get(idx)?.event;
+        let seq = self.first_seq + idx as u64;
+        let name = self.name.clone().with(&Component::sequence(seq));
+        replies::notification(name, event.encode())
+    }
+
+    /// The notification that an Interest can have at once; `None`: it waits for
+    /// one to come, or comes too late.
+    pub(crate) fn find(&mut self, now: MonoNs, interest: &InterestView<'_>) -> Option<Vec<u8>> {
+        let found = self
+            .index_of(now, interest.name(), interest.must_be_fresh())
+            .and_then(|idx| self.notification(idx));
+        if found.is_none() {
+            let gives_up_at = now.plus_ms(interest.lifetime_ms());
+            self.awaited_until = self.awaited_until.max(gives_up_at);
+        }
+        found
+    }
+
+    fn index_of(&self, now: MonoNs, name: NameView<'_>, must_be_fresh: bool) -> Option<usize> {
         if name == self.name {
-            let fresh_until = |item: &Retained| item.at.plus_ms(FRESH_MS);
             let latest = self.retained.back()?;
-            return (!must_be_fresh || now < fresh_until(latest)).then_some(&latest.wire);
+            let is_fresh = now < latest.at.plus_ms(FRESH_MS);
+            return (!must_be_fresh || is_fresh).then(|| self.retained.len() - 1);
         }
         let last = name.last()?;
         if last.typ() != types::component::SEQUENCE_NUM || name.len() != self.name.len() + 1 {
             return None;
         }
-        let idx = last.as_number()?.checked_sub(self.first_seq)?;
-        let item = self.retained.get(usize::try_from(idx).ok()?)?;
-        Some(&item.wire)
+        let idx = usize::try_from(last.as_number()?.checked_sub(self.first_seq)?).ok()?;
+        (idx < self.retained.len()).then_some(idx)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tachonym_packet::{DataView, Interest};
+    use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+
     use super::*;
 
+    const LIFETIME_MS: u64 = 4_000;
+
+    fn event(face_id: u64) -> FaceEventNotification {
+        FaceEventNotification {
+            kind: FaceEventKind::Created,
+            face_id,
+            uri: "fd://7".into(),
+            local_uri: "unix:///s".into(),
+            face_scope: FaceScope::Local,
+            face_persistency: FacePersistency::OnDemand,
+            link_type: LinkType::PointToPoint,
+            flags: 0,
+        }
+    }
+
+    fn at(ms: u64) -> MonoNs {
+        MonoNs::ZERO.plus_ms(ms)
+    }
+
+    /// As many events, one each millisecond, for which nobody waits.
     fn stream_of(n: u64) -> NotificationStream {
         let mut stream = NotificationStream::new("/n".parse().unwrap());
         for seq in 0..n {
-            let name: Name = format!("/n/seq={seq}").parse().unwrap();
-            assert_eq!(stream.next_name(), name);
-            stream.retain(MonoNs::ZERO.plus_ms(seq), seq.to_be_bytes().to_vec());
+            assert_eq!(stream.push(at(seq), event(seq)), None);
         }
         stream
     }
 
-    fn find(stream: &NotificationStream, now_ms: u64, uri: &str, fresh: bool) -> Option<u64> {
-        let name: Name = uri.parse().unwrap();
-        stream
-            .find(MonoNs::ZERO.plus_ms(now_ms), name.view(), fresh)
-            .map(|wire| u64::from_be_bytes(wire.try_into().unwrap()))
+    /// Face of the event in a notification, which must be called by its number.
+    fn face_in(wire: &[u8]) -> u64 {
+        let data = DataView::parse(wire).expect("a Data");
+        let event = FaceEventNotification::decode(data.content()).expect("an event");
+        let name: Name = format!("/n/seq={}", event.face_id).parse().unwrap();
+        assert!(data.name() == name, "{} for face {}", data.name(), event.face_id);
+        event.face_id
+    }
+
+    fn find(stream: &mut NotificationStream, now_ms: u64, uri: &str, fresh: bool) -> Option<u64> {
+        let wire = Interest {
+            must_be_fresh: fresh,
+            can_be_prefix: true,
+            lifetime_ms: Some(LIFETIME_MS),
+            ..Interest::new(uri.parse().unwrap())
+        }
+        .encode();
+        let interest = InterestView::parse(&wire).expect("an Interest");
+        stream.find(at(now_ms), &interest).map(|wire| face_in(&wire))
     }
 
     #[test]
     fn late_interests_get_what_is_retained_and_early_ones_wait() {
-        let stream = stream_of(3);
-        assert_eq!(find(&stream, 3, "/n/seq=1", false), Some(1));
-        assert_eq!(find(&stream, 3, "/n/seq=3", false), None);
-        assert_eq!(find(&stream, 3, "/n/v=1", false), None);
-        assert_eq!(find(&stream, 3, "/n/x/seq=1", false), None);
-        assert_eq!(find(&stream_of(0), 3, "/n", false), None);
+        let mut stream = stream_of(3);
+        assert_eq!(find(&mut stream, 3, "/n/seq=1", false), Some(1));
+        assert_eq!(find(&mut stream, 3, "/n/seq=3", false), None);
+        assert_eq!(find(&mut stream, 3, "/n/v=1", false), None);
+        assert_eq!(find(&mut stream, 3, "/n/x/seq=1", false), None);
+        assert_eq!(find(&mut stream_of(0), 3, "/n", false), None);
+    }
+
+    #[test]
+    fn only_what_somebody_may_wait_for_goes_out_at_once() {
+        let mut stream = stream_of(3);
+        assert_eq!(find(&mut stream, 3, "/n/seq=1", false), Some(1));
+        assert_eq!(stream.push(at(3), event(3)), None, "that one has its answer");
+        assert_eq!(find(&mut stream, 4, "/n/seq=4", false), None);
+        for (seq, ms) in [(4, 4), (5, 5), (6, 4 + LIFETIME_MS - 1)] {
+            let sent = stream.push(at(ms), event(seq)).expect("somebody waits");
+            assert_eq!(face_in(&sent), seq);
+        }
+        assert_eq!(stream.push(at(4 + LIFETIME_MS), event(7)), None, "no longer");
     }
 
     #[test]
     fn the_latest_notification_is_fresh_for_a_second() {
-        let stream = stream_of(3);
-        assert_eq!(find(&stream, 1001, "/n", true), Some(2));
-        assert_eq!(find(&stream, 1002, "/n", true), None);
-        assert_eq!(find(&stream, 5000, "/n", false), Some(2));
+        let mut stream = stream_of(3);
+        assert_eq!(find(&mut stream, 1001, "/n", true), Some(2));
+        assert_eq!(find(&mut stream, 1002, "/n", true), None);
+        assert_eq!(find(&mut stream, 5000, "/n", false), Some(2));
     }
 
     #[test]
     fn old_notifications_make_room() {
-        let stream = stream_of(MAX_RETAINED as u64 + 10);
+        let mut stream = stream_of(MAX_RETAINED as u64 + 10);
         assert_eq!(stream.retained.len(), MAX_RETAINED);
-        assert_eq!(find(&stream, 0, "/n/seq=9", false), None);
-        assert_eq!(find(&stream, 0, "/n/seq=10", false), Some(10));
-        assert_eq!(find(&stream, 0, "/n/seq=1033", false), Some(1033));
+        assert_eq!(find(&mut stream, 0, "/n/seq=9", false), None);
+        assert_eq!(find(&mut stream, 0, "/n/seq=10", false), Some(10));
+        assert_eq!(find(&mut stream, 0, "/n/seq=1033", false), Some(1033));
     }
 }

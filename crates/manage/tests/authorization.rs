@@ -490,3 +490,24 @@ fn a_hundred_thousand_bad_signatures_are_counted_and_leave_nothing_behind() {
     assert_eq!(site.command_from(client, &wire).code, 200);
     assert_eq!(site.manager.take_throttled(), []);
 }
+
+#[test]
+fn whatever_a_face_is_refused_for_it_is_not_listened_to_for_ever() {
+    let plain = tachonym_packet::Interest::new(REGISTER.with_parameters(&named("/a"))).encode();
+    let mut wrong = signed_command(REGISTER, &named("/a"));
+    *wrong.last_mut().expect("a signature") ^= 1;
+    // Unsigned, and signed wrongly; and what is in order, over and over.
+    for wire in [plain, wrong, signed_command(REGISTER, &named("/a"))] {
+        let mut site = site();
+        let client = site.client;
+        let n_checked = (0..300).filter(|_| {
+            site.command_from(client, &wire);
+            site.manager.take_throttled().is_empty()
+        });
+        assert!(n_checked.count() <= 101);
+        assert!(counters(&site).n_throttled >= 199);
+        let other = site.router().accept("fd://9");
+        let wire = signed_command(REGISTER, &named("/b"));
+        assert_eq!(site.command_from(other, &wire).code, 200);
+    }
+}

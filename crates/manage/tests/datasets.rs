@@ -218,7 +218,7 @@ fn face_events_go_out_numbered_and_are_kept() {
     let mut sent = Vec::new();
     let now = site.now;
     site.manager
-        .handle_face_event(now, &created, &mut |wire| sent.push(wire));
+        .handle_face_event(now, created.clone(), &mut |wire| sent.push(wire));
     let data = DataView::parse(&sent[0]).unwrap();
     assert_eq!(data.name(), stream.clone().with(&Component::sequence(0)));
     assert_eq!(FaceEventNotification::decode(data.content()), Ok(created));

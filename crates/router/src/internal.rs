@@ -4,8 +4,8 @@
 //! Signatures take tens of microseconds to check, so the manager lives on a
 //! thread of its own. This end copies what it needs to see into a bounded
 //! queue; what does not fit is dropped and counted, and forwarding goes on. No
-//! face may use the queue up, and one that sends bad signatures on and on is not
-//! listened to for a while.
+//! face may use the queue up, and one that goes on with commands that are refused
+//! is not listened to for a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -18,8 +18,8 @@ const MAX_BURST: usize = 256;
 /// Most replies in one job, so that packets never wait long.
 const REPLIES_PER_JOB: usize = 64;
 
-/// How long the worker drops what a face with too many bad signatures has to say
-/// to management. Some of its signatures are forgiven meanwhile.
+/// How long the worker drops what a face with too many refused commands has to say
+/// to management. Some of them are forgiven meanwhile.
 const MUTE_FOR: Duration = Duration::from_secs(1);
 
 /// The manager and what it listens to.
@@ -66,9 +66,9 @@ impl ManagerThread {
                     ToManager::Face(event) => {
                         // What was asked before the event is answered before it.
                         self.carry_out(now, &std::mem::take(&mut commands), &mut replies);
-                        let notification = notification_of(&event);
                         let out = &mut |wire| replies.push(wire);
-                        self.manager.handle_face_event(now, &notification, out);
+                        self.manager
+                            .handle_face_event(now, notification_of(&event), out);
                     }
                     ToManager::Stop => return,
                 }

@@ -348,12 +348,3 @@ fn what_goes_wrong_is_told_by_exit_code_and_words() {
     assert_eq!(code, 1);
     assert!(error.contains("/nowhere/file"), "{error}");
 }
-
-#[test]
-fn shells_complete_every_subcommand() {
-    let bed = Bed::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = bed.text(&["completions", shell]);
-        assert!(script.contains("pingserver"), "{shell}");
-    }
-}

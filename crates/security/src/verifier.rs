@@ -1,10 +1,10 @@
 //! Signed Interests: checked against trust policies, each accepted once.
 //!
 //! Owns the order of the checks, cheapest first, so that rubbish is refused
-//! before any cryptography: form, time, a face's record of bad signatures, the
-//! key, replay, and only then the signature. State is kept only for good
-//! signatures and, bounded, for faces that sent bad ones. Who may do what is
-//! the caller's to decide: it passes the policies that would allow it.
+//! before any cryptography: how many of the face's were refused lately, form,
+//! time, the key, replay, and only then the signature. State is kept only for
+//! good signatures and, bounded, for faces of which something was refused. Who may
+//! do what is the caller's to decide: it passes the policies that would allow it.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::{
     verify_data,
 };
 
-/// Faces with bad signatures that are told apart; more share one record.
+/// Faces with refused commands that are told apart; more share one record.
 const MAX_FACES: usize = 1024;
 
 /// Limits of a [`CommandVerifier`].
@@ -26,20 +26,20 @@ const MAX_FACES: usize = 1024;
 pub struct VerifierConfig {
     /// Limits of replay protection.
     pub replay: ReplayConfig,
-    /// Bad signatures that a face may send at once before its signed
-    /// Interests are refused unchecked; at least 1.
-    pub max_bad_signatures: u32,
-    /// Time after which one bad signature of a face is forgiven, in
+    /// Interests of one face that may be refused in a row, for any reason, before
+    /// all of its Interests are refused unchecked; at least 1.
+    pub max_refused: u32,
+    /// Time after which one refused Interest of a face is forgiven, in
     /// milliseconds.
     pub forgive_after_ms: u64,
 }
 
 impl Default for VerifierConfig {
-    /// A hundred bad signatures, one forgiven every 50 ms.
+    /// A hundred refused Interests, one forgiven every 50 ms.
     fn default() -> Self {
         Self {
             replay: ReplayConfig::default(),
-            max_bad_signatures: 100,
+            max_refused: 100,
             forgive_after_ms: 50,
         }
     }
@@ -64,8 +64,8 @@ pub enum Reject {
     /// It was seen before, or is older than what is remembered.
     #[error("seen before")]
     Replayed,
-    /// The face has sent too many bad signatures lately.
-    #[error("too many bad signatures from this face")]
+    /// Too many Interests of the face were refused lately.
+    #[error("too many commands of this face were refused")]
     Throttled,
     /// No policy knows the key.
     #[error("signed by a key that is not trusted")]
@@ -116,7 +116,7 @@ pub struct VerifierCounters {
     pub n_bad_parameters_digest: u64,
     /// [`Reject::BadSignature`].
     pub n_bad_signature: u64,
-    /// Faces with bad signatures that could not be told apart from others.
+    /// Faces with refused Interests that could not be told apart from others.
     pub n_faces_merged: u64,
 }
 
@@ -181,7 +181,7 @@ pub enum Accepted {
 pub struct CommandVerifier {
     config: VerifierConfig,
     replay: ReplayGuard,
-    failures: Failures,
+    refusals: Refusals,
     counters: VerifierCounters,
 }
 
@@ -192,7 +192,7 @@ impl CommandVerifier {
         Self {
             config,
             replay: ReplayGuard::new(config.replay),
-            failures: Failures::default(),
+            refusals: Refusals::default(),
             counters: VerifierCounters::default(),
         }
     }
@@ -223,14 +223,18 @@ impl CommandVerifier {
         now: MonoNs,
         wall_ms: u64,
     ) -> Result<Accepted, Reject> {
-        let result = self.check(interest, policies, face, now, wall_ms);
+        if self.refusals.is_over(face, now, &self.config) {
+            self.counters.count(Reject::Throttled);
+            return Err(Reject::Throttled);
+        }
+        let result = self.check(interest, policies, wall_ms);
         match &result {
             Ok(_) => self.counters.n_accepted += 1,
-            Err(reject) => self.counters.count(*reject),
-        }
-        if let Err(Reject::BadSignature | Reject::BadParametersDigest) = &result {
-            let merged = self.failures.note(face, now, &self.config);
-            self.counters.n_faces_merged += u64::from(merged);
+            Err(reject) => {
+                self.counters.count(*reject);
+                let merged = self.refusals.note(face, now, &self.config);
+                self.counters.n_faces_merged += u64::from(merged);
+            }
         }
         result
     }
@@ -239,8 +243,6 @@ impl CommandVerifier {
         &mut self,
         interest: &InterestView<'_>,
         policies: &[&TrustPolicy],
-        face: FaceId,
-        now: MonoNs,
         wall_ms: u64,
     ) -> Result<Accepted, Reject> {
         let signed = SignedInterest::find(interest).map_err(Reject::Malformed)?;
@@ -251,9 +253,6 @@ impl CommandVerifier {
         let mark = self.replay.mark(&signed, wall_ms)?;
         if policies.is_empty() {
             return Err(Reject::NotAuthorized);
-        }
-        if self.failures.is_over(face, now, &self.config) {
-            return Err(Reject::Throttled);
         }
         let accepted = match signed.info().typ() {
             signature_type::DIGEST_SHA256 => self.check_digest(&signed, policies, &mark)?,
@@ -423,26 +422,26 @@ fn worse(first: Option<Reject>, second: Reject) -> Reject {
     }
 }
 
-/// Which faces sent bad signatures lately: for each, the time at which the
+/// Of which faces Interests were refused lately: for each, the time at which the
 /// last of them will be forgiven (the generic cell rate algorithm of ITU-T
 /// I.371, annex A).
 #[derive(Debug, Default)]
-struct Failures {
+struct Refusals {
     forgiven_at: HashMap<FaceId, MonoNs>,
 }
 
-impl Failures {
+impl Refusals {
     fn is_over(&self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
         let Some(at) = self.forgiven_at.get(&self.slot(face)) else {
             return false;
         };
         let owed_ms = at.saturating_since(now).as_millis();
         let limit_ms =
-            u128::from(config.max_bad_signatures.max(1)) * u128::from(config.forgive_after_ms);
+            u128::from(config.max_refused.max(1)) * u128::from(config.forgive_after_ms);
         owed_ms >= limit_ms && limit_ms > 0
     }
 
-    /// Notes a bad signature; true if the face shares a record with others.
+    /// Notes a refused Interest; true if the face shares a record with others.
     fn note(&mut self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
         if self.forgiven_at.len() >= MAX_FACES && !self.forgiven_at.contains_key(&face) {
             self.forgiven_at.retain(|_, at| *at > now);

@@ -25,8 +25,9 @@ use crate::transport::websocket::WebSocketTransport;
 
 /// Connections that wait to be accepted.
 const LISTEN_BACKLOG: i32 = 1024;
-/// Connections accepted from one listener in one poll.
-const MAX_ACCEPTED: usize = 32;
+/// Connections accepted from one listener in one poll. Each costs, until its face
+/// is gone, as much as ten packets or more, and no listener may have more than a turn.
+const MAX_ACCEPTED: usize = 4;
 /// How long a listener rests when there are no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -233,6 +233,23 @@ pub(crate) fn signed_interest(
     nonce: u64,
     lifetime: Duration,
 ) -> (Name, Vec<u8>) {
+    interest_with_signature(name, wall_ms, nonce, lifetime, |name, parameters| {
+        let signed = Sha256::new()
+            .chain_update(name.value_bytes())
+            .chain_update(parameters);
+        signed.finalize().into()
+    })
+}
+
+/// The same with a signature value that `sign` makes of the name and the
+/// parameters so far.
+pub(crate) fn interest_with_signature(
+    name: Name,
+    wall_ms: u64,
+    nonce: u64,
+    lifetime: Duration,
+    sign: impl FnOnce(&Name, &[u8]) -> [u8; 32],
+) -> (Name, Vec<u8>) {
     let mut parameters = Vec::new();
     tlv::write_tlv(&mut parameters, types::APPLICATION_PARAMETERS, &[]);
     tlv::write_nested(&mut parameters, types::INTEREST_SIGNATURE_INFO, |out| {
@@ -240,13 +257,11 @@ pub(crate) fn signed_interest(
         tlv::write_tlv(out, types::SIGNATURE_NONCE, &nonce.to_be_bytes());
         tlv::write_nni(out, types::SIGNATURE_TIME, wall_ms);
     });
-    let signed = Sha256::new()
-        .chain_update(name.value_bytes())
-        .chain_update(&parameters);
+    let signature = sign(&name, &parameters);
     tlv::write_tlv(
         &mut parameters,
         types::INTEREST_SIGNATURE_VALUE,
-        &signed.finalize(),
+        &signature,
     );
     let digest: [u8; 32] = Sha256::digest(&parameters).into();
     let name = name.with(&Component::parameters_digest(&digest));

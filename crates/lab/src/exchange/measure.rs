@@ -88,6 +88,29 @@ pub struct Load {
     pub cpu: Option<usize>,
 }
 
+impl Load {
+    /// The load of the project's figures: contents of 1,000 bytes, 64 in flight
+    /// in one flow; `count` Interests within `max_seconds`.
+    #[must_use]
+    pub fn usual(count: u64, max_seconds: u64) -> Self {
+        Self {
+            content_bytes: 1_000,
+            in_flight: 64,
+            flows: 1,
+            count,
+            max_seconds,
+            token_bytes: None,
+            lifetime_ms: 2_000,
+            must_be_fresh: false,
+            freshness_ms: 3_600_000,
+            catalogue: 512,
+            warm_up: 5_000,
+            spin: false,
+            cpu: None,
+        }
+    }
+}
+
 fn parse_content_bytes(text: &str) -> Result<usize, String> {
     parse_up_to(text, MAX_CONTENT_BYTES)
 }

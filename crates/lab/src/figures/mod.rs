@@ -19,6 +19,7 @@ use crate::exchange::address::Transport;
 use crate::exchange::compare::{LabelledTarget, compare};
 use crate::exchange::flow::Mode;
 use crate::exchange::measure::{Forwarder, Load};
+use crate::fairness::{self, FairnessArgs};
 use crate::footprint::{self, FootprintArgs};
 use crate::launch::{ForwarderArgs, Running};
 use crate::machine::{Machine, version_of};
@@ -49,6 +50,8 @@ pub enum Section {
     Transfer,
     /// From start to the first packet, all forwarders.
     Startup,
+    /// An honest program's rate beside hostile ones.
+    Fairness,
 }
 
 /// Takes every figure of the project's performance page in one run.
@@ -105,6 +108,10 @@ pub struct FiguresArgs {
     #[arg(long, default_value_t = 11, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub starts: u64,
+    /// Seconds of each measurement beside a neighbour
+    #[arg(long, default_value_t = 3, value_name = "S",
+          value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub fairness_seconds: u64,
 }
 
 /// A folder for sockets and configurations that goes with this value.
@@ -182,6 +189,10 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<()> {
                 let report = transfer::measure(&transfer_args(args, &forwarders[0]))?;
                 print_section("transfer", report);
             }
+            Section::Fairness => {
+                let report = fairness::measure(&fairness_args(args, &forwarders[0]))?;
+                print_section("fairness", report);
+            }
         }
     }
     Ok(())
@@ -200,21 +211,7 @@ fn started(peer: &Peer) -> ForwarderArgs {
 }
 
 fn exchange_load(args: &FiguresArgs) -> Load {
-    Load {
-        content_bytes: 1_000,
-        in_flight: 64,
-        flows: 1,
-        count: args.exchanges,
-        max_seconds: 60,
-        token_bytes: None,
-        lifetime_ms: 2_000,
-        must_be_fresh: false,
-        freshness_ms: 3_600_000,
-        catalogue: 512,
-        warm_up: 5_000,
-        spin: false,
-        cpu: None,
-    }
+    Load::usual(args.exchanges, 60)
 }
 
 /// All forwarders side by side over each transport, and in the same rounds the
@@ -301,6 +298,18 @@ fn soak_args(args: &FiguresArgs, peer: &Peer) -> SoakArgs {
         names: args.names,
         content_bytes: 1_000,
         in_flight: 64,
+        json: false,
+    }
+}
+
+fn fairness_args(args: &FiguresArgs, peer: &Peer) -> FairnessArgs {
+    FairnessArgs {
+        forwarder: started(peer),
+        over: TRANSPORTS.map(|transport| peer.address(transport)).to_vec(),
+        kinds: Vec::new(),
+        in_flight: 64,
+        rounds: args.rounds,
+        seconds: args.fairness_seconds,
         json: false,
     }
 }

@@ -169,7 +169,7 @@ impl Site {
         let mut sent = Vec::new();
         let now = self.now;
         self.manager
-            .handle_face_event(now, &event, &mut |wire| sent.push(wire));
+            .handle_face_event(now, event, &mut |wire| sent.push(wire));
         sent.iter().map(|wire| checked(wire)).collect()
     }
 }

@@ -266,16 +266,17 @@ impl Bar {
     }
 
     fn show(&self, progress: &FetchProgress) {
-        if let Some(of) = progress.of_segments {
-            self.0.set_length(of);
-        }
-        self.0.set_position(progress.n_segments);
         let seconds = self.0.elapsed().as_secs_f64().max(1e-3);
         let rate = (progress.n_bytes as f64 / seconds) as u64;
+        // Each of these may draw: what is seen first must be complete.
         self.0.set_message(format!(
             "{}  {}/s",
             text::bytes(progress.n_bytes),
             text::bytes(rate)
         ));
+        if let Some(of) = progress.of_segments {
+            self.0.set_length(of);
+        }
+        self.0.set_position(progress.n_segments);
     }
 }

@@ -1,5 +1,8 @@
 //! `tachonym strategy`: which strategy forwards which prefix.
 
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tachonym_client::CommandError;
@@ -38,7 +41,7 @@ enum Command {
         #[arg(value_parser = name::parse)]
         prefix: Name,
         /// The strategy: a short name such as multicast, or a whole one.
-        #[arg(value_parser = parse_strategy)]
+        #[arg(value_parser = StrategyParser, hide_possible_values = true)]
         strategy: Name,
     },
     /// Let a prefix inherit its strategy again.
@@ -47,6 +50,29 @@ enum Command {
         #[arg(value_parser = parse_unset)]
         prefix: Name,
     },
+}
+
+/// Takes any strategy, also one that another router has; shells complete the
+/// short names of those that this one has.
+#[derive(Clone)]
+struct StrategyParser;
+
+impl TypedValueParser for StrategyParser {
+    type Value = Name;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Name, clap::Error> {
+        parse_strategy.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = strategies::short_names().into_iter();
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 fn parse_strategy(text: &str) -> Result<Name, NameArgumentError> {
