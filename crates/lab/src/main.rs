@@ -4,7 +4,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tachonym_lab::{exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer};
+use tachonym_lab::{
+    exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
+};
 
 /// Experiments with NDN forwarders.
 #[derive(Parser)]

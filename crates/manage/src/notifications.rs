@@ -137,7 +137,12 @@ mod tests {
         let data = DataView::parse(wire).expect("a Data");
         let event = FaceEventNotification::decode(data.content()).expect("an event");
         let name: Name = format!("/n/seq={}", event.face_id).parse().unwrap();
-        assert!(data.name() == name, "{} for face {}", data.name(), event.face_id);
+        assert!(
+            data.name() == name,
+            "{} for face {}",
+            data.name(),
+            event.face_id
+        );
         event.face_id
     }
 
@@ -150,7 +155,9 @@ mod tests {
         }
         .encode();
         let interest = InterestView::parse(&wire).expect("an Interest");
-        stream.find(at(now_ms), &interest).map(|wire| face_in(&wire))
+        stream
+            .find(at(now_ms), &interest)
+            .map(|wire| face_in(&wire))
     }
 
     #[test]
@@ -167,13 +174,21 @@ mod tests {
     fn only_what_somebody_may_wait_for_goes_out_at_once() {
         let mut stream = stream_of(3);
         assert_eq!(find(&mut stream, 3, "/n/seq=1", false), Some(1));
-        assert_eq!(stream.push(at(3), event(3)), None, "that one has its answer");
+        assert_eq!(
+            stream.push(at(3), event(3)),
+            None,
+            "that one has its answer"
+        );
         assert_eq!(find(&mut stream, 4, "/n/seq=4", false), None);
         for (seq, ms) in [(4, 4), (5, 5), (6, 4 + LIFETIME_MS - 1)] {
             let sent = stream.push(at(ms), event(seq)).expect("somebody waits");
             assert_eq!(face_in(&sent), seq);
         }
-        assert_eq!(stream.push(at(4 + LIFETIME_MS), event(7)), None, "no longer");
+        assert_eq!(
+            stream.push(at(4 + LIFETIME_MS), event(7)),
+            None,
+            "no longer"
+        );
     }
 
     #[test]

@@ -131,7 +131,10 @@ fn offered(bed: &Bed, words: &[&str]) -> (Vec<String>, bool) {
     let text = String::from_utf8(output.stdout).expect("text");
     let (how, offers) = text.split_once('\n').expect("how it completes");
     let offers = offers.lines().filter(|l| !l.is_empty());
-    (offers.map(str::to_string).collect(), how.contains("-o default"))
+    (
+        offers.map(str::to_string).collect(),
+        how.contains("-o default"),
+    )
 }
 
 #[test]

@@ -436,8 +436,7 @@ impl Refusals {
             return false;
         };
         let owed_ms = at.saturating_since(now).as_millis();
-        let limit_ms =
-            u128::from(config.max_refused.max(1)) * u128::from(config.forgive_after_ms);
+        let limit_ms = u128::from(config.max_refused.max(1)) * u128::from(config.forgive_after_ms);
         owed_ms >= limit_ms && limit_ms > 0
     }
 

@@ -258,11 +258,7 @@ pub(crate) fn interest_with_signature(
         tlv::write_nni(out, types::SIGNATURE_TIME, wall_ms);
     });
     let signature = sign(&name, &parameters);
-    tlv::write_tlv(
-        &mut parameters,
-        types::INTEREST_SIGNATURE_VALUE,
-        &signature,
-    );
+    tlv::write_tlv(&mut parameters, types::INTEREST_SIGNATURE_VALUE, &signature);
     let digest: [u8; 32] = Sha256::digest(&parameters).into();
     let name = name.with(&Component::parameters_digest(&digest));
     let mut wire = Vec::new();

@@ -243,7 +243,8 @@ impl<'a> Hostile<'a> {
             if !link.has_backlog() {
                 for _ in 0..BURST {
                     let (number, nonce) = (self.n_sent, self.random.next_u64());
-                    link.outbox().push(|out| self.write_packet(out, number, nonce));
+                    link.outbox()
+                        .push(|out| self.write_packet(out, number, nonce));
                     self.n_sent += 1;
                 }
             }
