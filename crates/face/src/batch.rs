@@ -13,12 +13,6 @@ use crate::sys::udp::{SLOT_BYTES, SLOT_STRIDE_BYTES};
 /// may bring more than are left to it, so that a batch can hold some more.
 pub const BATCH_TARGET_PKTS: usize = 256;
 
-/// Packets that a stream brings in one turn while others have something to say:
-/// what it brings beyond is taken off its next turns. A few dozen are enough for
-/// a burst to cost no more for each packet than a longer one, and are no more than
-/// a program with 64 Interests in flight brings.
-pub const STREAM_TURN_PKTS: usize = 64;
-
 /// Largest read from one stream face in one poll.
 pub(crate) const STREAM_READ_BYTES: usize = 64 << 10;
 

@@ -39,10 +39,11 @@ mod poller;
 mod sys;
 mod system;
 mod transport;
+mod turns;
 mod tx_queue;
 mod waker;
 
-pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch, STREAM_TURN_PKTS};
+pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch};
 pub use clock::monotonic_now;
 pub use counters::{DropCounts, DropReason, FaceCounters, N_DROP_REASONS, SystemCounters};
 pub use error::{CloseReason, CreateError, CreateOutcome, ListenError, UpdateError};
@@ -53,4 +54,5 @@ pub use options::{
     LinkOptions, Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,
 };
 pub use system::FaceSystem;
+pub use turns::TURN_PKTS;
 pub use waker::Waker;

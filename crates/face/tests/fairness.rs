@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use support::{Node, interest};
-use tachonym_face::{ChannelOptions, STREAM_TURN_PKTS};
+use tachonym_face::{ChannelOptions, TURN_PKTS};
 use tachonym_packet::FaceId;
 
 /// Messages of one WebSocket that a poll takes.
@@ -230,15 +230,15 @@ fn a_stream_of_small_packets_is_read_in_smaller_bites() {
         // The first bite tells how small they are.
         let n_packets = node.packets.len();
         assert!(
-            round == 0 || n_packets < STREAM_TURN_PKTS * 3 / 2,
+            round == 0 || n_packets < TURN_PKTS * 3 / 2,
             "{n_packets} packets in one poll"
         );
         n_all += n_packets;
     }
     // What the first one brought too much is made good, and no more than that.
-    let fair = N_ROUNDS * STREAM_TURN_PKTS;
-    assert!(n_all <= fair + STREAM_TURN_PKTS, "{n_all} of {fair}");
-    assert!(n_all >= fair - 2 * STREAM_TURN_PKTS, "{n_all} of {fair}");
+    let fair = N_ROUNDS * TURN_PKTS;
+    assert!(n_all <= fair + TURN_PKTS, "{n_all} of {fair}");
+    assert!(n_all >= fair - 2 * TURN_PKTS, "{n_all} of {fair}");
 
     // Large ones come by the full bite again, once the small ones are read.
     while flood.next != 0 {
@@ -262,14 +262,14 @@ fn a_stream_that_never_waits_gets_as_many_packets_as_one_with_a_turn_in_flight()
     let (hostile, hostile_id) = open_unix(&mut node, &dir);
     let (mut honest, honest_id) = open_unix(&mut node, &dir);
     let mut flood = Flood::new(hostile, &interest(0));
-    let turn = interest(1).repeat(STREAM_TURN_PKTS);
+    let turn = interest(1).repeat(TURN_PKTS);
     let (mut n_honest, mut n_hostile, mut n_sent) = (0, 0, 0);
     for _ in 0..N_ROUNDS {
         flood.fill(1 << 20);
         // What has come is asked for again.
         if n_honest == n_sent {
             honest.write_all(&turn).unwrap();
-            n_sent += STREAM_TURN_PKTS;
+            n_sent += TURN_PKTS;
         }
         node.packets.clear();
         node.step(Duration::ZERO);
@@ -278,9 +278,9 @@ fn a_stream_that_never_waits_gets_as_many_packets_as_one_with_a_turn_in_flight()
         n_hostile += of(hostile_id);
     }
     // Only the first bite of the other one filled a batch and made it wait.
-    let fair = N_ROUNDS * STREAM_TURN_PKTS;
-    assert!(n_honest >= fair - 2 * STREAM_TURN_PKTS, "{n_honest}");
-    assert!(n_hostile <= fair + STREAM_TURN_PKTS, "{n_hostile}");
+    let fair = N_ROUNDS * TURN_PKTS;
+    assert!(n_honest >= fair - 2 * TURN_PKTS, "{n_honest}");
+    assert!(n_hostile <= fair + TURN_PKTS, "{n_hostile}");
 }
 
 #[test]
@@ -299,9 +299,9 @@ fn a_stream_gains_no_packets_by_changing_their_size() {
         node.step(Duration::ZERO);
         n_packets += node.packets.len();
     }
-    let most = N_ROUNDS * STREAM_TURN_PKTS + first_bite(&small);
+    let most = N_ROUNDS * TURN_PKTS + first_bite(&small);
     assert!(n_packets <= most, "{n_packets} of {most}");
-    assert!(n_packets >= N_ROUNDS * STREAM_TURN_PKTS / 4, "{n_packets}");
+    assert!(n_packets >= N_ROUNDS * TURN_PKTS / 4, "{n_packets}");
 }
 
 #[test]

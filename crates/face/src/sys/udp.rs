@@ -38,6 +38,19 @@ pub(crate) struct ReceivedMessage {
     pub(crate) is_truncated: bool,
 }
 
+impl ReceivedMessage {
+    /// Length of its datagrams but the last; at least 1.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        let segment_bytes = self.control.segment_bytes.unwrap_or(self.len_bytes);
+        segment_bytes.max(1)
+    }
+
+    /// How many datagrams it holds.
+    pub(crate) fn n_datagrams(&self) -> usize {
+        self.len_bytes.div_ceil(self.segment_bytes()).max(1)
+    }
+}
+
 /// One message to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutMessage<'a> {
@@ -86,15 +99,20 @@ impl UdpReceiver {
         }
     }
 
-    /// Receives what is there, without waiting, into slots of `memory`, which
-    /// must hold at least one. Returns the number of messages, which
+    /// Receives what is there, without waiting, but at most `max_messages`, into
+    /// slots of `memory`, which must hold at least one. Returns the number of messages, which
     /// [`UdpReceiver::message`] describes.
-    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, memory: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn receive(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        memory: &mut [u8],
+        max_messages: usize,
+    ) -> io::Result<usize> {
         let mut n_slots = 0;
         let slots = memory
             .chunks_mut(SLOT_STRIDE_BYTES)
             .filter(|slot| slot.len() >= SLOT_BYTES);
-        for (idx, slot) in slots.take(MAX_RECEIVED).enumerate() {
+        for (idx, slot) in slots.take(max_messages.min(MAX_RECEIVED)).enumerate() {
             self.iovecs[idx] = libc::iovec {
                 iov_base: slot.as_mut_ptr().cast(),
                 iov_len: SLOT_BYTES,
@@ -245,7 +263,12 @@ mod tests {
 
         let mut memory = vec![0; 8 * SLOT_STRIDE_BYTES];
         let mut receiver = UdpReceiver::new();
-        assert_eq!(receiver.receive(b.as_fd(), &mut memory).unwrap(), 5);
+        assert_eq!(
+            receiver
+                .receive(b.as_fd(), &mut memory, MAX_RECEIVED)
+                .unwrap(),
+            5
+        );
         for (idx, datagram) in datagrams.iter().enumerate() {
             let message = receiver.message(idx);
             let got = &memory[message.offset..message.offset + message.len_bytes];
@@ -253,7 +276,9 @@ mod tests {
             assert_eq!(message.from, Some(a.local_addr().unwrap()));
             assert!(!message.is_truncated);
         }
-        let empty = receiver.receive(b.as_fd(), &mut memory).unwrap_err();
+        let empty = receiver
+            .receive(b.as_fd(), &mut memory, MAX_RECEIVED)
+            .unwrap_err();
         assert_eq!(empty.kind(), io::ErrorKind::WouldBlock);
     }
 
@@ -276,7 +301,9 @@ mod tests {
 
         let mut memory = vec![0; 4 * SLOT_STRIDE_BYTES];
         let mut receiver = UdpReceiver::new();
-        let n = receiver.receive(b.as_fd(), &mut memory).unwrap();
+        let n = receiver
+            .receive(b.as_fd(), &mut memory, MAX_RECEIVED)
+            .unwrap();
         let mut got = Vec::new();
         for idx in 0..n {
             let message = receiver.message(idx);
@@ -297,7 +324,12 @@ mod tests {
 
         let mut memory = vec![0; SLOT_BYTES];
         let mut receiver = UdpReceiver::new();
-        assert_eq!(receiver.receive(a.as_fd(), &mut memory).unwrap(), 1);
+        assert_eq!(
+            receiver
+                .receive(a.as_fd(), &mut memory, MAX_RECEIVED)
+                .unwrap(),
+            1
+        );
         let local_ip = receiver.message(0).control.local_ip;
         assert_eq!(local_ip, Some("127.0.0.9".parse().unwrap()));
 

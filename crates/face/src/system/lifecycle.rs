@@ -45,10 +45,12 @@ pub(super) fn clamp_mtu(mtu_bytes: u64) -> usize {
 }
 
 impl FaceSystem {
-    /// Whether a newcomer of this scope may have a face.
-    pub(super) fn has_room_on_demand(&self, scope: FaceScope) -> bool {
+    /// Whether a newcomer of this scope may have a face, who has connected or has
+    /// written a datagram: that costs a sender nothing.
+    pub(super) fn has_room_on_demand(&self, scope: FaceScope, is_datagram: bool) -> bool {
         let max = self.options.max_faces;
         let kept = match scope {
+            _ if is_datagram => max / 2,
             FaceScope::Local => max / 8,
             FaceScope::NonLocal => max / 4,
         };
@@ -195,6 +197,7 @@ impl FaceSystem {
         socket.peers.insert(remote, id);
         let local = local_udp_uri(socket.local, Some(own_ip));
         let has_gso = socket.has_gso;
+        let key = self.branch(key, (id, remote), own_ip, false).unwrap_or(key);
         self.add_face(NewFace {
             id,
             transport: Transport::Udp(UdpPeer {
@@ -612,12 +615,13 @@ impl FaceSystem {
         }
         match &mut face.transport {
             Transport::Udp(peer) => {
-                if let Some(socket) = self.udp.get_mut(peer.socket) {
+                let key = self.cut_branch(peer.socket);
+                if let Some(socket) = self.udp.get_mut(key) {
                     socket.peers.remove(&peer.remote);
                     let is_of_no_use = socket.peers.is_empty()
                         && matches!(socket.role, UdpRole::Dialled | UdpRole::Connected);
                     if is_of_no_use {
-                        self.udp.remove(peer.socket);
+                        self.udp.remove(key);
                     }
                 }
             }
@@ -655,7 +659,7 @@ fn local_end(local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketAddr>
     Ok((!is_any).then_some(local))
 }
 
-fn max_segment_bytes(has_gso: bool) -> u32 {
+pub(super) fn max_segment_bytes(has_gso: bool) -> u32 {
     if has_gso { u32::MAX } else { 0 }
 }
 

@@ -364,7 +364,7 @@ impl FaceSystem {
         };
         let is_websocket = matches!(listener.kind, ListenerKind::WebSocket);
         if let Ok((_, _, scope, _)) = &made
-            && !self.has_room_on_demand(*scope)
+            && !self.has_room_on_demand(*scope, false)
         {
             // Closing it tells the peer sooner than letting it wait.
             self.counters.n_refused += 1;

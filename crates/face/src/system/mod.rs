@@ -13,10 +13,11 @@
 //! A face that fails is removed by `flush`, by `destroy` or by the next `poll`
 //! before it waits, never between `poll` and the frames it returned: whoever
 //! takes the events first and the frames after them knows the face of every
-//! frame. Next: `receive`, `send`, `lifecycle`, `listen` and `timers` hold the
-//! parts of the implementation.
+//! frame. Next: `receive`, `send`, `lifecycle`, `listen`, `branches` and
+//! `timers` hold the parts of the implementation.
 
 mod backlog;
+mod branches;
 mod lifecycle;
 mod listen;
 mod receive;
@@ -44,6 +45,7 @@ use crate::transport::udp::UdpSocket;
 use crate::tx_queue::TxPool;
 use crate::waker::Waker;
 use backlog::Backlogs;
+use branches::Senders;
 use listen::Listener;
 use table::{FaceTable, SocketTable};
 
@@ -54,6 +56,9 @@ pub struct FaceSystem {
     waker: Waker,
     faces: FaceTable,
     udp: SocketTable<UdpSocket>,
+    /// How many of them are branches of strangers.
+    n_stranger_branches: usize,
+    senders: Senders,
     listeners: SocketTable<Listener>,
     /// Listeners that wait for descriptors to become free again.
     paused: Vec<SocketKey>,
@@ -111,6 +116,8 @@ impl FaceSystem {
             waker,
             faces: FaceTable::default(),
             udp: SocketTable::default(),
+            n_stranger_branches: 0,
+            senders: Senders::default(),
             listeners: SocketTable::default(),
             paused: Vec::new(),
             resume_listeners_at: MonoNs::NEVER,

@@ -19,7 +19,7 @@ use crate::link::RxContext;
 use crate::link::reassembly::ReassemblyBudget;
 use crate::options::CachePolicyRule;
 use crate::poller::{Ready, SocketKey, Token};
-use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
+use crate::sys::udp::{ReceivedMessage, SLOT_BYTES};
 use crate::transport::Transport;
 use crate::transport::stream::StreamState;
 use crate::transport::udp::UdpRole;
@@ -73,10 +73,10 @@ impl FaceSystem {
     /// woken by a [`crate::Waker`], for new faces, by a timer, or because of a
     /// signal.
     ///
-    /// All take turns. A turn is at most 64 KiB of a stream and about
-    /// [`crate::STREAM_TURN_PKTS`] packets (one that has brought more lets turns
-    /// pass until that is made good), 32 messages of a UDP socket, and 32
-    /// messages or 64 KiB of a WebSocket. No turn begins after
+    /// All take turns. A turn is about [`crate::TURN_PKTS`] packets of each peer
+    /// (who has brought more lets turns pass until that is made good) and at most
+    /// 64 KiB of a stream, 32 messages of a UDP socket, and 32 messages or 64 KiB
+    /// of a WebSocket. No turn begins after
     /// [`crate::BATCH_TARGET_PKTS`] packets; whoever waits for one comes first
     /// in the next poll.
     ///
@@ -215,11 +215,11 @@ impl FaceSystem {
         let Transport::Stream(stream) = &mut face.transport else {
             return;
         };
-        if !stream.take_turn() {
+        let Some(read_bytes) = stream.turns.take() else {
             return;
-        }
+        };
         let n_kept = stream.leftover.len();
-        let room = (n_kept + stream.read_bytes).min(memory.len());
+        let room = (n_kept + read_bytes).min(memory.len());
         self.counters.n_rx_syscalls += 1;
         let n_read = match stream.receive(&mut memory[n_kept..room]) {
             Ok(0) => return self.close(slot, CloseReason::ClosedByPeer),
@@ -265,7 +265,7 @@ impl FaceSystem {
             }
         }
         if let Transport::Stream(stream) = &mut face.transport {
-            stream.adapt_read(n_frames);
+            stream.turns.took(n_frames, 1);
         }
         let rest = &received[pos..];
         if is_malformed || rest.is_empty() {
@@ -311,15 +311,22 @@ impl FaceSystem {
         let Some(socket) = self.udp.get_mut(key) else {
             return;
         };
-        let n_slots = (memory.len() / SLOT_BYTES).min(MAX_RECEIVED);
+        let Some(max_messages) = socket.turns.take() else {
+            return;
+        };
+        let n_slots = (memory.len() / SLOT_BYTES).min(max_messages);
         self.counters.n_rx_syscalls += 1;
-        let n_messages = match self.udp_receiver.receive(socket.fd(), memory) {
+        let n_messages = match self.udp_receiver.receive(socket.fd(), memory, n_slots) {
             Ok(n_messages) => n_messages,
             Err(error) => {
                 // What came back of an earlier datagram (its port is closed)
                 // says nothing about the next one.
-                if let (UdpRole::Connected, Some(&id)) =
-                    (&socket.role, socket.peers.values().next())
+                let id = match &socket.role {
+                    UdpRole::Connected => socket.peers.values().next().copied(),
+                    UdpRole::Branch(branch) => Some(branch.face),
+                    _ => None,
+                };
+                if let Some(id) = id
                     && error.kind() != io::ErrorKind::WouldBlock
                     && let Some(face) = self.faces.get_mut(id)
                 {
@@ -330,7 +337,8 @@ impl FaceSystem {
         };
         let lens = (0..n_messages).map(|idx| self.udp_receiver.message(idx).len_bytes);
         let taken_bytes: usize = lens.sum();
-        if n_messages >= n_slots || socket.was_filling(taken_bytes) {
+        let may_have_more = n_messages >= n_slots;
+        if may_have_more || socket.was_filling(taken_bytes) {
             // There may be more than we keep up with.
             self.counters.n_control_syscalls += 1;
             self.counters.n_kernel_drops += socket.look_at_queue(taken_bytes);
@@ -338,9 +346,11 @@ impl FaceSystem {
             socket.is_congested = false;
         }
         let is_congested = socket.is_congested;
-        let mut end = 0;
+        self.senders.clear();
+        let (mut end, mut n_datagrams) = (0, 0);
         for idx in 0..n_messages {
             let message = self.udp_receiver.message(idx);
+            n_datagrams += message.n_datagrams();
             end = message.offset + message.len_bytes;
             let bytes = &memory[message.offset..end];
             self.receive_message(
@@ -353,6 +363,16 @@ impl FaceSystem {
             );
         }
         batch.keep(end);
+        let Some(socket) = self.udp.get_mut(key) else {
+            return;
+        };
+        socket.turns.took(n_datagrams, self.senders.len().max(1));
+        if may_have_more
+            && matches!(socket.role, UdpRole::Channel(_))
+            && let Some(id) = self.senders.greatest()
+        {
+            self.branch_off(key, id);
+        }
     }
 
     /// Takes one message: a datagram, or several of one sender.
@@ -369,12 +389,12 @@ impl FaceSystem {
             self.past_drops.add(DropReason::UnknownPeer, 1);
             return;
         };
-        let segment_bytes = message.control.segment_bytes.unwrap_or(bytes.len()).max(1);
-        let Some((slot, peer)) = self.face_of_peer(key, &from, message, bytes, segment_bytes)
-        else {
+        let segment_bytes = message.segment_bytes();
+        let Some((slot, peer)) = self.face_of_peer(key, &from, message, bytes) else {
             return;
         };
         let face = &mut self.faces[slot];
+        self.senders.note(face.id);
         if let Transport::Udp(peer) = &mut face.transport
             && peer.source.is_some()
         {
@@ -414,7 +434,6 @@ impl FaceSystem {
         from: &SocketAddr,
         message: &ReceivedMessage,
         bytes: &[u8],
-        segment_bytes: usize,
     ) -> Option<(usize, Option<SocketAddr>)> {
         let socket = self.udp.get(key)?;
         if let UdpRole::Multicast { face, own, .. } = &socket.role {
@@ -423,16 +442,25 @@ impl FaceSystem {
             }
             return Some((self.faces.slot_of(*face)?, Some(*from)));
         }
-        if let Some(&id) = socket.peers.get(from) {
+        let known = match &socket.role {
+            UdpRole::Branch(branch) if branch.peer == *from => Some(branch.face),
+            // It came before the branch was connected.
+            UdpRole::Branch(branch) => {
+                let channel = self.udp.get(branch.channel)?;
+                channel.peers.get(from).copied()
+            }
+            _ => socket.peers.get(from).copied(),
+        };
+        if let Some(id) = known {
             return Some((self.faces.slot_of(id)?, None));
         }
-        let n_datagrams = bytes.len().div_ceil(segment_bytes).max(1) as u64;
+        let n_datagrams = message.n_datagrams() as u64;
         let UdpRole::Channel(defaults) = &socket.role else {
             self.past_drops.add(DropReason::UnknownPeer, n_datagrams);
             return None;
         };
         // Noise does not get a face.
-        let first = &bytes[..segment_bytes.min(bytes.len())];
+        let first = &bytes[..message.segment_bytes().min(bytes.len())];
         if LpView::parse(first).is_err() {
             self.past_drops.add(DropReason::BadDatagram, n_datagrams);
             return None;
@@ -444,7 +472,7 @@ impl FaceSystem {
             Some(socket.local.ip())
         };
         let own = own_ip.unwrap_or(socket.local.ip());
-        if !self.has_room_on_demand(scope_of((own, 0).into(), *from)) {
+        if !self.has_room_on_demand(scope_of((own, 0).into(), *from), true) {
             self.past_drops.add(DropReason::TooManyFaces, n_datagrams);
             return None;
         }

@@ -536,7 +536,7 @@ impl FaceSystem {
                 UdpRole::Multicast { group, .. } => Some(group),
                 _ => None,
             };
-            let is_connected = matches!(socket.role, UdpRole::Connected);
+            let is_connected = matches!(socket.role, UdpRole::Connected | UdpRole::Branch(_));
             let faces = &self.faces;
             let messages = self.plan.iter().map(|planned| {
                 let face = &faces[planned.slot];

@@ -15,8 +15,9 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tachonym_packet::MonoNs;
 
 use super::{DialTarget, Redial};
-use crate::batch::{STREAM_READ_BYTES, STREAM_TURN_PKTS};
+use crate::batch::STREAM_READ_BYTES;
 use crate::sys::option;
+use crate::turns::Turns;
 
 /// A queue length is looked up at most once in this time.
 const QUEUE_LOOK_NS: u64 = 1_000_000;
@@ -41,10 +42,8 @@ pub(crate) struct Stream {
     pub(crate) state: StreamState,
     /// The beginning of a frame.
     pub(crate) leftover: Vec<u8>,
-    /// The next read brings no more than this.
-    pub(crate) read_bytes: usize,
-    /// Packets that it has brought beyond its turns, and not yet waited for.
-    ahead_pkts: usize,
+    /// Bytes that a read brings.
+    pub(crate) turns: Turns,
     /// The kernel takes no more; readiness for writing is waited for.
     pub(crate) is_blocked: bool,
     pub(crate) queue: KernelQueue,
@@ -120,8 +119,7 @@ impl Stream {
             socket,
             state,
             leftover: Vec::new(),
-            read_bytes: STREAM_READ_BYTES,
-            ahead_pkts: 0,
+            turns: Turns::new(MIN_STREAM_READ_BYTES, STREAM_READ_BYTES),
             is_blocked: false,
             queue: KernelQueue::default(),
             dial,
@@ -137,36 +135,9 @@ impl Stream {
         self.socket = None;
         self.state = StreamState::Waiting(at);
         self.leftover = Vec::new();
-        self.read_bytes = STREAM_READ_BYTES;
-        self.ahead_pkts = 0;
+        self.turns = Turns::new(MIN_STREAM_READ_BYTES, STREAM_READ_BYTES);
         self.is_blocked = false;
         self.queue = KernelQueue::default();
-    }
-
-    /// Whether it may be read in this turn. One that has brought more than its
-    /// turns allow lets this one pass (deficit round robin: Shreedhar and
-    /// Varghese 1996, section 3).
-    #[inline]
-    pub(crate) fn take_turn(&mut self) -> bool {
-        let may_read = self.ahead_pkts < STREAM_TURN_PKTS;
-        if !may_read {
-            self.ahead_pkts -= STREAM_TURN_PKTS;
-        }
-        may_read
-    }
-
-    /// Learns how many frames a read has brought: one read is to bring a turn's
-    /// packets, not ten times as many, however small they are. Turns in which it
-    /// had less to say are not made up for.
-    #[inline]
-    pub(crate) fn adapt_read(&mut self, n_frames: usize) {
-        self.ahead_pkts = (self.ahead_pkts + n_frames).saturating_sub(STREAM_TURN_PKTS);
-        if n_frames > STREAM_TURN_PKTS {
-            self.read_bytes =
-                (self.read_bytes * STREAM_TURN_PKTS / n_frames).max(MIN_STREAM_READ_BYTES);
-        } else if n_frames < STREAM_TURN_PKTS / 2 {
-            self.read_bytes = (2 * self.read_bytes).min(STREAM_READ_BYTES);
-        }
     }
 
     /// Goes on with a new socket that is being connected.

@@ -1,7 +1,8 @@
 //! UDP sockets, which many faces may share.
 //!
-//! A listening socket serves every peer that writes to it; a dialled one is
-//! connected to a single peer; a multicast one reaches a group. Owns the
+//! A listening socket serves every peer that writes to it, but for those that
+//! have a branch: a socket at the same address that is connected to one peer. A
+//! dialled one is connected to a single peer; a multicast one reaches a group. Owns the
 //! socket, the peers by their addresses, and the order in which their queues
 //! are sent. Frames are grouped into messages here; faces and their queues
 //! belong to the caller.
@@ -17,10 +18,15 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use tachonym_packet::FaceId;
 
 use crate::options::{LinkOptions, Loopback, MulticastOptions, Offload, SystemOptions};
+use crate::poller::SocketKey;
 use crate::sys::option;
+use crate::sys::udp::MAX_RECEIVED;
+use crate::turns::Turns;
 
 /// Largest payload of one UDP message, segmented or not.
 const MAX_MESSAGE_BYTES: usize = 65_507;
+/// Strangers get this part of the usual buffers.
+const STRANGER_BUFFER_PART: usize = 4;
 /// Segments that every kernel with GSO accepts in one message.
 const MAX_SEGMENTS: usize = 64;
 
@@ -32,6 +38,8 @@ pub(crate) enum UdpRole {
     Dialled,
     /// Connected to the one peer of one face.
     Connected,
+    /// Bound where a channel is, and connected to one of its peers.
+    Branch(Branch),
     /// All of one multicast face.
     Multicast {
         face: FaceId,
@@ -39,6 +47,17 @@ pub(crate) enum UdpRole {
         /// Our own address, if what we send comes back.
         own: Option<SocketAddr>,
     },
+}
+
+/// A peer's own socket beside that of the channel: its datagrams have a queue of
+/// their own in the kernel, which nobody else can fill.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Branch {
+    pub(crate) channel: SocketKey,
+    pub(crate) face: FaceId,
+    pub(crate) peer: SocketAddr,
+    /// Whether the peer came by itself.
+    pub(crate) is_of_stranger: bool,
 }
 
 /// What on-demand faces of a channel are like.
@@ -68,6 +87,8 @@ pub(crate) struct UdpSocket {
     capacity_bytes: usize,
     /// Drops that the kernel had counted at the last look.
     pub(crate) n_kernel_drops: u32,
+    /// Messages that a read brings.
+    pub(crate) turns: Turns,
 }
 
 impl UdpSocket {
@@ -99,6 +120,7 @@ impl UdpSocket {
             is_congested: false,
             capacity_bytes,
             n_kernel_drops: 0,
+            turns: Turns::new(1, MAX_RECEIVED),
         })
     }
 
@@ -114,7 +136,27 @@ impl UdpSocket {
             option::enable_packet_info(socket.as_fd(), addr.is_ipv4())?;
         }
         socket.bind(&addr.into())?;
+        // Only now: where somebody listens already, binding has to fail.
+        let _ = socket.set_reuse_port(true);
         Self::new(socket, role, options)
+    }
+
+    /// A socket at `local`, where a channel is bound, for the peer of `branch`.
+    pub(crate) fn branch(
+        local: SocketAddr,
+        branch: Branch,
+        options: &SystemOptions,
+    ) -> io::Result<Self> {
+        let socket = new_socket(local)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&local.into())?;
+        socket.connect(&branch.peer.into())?;
+        let mut options = options.clone();
+        if branch.is_of_stranger {
+            options.udp_receive_buffer_bytes /= STRANGER_BUFFER_PART;
+            options.udp_send_buffer_bytes /= STRANGER_BUFFER_PART;
+        }
+        Self::new(socket, UdpRole::Branch(branch), &options)
     }
 
     /// A socket connected to `remote`.

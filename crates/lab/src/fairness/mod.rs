@@ -22,8 +22,10 @@ use crate::launch::ForwarderArgs;
 use crate::output;
 use crate::stats::Spread;
 
-/// How long a neighbour runs before the measurement begins.
-const HEAD_START: Duration = Duration::from_millis(500);
+/// The neighbour comes when the honest program is there already, so much later.
+const COMES_AFTER: Duration = Duration::from_millis(100);
+/// Exchanges before the measurement: they last until the neighbour is there.
+const WARM_UP: u64 = 50_000;
 
 /// Measures the rate of an honest program beside an honest one and beside
 /// hostile ones.
@@ -167,12 +169,10 @@ fn sample(
 ) -> anyhow::Result<Sample> {
     let load = Load {
         in_flight: args.in_flight,
+        warm_up: WARM_UP,
         ..Load::usual(u64::MAX, args.seconds)
     };
-    let neighbour = kind.map(|kind| Neighbour::start(kind, forwarder, &load));
-    if neighbour.is_some() {
-        std::thread::sleep(HEAD_START);
-    }
+    let neighbour = kind.map(|kind| Neighbour::start(kind, COMES_AFTER, forwarder, &load));
     let measurement = exchange::measure(&Target::Forwarder(forwarder.clone()), Mode::Miss, &load);
     let activity = neighbour.map(Neighbour::stop).transpose()?;
     let measurement = measurement?;

@@ -33,8 +33,9 @@ const BURST: usize = 64;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Lifetime of its Interests and commands.
 const LIFETIME_MS: u64 = 4_000;
-/// The equal runs so much longer than the measured program, at both ends.
-const MARGIN_SECONDS: u64 = 3;
+/// The equal lasts so much longer than the measured program: it must not end
+/// before it.
+const MARGIN_SECONDS: u64 = 4;
 /// Bytes of a packet that is none.
 const JUNK_BYTES: usize = 64;
 
@@ -124,14 +125,18 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts one beside a program that will put `load` on `forwarder`.
+    /// Starts one, `after` some time, beside a program that puts `load` on
+    /// `forwarder`.
     #[must_use]
-    pub fn start(kind: Kind, forwarder: &Forwarder, load: &Load) -> Self {
+    pub fn start(kind: Kind, after: Duration, forwarder: &Forwarder, load: &Load) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let (flag, forwarder, load) = (Arc::clone(&is_over), forwarder.clone(), load.clone());
-        let thread = std::thread::spawn(move || match kind {
-            Kind::Honest => be_honest(forwarder, load),
-            _ => Hostile::new(kind, forwarder.consumer, &flag).run(),
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(after);
+            match kind {
+                Kind::Honest => be_honest(forwarder, load),
+                _ => Hostile::new(kind, forwarder.consumer, &flag).run(),
+            }
         });
         Self {
             is_over,
@@ -159,7 +164,7 @@ impl Drop for Neighbour {
 
 fn be_honest(forwarder: Forwarder, load: Load) -> anyhow::Result<Activity> {
     let load = Load {
-        max_seconds: load.max_seconds + 2 * MARGIN_SECONDS,
+        max_seconds: load.max_seconds + MARGIN_SECONDS,
         ..load
     };
     let measurement = measure(&Target::Forwarder(forwarder), Mode::Miss, &load)?;

@@ -71,9 +71,10 @@ impl Default for Log {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// Most faces that exist at once; a further peer is refused and counted. A
-    /// quarter is kept from peers elsewhere, an eighth from programs on this
-    /// machine, so that there is always room for commands.
+    /// Most faces that exist at once; a further peer is refused and counted. Half
+    /// are kept from peers that write datagrams, a quarter from those elsewhere that
+    /// connect, an eighth from programs on this machine, so that there is always room
+    /// for commands.
     pub max_faces: usize,
     /// Most bytes that wait to be sent on one face; a packet beyond is dropped
     /// and counted on that face.

@@ -1,0 +1,216 @@
+//! UDP peers with a socket of their own: a flood of one is its own affair.
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use support::{Node, interest};
+use tachonym_face::{
+    BATCH_TARGET_PKTS, ChannelOptions, DropReason, FaceParams, FaceSystem, ListenError,
+    SystemOptions, TURN_PKTS,
+};
+use tachonym_packet::FaceId;
+use tachonym_packet::lp::Headers;
+use tachonym_protocol::{FaceEventKind, FaceUri};
+
+/// More datagrams than any queue of the kernel holds here.
+const FLOOD: usize = 20_000;
+
+/// A node with small queues, and where it listens.
+fn node() -> (Node, SocketAddr) {
+    let mut options = SystemOptions::default();
+    options.udp_receive_buffer_bytes = 1 << 20;
+    let mut node = Node::new(options);
+    let uri = node.listen(&ChannelOptions::udp(support::loopback()));
+    (node, uri.socket_addr().unwrap())
+}
+
+/// A program that writes to `to`.
+fn program(to: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind(support::loopback()).unwrap();
+    socket.connect(to).unwrap();
+    socket
+        .set_read_timeout(Some(support::PATIENCE))
+        .expect("a time-out");
+    socket
+}
+
+/// Writes as many datagrams without anybody reading them.
+fn flood(socket: &UdpSocket, n_datagrams: usize) {
+    for _ in 0..n_datagrams {
+        let _ = socket.send(&interest(0));
+    }
+}
+
+/// The face of the program.
+fn face_of(node: &Node, socket: &UdpSocket) -> Option<FaceId> {
+    let remote = FaceUri::Udp(socket.local_addr().unwrap());
+    node.faces
+        .faces()
+        .find(|f| f.remote == remote)
+        .map(|f| f.id)
+}
+
+fn n_from(node: &Node, socket: &UdpSocket) -> usize {
+    let id = face_of(node, socket);
+    node.packets.iter().filter(|p| Some(p.face) == id).count()
+}
+
+/// Reads what there is.
+fn read_all(node: &mut Node) {
+    loop {
+        let before = node.packets.len();
+        for _ in 0..64 {
+            node.step(Duration::ZERO);
+        }
+        if node.packets.len() == before {
+            return;
+        }
+    }
+}
+
+/// A node that has seen a flood of a stranger and read all of it.
+fn flooded() -> (Node, SocketAddr, UdpSocket) {
+    let (mut node, at) = node();
+    let hostile = program(at);
+    flood(&hostile, 2 * BATCH_TARGET_PKTS);
+    node.until("the flood", |node| n_from(node, &hostile) > TURN_PKTS);
+    read_all(&mut node);
+    (node, at, hostile)
+}
+
+#[test]
+fn a_flood_fills_only_its_own_queue() {
+    let (mut node, at, hostile) = flooded();
+    let honest = program(at);
+    flood(&hostile, FLOOD);
+    flood(&honest, 10);
+    read_all(&mut node);
+    assert_eq!(n_from(&node, &honest), 10);
+    assert!(n_from(&node, &hostile) < FLOOD, "the kernel held all of it");
+    assert_eq!(node.faces.n_faces(), 2);
+}
+
+#[test]
+fn answers_come_from_where_the_peer_has_written_to() {
+    let (mut node, at, hostile) = flooded();
+    let id = face_of(&node, &hostile).expect("a face");
+    assert_eq!(node.info(id).local, FaceUri::Udp(at));
+    // The program's socket is connected: it hears nobody else.
+    node.send(id, &interest(7));
+    let mut buffer = [0; 2_000];
+    let n_bytes = hostile.recv(&mut buffer).expect("an answer");
+    assert_eq!(buffer[..n_bytes], interest(7));
+}
+
+#[test]
+fn a_face_that_goes_leaves_its_peer_to_the_listener() {
+    let (mut node, _, hostile) = flooded();
+    let id = face_of(&node, &hostile).expect("a face");
+    assert!(node.faces.destroy(id));
+    node.destroyed(id);
+    flood(&hostile, 1);
+    node.until("a new face", |node| face_of(node, &hostile).is_some());
+    assert_ne!(face_of(&node, &hostile), Some(id));
+}
+
+#[test]
+fn a_face_that_was_asked_for_is_out_of_reach_of_strangers_from_the_start() {
+    let (mut node, at) = node();
+    let neighbour = program(at);
+    let params = FaceParams::new(FaceUri::Udp(neighbour.local_addr().unwrap()));
+    let id = node.dial_with(&params);
+    assert_eq!(node.info(id).local, FaceUri::Udp(at));
+    // Nothing has been read of the flood when the neighbour writes.
+    let hostile = program(at);
+    flood(&hostile, FLOOD);
+    flood(&neighbour, 10);
+    read_all(&mut node);
+    assert_eq!(n_from(&node, &neighbour), 10);
+    assert_eq!(face_of(&node, &neighbour), Some(id));
+}
+
+#[test]
+fn who_never_waits_brings_no_more_than_a_turn_while_others_have_something_to_say() {
+    const N_ROUNDS: usize = 200;
+    let (mut node, at, hostile) = flooded();
+    let honest = program(at);
+    let (mut n_hostile, mut n_honest) = (0, 0);
+    for _ in 0..N_ROUNDS {
+        flood(&hostile, 4 * TURN_PKTS);
+        flood(&honest, TURN_PKTS / 2);
+        node.packets.clear();
+        node.step(Duration::ZERO);
+        n_hostile += n_from(&node, &hostile);
+        n_honest += n_from(&node, &honest);
+    }
+    let fair = N_ROUNDS * TURN_PKTS;
+    assert!(n_hostile <= fair + BATCH_TARGET_PKTS, "{n_hostile}");
+    assert!(n_honest >= fair / 2 - 2 * TURN_PKTS, "{n_honest}");
+}
+
+#[test]
+fn an_address_that_is_taken_stays_so() {
+    let (node, at, _hostile) = flooded();
+    let mut other = FaceSystem::new(SystemOptions::default()).unwrap();
+    let error = other.listen(&ChannelOptions::udp(at));
+    assert!(matches!(error, Err(ListenError::AddressInUse)), "{error:?}");
+    drop(node);
+    other
+        .listen(&ChannelOptions::udp(at))
+        .expect("it is free again");
+}
+
+#[test]
+fn many_strangers_flood_and_each_keeps_its_one_face() {
+    let (mut node, at) = node();
+    let programs: Vec<_> = (0..80).map(|_| program(at)).collect();
+    for _ in 0..4 {
+        for program in &programs {
+            flood(program, 40);
+        }
+        read_all(&mut node);
+    }
+    // More than may have a socket of their own: none is lost, none is doubled.
+    assert_eq!(node.faces.n_faces(), programs.len());
+    let created = node
+        .events
+        .iter()
+        .filter(|e| e.kind == FaceEventKind::Created);
+    assert_eq!(created.count(), programs.len());
+    for program in &programs {
+        let id = face_of(&node, program).expect("a face");
+        let answer = interest(id.0);
+        node.faces.send(id, &Headers::default(), &answer).unwrap();
+        node.faces.flush();
+        let mut buffer = [0; 2_000];
+        let n_bytes = program.recv(&mut buffer).expect("an answer");
+        assert_eq!(buffer[..n_bytes], answer);
+    }
+}
+
+#[test]
+fn datagrams_of_strangers_leave_half_of_the_faces_to_those_who_connect() {
+    let mut options = SystemOptions::default();
+    options.max_faces = 16;
+    let mut node = Node::new(options);
+    let at = node.listen(&ChannelOptions::udp(support::loopback()));
+    let at = at.socket_addr().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    node.listen(&ChannelOptions::unix(&path));
+    for _ in 0..20 {
+        flood(&program(at), 1);
+    }
+    read_all(&mut node);
+    assert_eq!(node.faces.n_faces(), 8);
+    let drops = node.faces.counters().drops;
+    assert_eq!(drops.get(DropReason::TooManyFaces), 12);
+    let streams: Vec<_> = (0..8)
+        .map(|_| std::os::unix::net::UnixStream::connect(&path).unwrap())
+        .collect();
+    node.until("six connections", |node| node.faces.n_faces() == 14);
+    read_all(&mut node);
+    assert_eq!(node.faces.n_faces(), 14, "{} wanted one", streams.len());
+}
