@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tachonym_lab::exchange::address::Address;
-use tachonym_lab::footprint::{self, FootprintArgs, Kind};
+use tachonym_lab::fairness::neighbour::Kind;
+use tachonym_lab::fairness::{self, FairnessArgs};
+use tachonym_lab::footprint::{self, FootprintArgs};
 use tachonym_lab::launch::ForwarderArgs;
 use tachonym_lab::routes::{self, RoutesArgs};
 use tachonym_lab::soak::{self, SoakArgs};
@@ -144,19 +146,22 @@ fn every_kind_of_item_is_added_in_steps() {
     };
     let report = footprint::measure(&args).expect("the router takes them");
     println!("{report}");
-    let counts = |kind: Kind| -> Vec<Vec<u64>> {
+    let counts = |kind: footprint::Kind| -> Vec<Vec<u64>> {
         let of_kind = report.footprints.iter().filter(|f| f.kind == kind);
         of_kind
             .map(|f| f.steps.iter().map(|s| s.n_items).collect())
             .collect()
     };
-    assert_eq!(counts(Kind::Face), vec![vec![0, 5, 10, 15, 20]; 3]);
-    assert_eq!(counts(Kind::Pit), [[0, 100, 200, 300, 400]]);
-    assert_eq!(counts(Kind::Route), [[0, 50, 100, 150, 200]]);
-    assert_eq!(counts(Kind::Cached), [[0, 75, 150, 225, 300]]);
+    assert_eq!(
+        counts(footprint::Kind::Face),
+        vec![vec![0, 5, 10, 15, 20]; 3]
+    );
+    assert_eq!(counts(footprint::Kind::Pit), [[0, 100, 200, 300, 400]]);
+    assert_eq!(counts(footprint::Kind::Route), [[0, 50, 100, 150, 200]]);
+    assert_eq!(counts(footprint::Kind::Cached), [[0, 75, 150, 225, 300]]);
     for item in &report.footprints {
         assert_eq!(item.limit, None);
-        let has_own = matches!(item.kind, Kind::Pit | Kind::Cached);
+        let has_own = matches!(item.kind, footprint::Kind::Pit | footprint::Kind::Cached);
         assert_eq!(item.own_bytes_per_item > 0, has_own);
         assert!(item.steps.iter().all(|s| s.rss_bytes > 0));
     }
@@ -166,7 +171,7 @@ fn every_kind_of_item_is_added_in_steps() {
 fn a_limit_of_the_forwarder_ends_the_steps() {
     let bed = Bed::new("faces.max_faces = 12\n");
     let args = FootprintArgs {
-        kinds: vec![Kind::Face],
+        kinds: vec![footprint::Kind::Face],
         ..footprint_args(bed.forwarder())
     };
     let report = footprint::measure(&args).expect("some faces are taken");
@@ -194,6 +199,45 @@ fn a_soak_reads_memory_at_each_tenth_and_loses_nothing() {
     assert_eq!(names.len(), 11);
     assert_eq!((names[0], names[5], names[10]), (0, 617, 1_234));
     assert!(report.cpu_ns_per_exchange > 0.0);
+}
+
+#[test]
+fn an_honest_program_is_measured_beside_every_kind_of_neighbour() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = unix(&folder.path().join("s"));
+    let args = FairnessArgs {
+        forwarder: ForwarderArgs {
+            address: socket,
+            pid: None,
+            start: Some(router_command(folder.path())),
+        },
+        over: Vec::new(),
+        kinds: Vec::new(),
+        in_flight: 16,
+        rounds: 1,
+        seconds: 1,
+        json: false,
+    };
+    let report = fairness::measure(&args).expect("the router forwards");
+    println!("{report}");
+    let besides: Vec<_> = report.rows.iter().map(|row| row.beside).collect();
+    let all = std::iter::once(None).chain(Kind::ALL.map(Some));
+    assert_eq!(besides, all.collect::<Vec<_>>());
+    for row in &report.rows {
+        // How fast is a figure; but nothing is lost, and every neighbour did
+        // what it is there for.
+        assert!(row.exchanges_per_s.min > 0.0, "{row:?}");
+        assert!(row.max_loss_pct == 0.0, "{row:?}");
+        assert!(row.part_of_fair.is_some());
+        let has_sent = row.neighbour_pkts_per_s.min > 0.0;
+        assert_eq!(has_sent, row.beside.is_some(), "{row:?}");
+        match row.beside {
+            Some(Kind::Garbage | Kind::Churn) => assert!(row.n_neighbour_connections > 1),
+            Some(Kind::Honest) => assert_eq!(row.n_neighbour_connections, 2),
+            Some(_) => assert_eq!(row.n_neighbour_connections, 1, "{row:?}"),
+            None => assert_eq!(row.n_neighbour_connections, 0),
+        }
+    }
 }
 
 #[test]
@@ -292,7 +336,7 @@ fn a_forwarder_is_started_measured_and_stopped_each_time() {
 
     // Other commands start it as well.
     let args = FootprintArgs {
-        kinds: vec![Kind::Route],
+        kinds: vec![footprint::Kind::Route],
         ..footprint_args(ForwarderArgs {
             address: unix(&socket),
             pid: None,
@@ -341,15 +385,28 @@ fn the_commands_print_their_figures_as_json() {
     }
 }
 
+/// All but `fairness`, which takes minutes and has a test of its own.
+const SECTIONS: [&str; 7] = [
+    "exchange",
+    "syscalls",
+    "routes",
+    "footprint",
+    "soak",
+    "transfer",
+    "startup",
+];
+
 #[test]
-fn all_figures_are_taken_in_one_run() {
+fn the_figures_are_taken_in_one_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = router_program(folder.path());
     let output = Command::new(env!("CARGO_BIN_EXE_tachonym-lab"))
         .args(["figures", "--rounds", "2", "--exchanges", "300"])
         .args(["--routes", "50", "--faces", "10", "--pit-entries", "50"])
         .args(["--cached", "50", "--names", "100", "--starts", "1"])
-        .args(["--transfer-bytes", "80000", "--tachonym"])
+        .args(["--transfer-bytes", "80000"])
+        .args(SECTIONS.iter().flat_map(|section| ["--only", section]))
+        .arg("--tachonym")
         .arg(&program)
         .output()
         .expect("the binary was built for this test");

@@ -113,21 +113,13 @@ pub fn run(args: &FairnessArgs) -> anyhow::Result<()> {
 /// If the forwarder cannot be reached, refuses a route, brings nothing through
 /// at all or ends.
 pub fn measure(args: &FairnessArgs) -> anyhow::Result<FairnessReport> {
-    let attached = args.forwarder.attach()?;
-    let pid = attached.process.pid();
     let addresses = match args.over.as_slice() {
         [] => std::slice::from_ref(&args.forwarder.address),
         over => over,
     };
     let mut rows = Vec::new();
     for address in addresses {
-        let forwarder = Forwarder {
-            consumer: address.clone(),
-            producer: address.clone(),
-            pid: Some(pid),
-            control: Some(args.forwarder.address.clone()),
-        };
-        rows.extend(measure_over(args, &forwarder)?);
+        rows.extend(measure_over(args, address)?);
     }
     Ok(FairnessReport {
         in_flight: args.in_flight,
@@ -135,17 +127,17 @@ pub fn measure(args: &FairnessArgs) -> anyhow::Result<FairnessReport> {
     })
 }
 
-fn measure_over(args: &FairnessArgs, forwarder: &Forwarder) -> anyhow::Result<Vec<Row>> {
+fn measure_over(args: &FairnessArgs, address: &Address) -> anyhow::Result<Vec<Row>> {
     let kinds: Vec<Option<Kind>> = match args.kinds.as_slice() {
         [] => Kind::ALL.iter().copied().map(Some).collect(),
         kinds => kinds.iter().copied().map(Some).collect(),
     };
     let kinds: Vec<Option<Kind>> = std::iter::once(None).chain(kinds).collect();
     let mut samples = vec![Vec::new(); kinds.len()];
-    let transport = forwarder.consumer.transport();
+    let transport = address.transport();
     for round in 1..=args.rounds {
         for (&kind, samples) in kinds.iter().zip(&mut samples) {
-            let sample = sample(args, forwarder, kind)?;
+            let sample = sample(args, address, kind)?;
             eprintln!(
                 "round {round}: {transport}, beside {}: {:.0} exchanges/s",
                 label(kind),
@@ -162,18 +154,23 @@ fn measure_over(args: &FairnessArgs, forwarder: &Forwarder) -> anyhow::Result<Ve
     Ok(kinds.iter().zip(&samples).filter_map(row).collect())
 }
 
-fn sample(
-    args: &FairnessArgs,
-    forwarder: &Forwarder,
-    kind: Option<Kind>,
-) -> anyhow::Result<Sample> {
+/// One measurement, of a fresh forwarder if it is started for this: nothing is
+/// left of the neighbours before.
+fn sample(args: &FairnessArgs, address: &Address, kind: Option<Kind>) -> anyhow::Result<Sample> {
+    let attached = args.forwarder.attach()?;
+    let forwarder = Forwarder {
+        consumer: address.clone(),
+        producer: address.clone(),
+        pid: Some(attached.process.pid()),
+        control: Some(args.forwarder.address.clone()),
+    };
     let load = Load {
         in_flight: args.in_flight,
         warm_up: WARM_UP,
         ..Load::usual(u64::MAX, args.seconds)
     };
-    let neighbour = kind.map(|kind| Neighbour::start(kind, COMES_AFTER, forwarder, &load));
-    let measurement = exchange::measure(&Target::Forwarder(forwarder.clone()), Mode::Miss, &load);
+    let neighbour = kind.map(|kind| Neighbour::start(kind, COMES_AFTER, &forwarder, &load));
+    let measurement = exchange::measure(&Target::Forwarder(forwarder), Mode::Miss, &load);
     let activity = neighbour.map(Neighbour::stop).transpose()?;
     let measurement = measurement?;
     Ok(Sample {

@@ -108,7 +108,7 @@ pub struct FiguresArgs {
     #[arg(long, default_value_t = 11, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub starts: u64,
-    /// Seconds of each measurement beside a neighbour
+    /// Seconds of each measurement beside another program
     #[arg(long, default_value_t = 3, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=60))]
     pub fairness_seconds: u64,
