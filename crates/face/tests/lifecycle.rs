@@ -59,15 +59,16 @@ fn traffic_keeps_an_on_demand_face() {
 }
 
 #[test]
-fn a_permanent_face_comes_back_by_itself() {
-    for options in [
-        ChannelOptions::tcp(loopback()),
-        ChannelOptions::websocket(loopback()),
+fn a_permanent_face_comes_back_by_itself_and_from_its_own_address() {
+    for (options, local) in [
+        (ChannelOptions::tcp(loopback()), "tcp4://127.0.0.7"),
+        (ChannelOptions::websocket(loopback()), "ws://127.0.0.7"),
     ] {
         let (mut a, mut b) = (Node::new(hasty()), Node::default());
         let uri = b.listen(&options);
         let mut params = FaceParams::new(uri.clone());
         params.persistency = FacePersistency::Permanent;
+        params.local = Some(FaceUri::parse_local(local).unwrap());
         let id = a.faces.create(&params).unwrap().id;
         until_both(&mut a, &mut b, "connection", |a, b| {
             a.info(id).is_up && b.has(FaceEventKind::Created)
@@ -91,6 +92,8 @@ fn a_permanent_face_comes_back_by_itself() {
         a.send(id, &interest(7));
         until_both(&mut a, &mut b, "packet", |_, b| !b.packets.is_empty());
         assert_eq!(b.packets[0].l3, interest(7));
+        let seen_from = b.info(b.packets[0].face).remote.socket_addr().unwrap();
+        assert_eq!(seen_from.ip().to_string(), "127.0.0.7");
     }
 }
 

@@ -223,6 +223,10 @@ pub(crate) fn add_static_routes(
         let mut params = FaceParams::new(face.remote.parse()?);
         params.link = link_options(config);
         params.link.reliability = face.reliability;
+        params.link.local_fields = face.local_fields;
+        if let Some(congestion_marking) = face.congestion_marking {
+            params.link.congestion_marking = congestion_marking;
+        }
         params.mtu_bytes = face.mtu_bytes;
         params.local = face
             .local
@@ -284,6 +288,7 @@ fn create_remedy(error: &CreateError) -> &'static str {
         CreateError::TooManyFaces => "raise faces.max_faces",
         CreateError::BadLocalUri => "change its local, or leave that out",
         CreateError::BadPersistency => "change its persistency, or leave that out",
+        CreateError::NotLocal => "remove its local_fields: they are for programs on this machine",
         CreateError::Io(e) => match e.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
                 "start the program there first, or correct the address"

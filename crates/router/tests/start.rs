@@ -3,8 +3,11 @@
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 
+use tachonym_client::{Controller, Endpoint};
+use tachonym_protocol::{FaceUri, face_flags};
 use tachonym_router::Router;
 use tachonym_router::config::Config;
+use tachonym_security::Signer;
 
 /// A router of its own folder that listens on its Unix socket alone.
 fn quiet(folder: &Path) -> String {
@@ -84,6 +87,45 @@ fn a_static_face_to_nobody_names_its_key() {
     );
     let told = refusal(&Config::parse(&route).expect("good"));
     assert!(told.starts_with("route[1].next_hop: "), "{told}");
+}
+
+#[test]
+fn static_faces_have_the_link_options_that_they_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let face =
+        |port: u16, keys: &str| format!("[[face]]\nremote = \"udp4://127.0.0.1:{port}\"\n{keys}\n");
+    let text = quiet(folder.path())
+        + &face(9, "reliability = true\nlocal_fields = true")
+        + &face(10, "congestion_marking = false")
+        + &face(11, "");
+    let router = Router::start(&Config::parse(&text).expect("good")).expect("it starts");
+    let socket = folder.path().join("a/b/nfd.sock");
+    let uri = FaceUri::Unix(socket.to_string_lossy().into_owned());
+    let mut endpoint = Endpoint::connect(&uri).expect("it listens");
+    let faces = Controller::new(&mut endpoint, Signer::digest())
+        .faces()
+        .expect("an answer");
+    let flags = |port: u16| {
+        let remote = format!("udp4://127.0.0.1:{port}");
+        let face = faces.iter().find(|face| face.uri == remote).expect("made");
+        let has = |flag| face.flags & flag != 0;
+        (
+            has(face_flags::LP_RELIABILITY),
+            has(face_flags::LOCAL_FIELDS),
+            has(face_flags::CONGESTION_MARKING),
+        )
+    };
+    assert_eq!(flags(9), (true, true, true));
+    assert_eq!(flags(10), (false, false, false));
+    assert_eq!(flags(11), (false, false, true));
+    drop(router);
+
+    let text = quiet(folder.path())
+        + "[[face]]\nremote = \"udp4://192.0.2.1:6363\"\nlocal_fields = true\n";
+    let told = refusal(&Config::parse(&text).expect("good"));
+    // A machine without any network does not even know a way there.
+    let remedies = ["remove its local_fields", "see that the network is up"];
+    assert!(remedies.iter().any(|r| told.contains(r)), "{told}");
 }
 
 #[test]

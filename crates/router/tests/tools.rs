@@ -45,6 +45,10 @@ fn faces_are_made_changed_listed_and_destroyed() {
     let listed = bed.json(&["face", "list", "--remote", remote]);
     assert_eq!(listed.as_array().expect("a list").len(), 1);
     bed.text(&["face", "destroy", remote]);
+    let made = bed.json(&["face", "create", remote, "--local", "udp4://127.0.0.7"]);
+    let local = made["local"].as_str().expect("text");
+    assert!(local.starts_with("udp4://127.0.0.7:"), "{local}");
+    bed.text(&["face", "destroy", remote]);
     let (code, error) = bed.failure(&["face", "show", remote]);
     assert_eq!(code, 1);
     assert!(error.contains("no face to"), "{error}");

@@ -367,6 +367,14 @@ pub struct StaticFace {
     /// Whether lost frames are sent again (NDNLPv2 reliability).
     #[serde(default)]
     pub reliability: bool,
+    /// Whether the face marks packets when its queue grows; absent: as
+    /// `faces.congestion_marking` says.
+    #[serde(default)]
+    pub congestion_marking: Option<bool>,
+    /// Whether the peer is told where packets came from and may choose next hops
+    /// (NDNLPv2 local fields); only for programs on this machine.
+    #[serde(default)]
+    pub local_fields: bool,
 }
 
 /// A route made at start.
