@@ -185,9 +185,12 @@ impl RxBatch {
     }
 }
 
-/// What every read needs: a datagram slot, or a stream read behind what the
-/// last one left over.
-const MIN_FREE_BYTES: usize = STREAM_READ_BYTES + crate::framing::MAX_FRAME_BYTES;
+/// What every read may need: slots for the largest batch of datagrams, which are
+/// more than a stream read behind what the last one left over. Whoever finds less
+/// waits for the next poll, in which it comes first, rather than read a little each
+/// time.
+const MIN_FREE_BYTES: usize = crate::sys::udp::MAX_RECEIVED * SLOT_STRIDE_BYTES;
+const _: () = assert!(MIN_FREE_BYTES >= STREAM_READ_BYTES + crate::framing::MAX_FRAME_BYTES);
 const _: () = {
     assert!(MIN_FREE_BYTES >= SLOT_BYTES);
     assert!(ARENA_BYTES > MIN_FREE_BYTES);

@@ -40,19 +40,28 @@ pub(super) struct NewFace {
     pub(super) persistency: FacePersistency,
 }
 
+/// How somebody without a face has shown up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CameBy {
+    Connection,
+    /// Which costs a sender nothing.
+    Datagram,
+}
+
 pub(super) fn clamp_mtu(mtu_bytes: u64) -> usize {
     mtu_bytes.clamp(MIN_MTU_BYTES, MAX_MTU_BYTES) as usize
 }
 
 impl FaceSystem {
-    /// Whether a newcomer of this scope may have a face, who has connected or has
-    /// written a datagram: that costs a sender nothing.
-    pub(super) fn has_room_on_demand(&self, scope: FaceScope, is_datagram: bool) -> bool {
+    /// Whether a newcomer of this scope may have a face.
+    pub(super) fn has_room_on_demand(&self, scope: FaceScope, came_by: CameBy) -> bool {
         let max = self.options.max_faces;
-        let kept = match scope {
-            _ if is_datagram => max / 2,
-            FaceScope::Local => max / 8,
-            FaceScope::NonLocal => max / 4,
+        let kept = match (scope, came_by) {
+            (FaceScope::Local, CameBy::Connection) => max / 8,
+            (FaceScope::Local, CameBy::Datagram) | (FaceScope::NonLocal, CameBy::Connection) => {
+                max / 4
+            }
+            (FaceScope::NonLocal, CameBy::Datagram) => max / 2,
         };
         self.faces.len() < max - kept
     }
@@ -197,7 +206,6 @@ impl FaceSystem {
         socket.peers.insert(remote, id);
         let local = local_udp_uri(socket.local, Some(own_ip));
         let has_gso = socket.has_gso;
-        let key = self.branch(key, (id, remote), own_ip, false).unwrap_or(key);
         self.add_face(NewFace {
             id,
             transport: Transport::Udp(UdpPeer {
@@ -205,6 +213,7 @@ impl FaceSystem {
                 remote,
                 source: None,
                 max_segment_bytes: max_segment_bytes(has_gso),
+                may_branch: true,
             }),
             link: params.link,
             mtu_bytes: Some(clamp_mtu(params.mtu_bytes.unwrap_or(DEFAULT_MTU_BYTES))),
@@ -215,6 +224,7 @@ impl FaceSystem {
             link_type: LinkType::PointToPoint,
             persistency: params.persistency,
         });
+        self.branch_if_lasting(id);
         Ok(CreateOutcome {
             id,
             already_existed: false,
@@ -389,6 +399,7 @@ impl FaceSystem {
                 remote,
                 source,
                 max_segment_bytes: max_segment_bytes(has_gso),
+                may_branch: true,
             }),
             link: defaults.link,
             mtu_bytes: Some(defaults.mtu_bytes),
@@ -438,6 +449,7 @@ impl FaceSystem {
                 .unwrap_or(old.default_congestion_threshold_bytes),
         });
         self.arm(slot);
+        self.branch_if_lasting(id);
         Ok(())
     }
 
@@ -615,7 +627,7 @@ impl FaceSystem {
         }
         match &mut face.transport {
             Transport::Udp(peer) => {
-                let key = self.cut_branch(peer.socket);
+                let key = self.remove_branch(peer.socket);
                 if let Some(socket) = self.udp.get_mut(key) {
                     socket.peers.remove(&peer.remote);
                     let is_of_no_use = socket.peers.is_empty()

@@ -12,7 +12,7 @@ use tachonym_packet::lp::FaceId;
 use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
 
 use super::FaceSystem;
-use super::lifecycle::NewFace;
+use super::lifecycle::{CameBy, NewFace};
 use super::table::Keyed;
 use crate::error::ListenError;
 use crate::info::ChannelInfo;
@@ -364,7 +364,7 @@ impl FaceSystem {
         };
         let is_websocket = matches!(listener.kind, ListenerKind::WebSocket);
         if let Ok((_, _, scope, _)) = &made
-            && !self.has_room_on_demand(*scope, false)
+            && !self.has_room_on_demand(*scope, CameBy::Connection)
         {
             // Closing it tells the peer sooner than letting it wait.
             self.counters.n_refused += 1;

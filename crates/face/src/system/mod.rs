@@ -45,7 +45,7 @@ use crate::transport::udp::UdpSocket;
 use crate::tx_queue::TxPool;
 use crate::waker::Waker;
 use backlog::Backlogs;
-use branches::Senders;
+use branches::{BranchCounts, Senders};
 use listen::Listener;
 use table::{FaceTable, SocketTable};
 
@@ -56,8 +56,7 @@ pub struct FaceSystem {
     waker: Waker,
     faces: FaceTable,
     udp: SocketTable<UdpSocket>,
-    /// How many of them are branches of strangers.
-    n_stranger_branches: usize,
+    branch_counts: BranchCounts,
     senders: Senders,
     listeners: SocketTable<Listener>,
     /// Listeners that wait for descriptors to become free again.
@@ -116,7 +115,7 @@ impl FaceSystem {
             waker,
             faces: FaceTable::default(),
             udp: SocketTable::default(),
-            n_stranger_branches: 0,
+            branch_counts: BranchCounts::default(),
             senders: Senders::default(),
             listeners: SocketTable::default(),
             paused: Vec::new(),

@@ -8,6 +8,7 @@ use tachonym_packet::MonoNs;
 use tachonym_packet::lp::{FaceId, LpView};
 
 use super::FaceSystem;
+use super::lifecycle::CameBy;
 use super::listen::scope_of;
 use crate::batch::{Frames, RxBatch, STREAM_READ_BYTES};
 use crate::clock::monotonic_now;
@@ -19,11 +20,12 @@ use crate::link::RxContext;
 use crate::link::reassembly::ReassemblyBudget;
 use crate::options::CachePolicyRule;
 use crate::poller::{Ready, SocketKey, Token};
-use crate::sys::udp::{ReceivedMessage, SLOT_BYTES};
+use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
 use crate::transport::Transport;
 use crate::transport::stream::StreamState;
-use crate::transport::udp::UdpRole;
+use crate::transport::udp::{BranchKind, UdpRole};
 use crate::transport::websocket::{Incoming, Progress};
+use crate::turns::TURN_PKTS;
 
 /// Messages that one WebSocket brings in one turn, those that carry no frame
 /// included.
@@ -64,6 +66,14 @@ impl Intake<'_> {
             },
         );
     }
+}
+
+/// Whether a connected socket has failed for a datagram that it has sent.
+fn is_of_earlier(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }
 
 impl FaceSystem {
@@ -316,24 +326,20 @@ impl FaceSystem {
         };
         let n_slots = (memory.len() / SLOT_BYTES).min(max_messages);
         self.counters.n_rx_syscalls += 1;
-        let n_messages = match self.udp_receiver.receive(socket.fd(), memory, n_slots) {
-            Ok(n_messages) => n_messages,
-            Err(error) => {
-                // What came back of an earlier datagram (its port is closed)
-                // says nothing about the next one.
-                let id = match &socket.role {
-                    UdpRole::Connected => socket.peers.values().next().copied(),
-                    UdpRole::Branch(branch) => Some(branch.face),
-                    _ => None,
-                };
-                if let Some(id) = id
-                    && error.kind() != io::ErrorKind::WouldBlock
-                    && let Some(face) = self.faces.get_mut(id)
-                {
-                    face.counters.drops.add(DropReason::SendError, 1);
-                }
-                return;
+        let mut received = self.udp_receiver.receive(socket.fd(), memory, n_slots);
+        if let Some(id) = socket.only_face()
+            && received.as_ref().is_err_and(is_of_earlier)
+        {
+            // An earlier datagram has come back (its port is closed), which says
+            // nothing about those that have arrived.
+            if let Some(face) = self.faces.get_mut(id) {
+                face.counters.drops.add(DropReason::SendError, 1);
             }
+            self.counters.n_rx_syscalls += 1;
+            received = self.udp_receiver.receive(socket.fd(), memory, n_slots);
+        }
+        let Ok(n_messages) = received else {
+            return;
         };
         let lens = (0..n_messages).map(|idx| self.udp_receiver.message(idx).len_bytes);
         let taken_bytes: usize = lens.sum();
@@ -347,10 +353,9 @@ impl FaceSystem {
         }
         let is_congested = socket.is_congested;
         self.senders.clear();
-        let (mut end, mut n_datagrams) = (0, 0);
+        let mut end = 0;
         for idx in 0..n_messages {
             let message = self.udp_receiver.message(idx);
-            n_datagrams += message.n_datagrams();
             end = message.offset + message.len_bytes;
             let bytes = &memory[message.offset..end];
             self.receive_message(
@@ -366,12 +371,16 @@ impl FaceSystem {
         let Some(socket) = self.udp.get_mut(key) else {
             return;
         };
+        // What belongs to no face is not charged to those that share the socket.
+        let n_datagrams = self.senders.n_datagrams();
         socket.turns.took(n_datagrams, self.senders.len().max(1));
+        let was_much = n_messages == MAX_RECEIVED || n_datagrams >= TURN_PKTS;
         if may_have_more
+            && was_much
             && matches!(socket.role, UdpRole::Channel(_))
             && let Some(id) = self.senders.greatest()
         {
-            self.branch_off(key, id);
+            self.move_to_branch(id, BranchKind::Stranger);
         }
     }
 
@@ -394,7 +403,7 @@ impl FaceSystem {
             return;
         };
         let face = &mut self.faces[slot];
-        self.senders.note(face.id);
+        self.senders.note(face.id, message.n_datagrams());
         if let Transport::Udp(peer) = &mut face.transport
             && peer.source.is_some()
         {
@@ -442,16 +451,18 @@ impl FaceSystem {
             }
             return Some((self.faces.slot_of(*face)?, Some(*from)));
         }
-        let known = match &socket.role {
-            UdpRole::Branch(branch) if branch.peer == *from => Some(branch.face),
-            // It came before the branch was connected.
+        let (key, socket, own_ip) = match &socket.role {
+            UdpRole::Branch(branch) if branch.peer == *from => {
+                return Some((self.faces.slot_of(branch.face)?, None));
+            }
+            // It came before the branch was connected, and was for the channel.
             UdpRole::Branch(branch) => {
                 let channel = self.udp.get(branch.channel)?;
-                channel.peers.get(from).copied()
+                (branch.channel, channel, Some(socket.local.ip()))
             }
-            _ => socket.peers.get(from).copied(),
+            _ => (key, socket, message.control.local_ip),
         };
-        if let Some(id) = known {
+        if let Some(&id) = socket.peers.get(from) {
             return Some((self.faces.slot_of(id)?, None));
         }
         let n_datagrams = message.n_datagrams() as u64;
@@ -467,12 +478,12 @@ impl FaceSystem {
         }
         let defaults = *defaults;
         let own_ip = if socket.is_wildcard() {
-            message.control.local_ip
+            own_ip
         } else {
             Some(socket.local.ip())
         };
         let own = own_ip.unwrap_or(socket.local.ip());
-        if !self.has_room_on_demand(scope_of((own, 0).into(), *from), true) {
+        if !self.has_room_on_demand(scope_of((own, 0).into(), *from), CameBy::Datagram) {
             self.past_drops.add(DropReason::TooManyFaces, n_datagrams);
             return None;
         }

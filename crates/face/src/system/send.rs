@@ -521,6 +521,9 @@ impl FaceSystem {
 
     /// Sends the queues of these faces. False if the kernel takes no more.
     fn send_queues(&mut self, key: SocketKey, ids: &[FaceId]) -> bool {
+        // Of a connected socket, a call may fail for what came back of an earlier
+        // datagram; the next one will tell.
+        let mut is_first_failure = true;
         loop {
             self.plan(ids);
             if self.plan.is_empty() {
@@ -536,7 +539,7 @@ impl FaceSystem {
                 UdpRole::Multicast { group, .. } => Some(group),
                 _ => None,
             };
-            let is_connected = matches!(socket.role, UdpRole::Connected | UdpRole::Branch(_));
+            let is_connected = socket.is_connected();
             let faces = &self.faces;
             let messages = self.plan.iter().map(|planned| {
                 let face = &faces[planned.slot];
@@ -555,6 +558,7 @@ impl FaceSystem {
             self.counters.n_tx_syscalls += 1;
             match self.udp_sender.send(socket.fd(), messages) {
                 Ok(n_sent) => {
+                    is_first_failure = true;
                     for idx in 0..n_sent {
                         let planned = self.plan[idx];
                         self.consume(planned.slot, planned.run.n_bytes);
@@ -570,6 +574,7 @@ impl FaceSystem {
                     return false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) if is_connected && is_first_failure => is_first_failure = false,
                 Err(error) => self.handle_send_error(key, &error),
             }
         }
@@ -637,6 +642,17 @@ impl FaceSystem {
                 _ => {}
             }
         }
+        let is_of_this_end = matches!(
+            error.raw_os_error(),
+            Some(libc::EINVAL | libc::EADDRNOTAVAIL | libc::ENETUNREACH | libc::ENETDOWN)
+        );
+        let id = face.id;
+        if is_of_this_end && self.move_to_channel(id) {
+            // Its address may be gone; the channel may have others.
+            self.keep_from_branch(id);
+            return;
+        }
+        let face = &mut self.faces[slot];
         face.counters
             .drops
             .add(DropReason::SendError, run.n_frames as u64);

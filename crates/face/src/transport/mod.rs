@@ -37,6 +37,8 @@ pub(crate) struct UdpPeer {
     pub(crate) source: Option<IpAddr>,
     /// Datagrams up to this size may leave segmented by the kernel.
     pub(crate) max_segment_bytes: u32,
+    /// Whether a socket of its own may be opened for it: no attempt has failed.
+    pub(crate) may_branch: bool,
 }
 
 /// Where to dial, again and again if need be.

@@ -2,9 +2,9 @@
 //!
 //! A listening socket serves every peer that writes to it, but for those that
 //! have a branch: a socket at the same address that is connected to one peer. A
-//! dialled one is connected to a single peer; a multicast one reaches a group. Owns the
-//! socket, the peers by their addresses, and the order in which their queues
-//! are sent. Frames are grouped into messages here; faces and their queues
+//! dialled one is connected to a single peer; a multicast one reaches a group.
+//! Owns the socket, the peers by their addresses, and the order in which their
+//! queues are sent. Frames are grouped into messages here; faces and their queues
 //! belong to the caller.
 
 use std::io;
@@ -56,8 +56,16 @@ pub(crate) struct Branch {
     pub(crate) channel: SocketKey,
     pub(crate) face: FaceId,
     pub(crate) peer: SocketAddr,
-    /// Whether the peer came by itself.
-    pub(crate) is_of_stranger: bool,
+    pub(crate) kind: BranchKind,
+}
+
+/// Why a peer has a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BranchKind {
+    /// Its face was configured, or made by command.
+    Asked,
+    /// It came by itself, and sends much.
+    Stranger,
 }
 
 /// What on-demand faces of a channel are like.
@@ -94,9 +102,6 @@ pub(crate) struct UdpSocket {
 impl UdpSocket {
     fn new(socket: Socket, role: UdpRole, options: &SystemOptions) -> io::Result<Self> {
         let fd = socket.as_fd();
-        // The buffers are as large as the system lets them be.
-        let _ = option::set_receive_buffer(fd, options.udp_receive_buffer_bytes);
-        let _ = option::set_send_buffer(fd, options.udp_send_buffer_bytes);
         let has_gso = options.udp_offload == Offload::Auto && option::has_udp_gso(fd);
         if options.udp_offload == Offload::Auto {
             // Without it datagrams come one by one.
@@ -106,9 +111,7 @@ impl UdpSocket {
             .local_addr()?
             .as_socket()
             .ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let capacity_bytes =
-            option::receive_queue(socket.as_fd()).map_or(0, |queue| queue.capacity_bytes as usize);
-        Ok(Self {
+        let mut made = Self {
             socket,
             generation: 0,
             role,
@@ -118,10 +121,13 @@ impl UdpSocket {
             is_blocked: false,
             has_gso,
             is_congested: false,
-            capacity_bytes,
+            capacity_bytes: 0,
             n_kernel_drops: 0,
             turns: Turns::new(1, MAX_RECEIVED),
-        })
+        };
+        made.size_buffers(options);
+        made.look_at_queue(0);
+        Ok(made)
     }
 
     /// A socket bound to `addr`, for several peers.
@@ -136,8 +142,11 @@ impl UdpSocket {
             option::enable_packet_info(socket.as_fd(), addr.is_ipv4())?;
         }
         socket.bind(&addr.into())?;
-        // Only now: where somebody listens already, binding has to fail.
-        let _ = socket.set_reuse_port(true);
+        if matches!(role, UdpRole::Channel(_)) {
+            // For branches. Only now: where somebody listens already, binding has
+            // to fail.
+            let _ = socket.set_reuse_port(true);
+        }
         Self::new(socket, role, options)
     }
 
@@ -151,12 +160,31 @@ impl UdpSocket {
         socket.set_reuse_port(true)?;
         socket.bind(&local.into())?;
         socket.connect(&branch.peer.into())?;
-        let mut options = options.clone();
-        if branch.is_of_stranger {
-            options.udp_receive_buffer_bytes /= STRANGER_BUFFER_PART;
-            options.udp_send_buffer_bytes /= STRANGER_BUFFER_PART;
+        Self::new(socket, UdpRole::Branch(branch), options)
+    }
+
+    /// Buffers as large as the system lets them be, and strangers' smaller.
+    pub(crate) fn size_buffers(&self, options: &SystemOptions) {
+        let part = match &self.role {
+            UdpRole::Branch(branch) if branch.kind == BranchKind::Stranger => STRANGER_BUFFER_PART,
+            _ => 1,
+        };
+        let _ = option::set_receive_buffer(self.fd(), options.udp_receive_buffer_bytes / part);
+        let _ = option::set_send_buffer(self.fd(), options.udp_send_buffer_bytes / part);
+    }
+
+    /// Whether it is connected to its peer.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(self.role, UdpRole::Connected | UdpRole::Branch(_))
+    }
+
+    /// The face of its peer, if it is connected to one.
+    pub(crate) fn only_face(&self) -> Option<FaceId> {
+        match &self.role {
+            UdpRole::Connected => self.peers.values().next().copied(),
+            UdpRole::Branch(branch) => Some(branch.face),
+            _ => None,
         }
-        Self::new(socket, UdpRole::Branch(branch), &options)
     }
 
     /// A socket connected to `remote`.
