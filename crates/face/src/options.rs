@@ -23,10 +23,10 @@ pub const DEFAULT_MTU_BYTES: u64 = MAX_PACKET_BYTES as u64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SystemOptions {
-    /// Faces at a time. Default 65,536. Who writes a datagram gets an on-demand
-    /// face as long as half are free, who connects from elsewhere as long as a
-    /// quarter is, a program on this machine as long as an eighth is: strangers
-    /// lock out neither programs nor the operator.
+    /// Faces at a time. Default 65,536. A peer elsewhere gets an on-demand face as
+    /// long as half are free if it writes a datagram, or a quarter is if it
+    /// connects; a program on this machine as long as a quarter is, or an eighth:
+    /// strangers lock out neither programs nor the operator.
     pub max_faces: usize,
     /// Bytes that may wait for one face to take them; beyond, packets to it
     /// are dropped. Default 16 MiB.

@@ -35,7 +35,7 @@ pub struct ManagementTrust {
     pub announcements: TrustPolicy,
     /// Whether those count that Data bring from neighbours, and make routes.
     pub learns_routes: bool,
-    /// Limits of replay protection and of bad signatures.
+    /// Limits of replay protection and of refused commands.
     pub verifier: VerifierConfig,
 }
 

@@ -20,6 +20,11 @@ const MAX_RETAINED: usize = 1024;
 /// for the latest and fresh one gets none older than this.
 pub(crate) const FRESH_MS: u64 = 1000;
 
+/// So long after an Interest that waits, others of which the manager knows nothing
+/// may still be pending, in milliseconds: longer than any lifetime that a router
+/// grants.
+const LISTENING_MS: u64 = 3_600_000;
+
 /// An event and when it happened.
 #[derive(Debug)]
 struct Retained {
@@ -34,7 +39,7 @@ pub(crate) struct NotificationStream {
     /// Number of the oldest one that is kept.
     first_seq: u64,
     retained: VecDeque<Retained>,
-    /// When the last Interest that waits gives up.
+    /// Until then somebody may wait.
     awaited_until: MonoNs,
 }
 
@@ -72,14 +77,26 @@ impl NotificationStream {
     /// The notification that an Interest can have at once; `None`: it waits for
     /// one to come, or comes too late.
     pub(crate) fn find(&mut self, now: MonoNs, interest: &InterestView<'_>) -> Option<Vec<u8>> {
-        let found = self
-            .index_of(now, interest.name(), interest.must_be_fresh())
-            .and_then(|idx| self.notification(idx));
-        if found.is_none() {
-            let gives_up_at = now.plus_ms(interest.lifetime_ms());
-            self.awaited_until = self.awaited_until.max(gives_up_at);
+        let (name, must_be_fresh) = (interest.name(), interest.must_be_fresh());
+        let found = self.index_of(now, name, must_be_fresh);
+        if found.is_none() && self.may_come(name) {
+            self.awaited_until = now.plus_ms(LISTENING_MS);
         }
-        found
+        found.and_then(|idx| self.notification(idx))
+    }
+
+    /// Whether a notification to come may be called so.
+    fn may_come(&self, name: NameView<'_>) -> bool {
+        let next = self.first_seq + self.retained.len() as u64;
+        name == self.name || self.number_in(name).is_some_and(|number| number >= next)
+    }
+
+    /// The number in the name of a notification.
+    fn number_in(&self, name: NameView<'_>) -> Option<u64> {
+        let last = name.last()?;
+        let is_one =
+            last.typ() == types::component::SEQUENCE_NUM && name.len() == self.name.len() + 1;
+        is_one.then(|| last.as_number()).flatten()
     }
 
     fn index_of(&self, now: MonoNs, name: NameView<'_>, must_be_fresh: bool) -> Option<usize> {
@@ -88,11 +105,7 @@ impl NotificationStream {
             let is_fresh = now < latest.at.plus_ms(FRESH_MS);
             return (!must_be_fresh || is_fresh).then(|| self.retained.len() - 1);
         }
-        let last = name.last()?;
-        if last.typ() != types::component::SEQUENCE_NUM || name.len() != self.name.len() + 1 {
-            return None;
-        }
-        let idx = usize::try_from(last.as_number()?.checked_sub(self.first_seq)?).ok()?;
+        let idx = usize::try_from(self.number_in(name)?.checked_sub(self.first_seq)?).ok()?;
         (idx < self.retained.len()).then_some(idx)
     }
 }
@@ -103,8 +116,6 @@ mod tests {
     use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, LinkType};
 
     use super::*;
-
-    const LIFETIME_MS: u64 = 4_000;
 
     fn event(face_id: u64) -> FaceEventNotification {
         FaceEventNotification {
@@ -150,7 +161,6 @@ mod tests {
         let wire = Interest {
             must_be_fresh: fresh,
             can_be_prefix: true,
-            lifetime_ms: Some(LIFETIME_MS),
             ..Interest::new(uri.parse().unwrap())
         }
         .encode();
@@ -180,15 +190,21 @@ mod tests {
             "that one has its answer"
         );
         assert_eq!(find(&mut stream, 4, "/n/seq=4", false), None);
-        for (seq, ms) in [(4, 4), (5, 5), (6, 4 + LIFETIME_MS - 1)] {
+        for (seq, ms) in [(4, 4), (5, 5), (6, 4 + LISTENING_MS - 1)] {
             let sent = stream.push(at(ms), event(seq)).expect("somebody waits");
             assert_eq!(face_in(&sent), seq);
         }
-        assert_eq!(
-            stream.push(at(4 + LIFETIME_MS), event(7)),
-            None,
-            "no longer"
-        );
+        let late = stream.push(at(4 + LISTENING_MS), event(7));
+        assert_eq!(late, None, "no longer");
+    }
+
+    #[test]
+    fn whoever_asks_for_what_never_comes_does_not_wait() {
+        let mut stream = stream_of(MAX_RETAINED as u64 + 10);
+        for uri in ["/n/v=1", "/n/x/seq=1", "/n/seq=3", "/m"] {
+            assert_eq!(find(&mut stream, 5_000, uri, false), None);
+        }
+        assert_eq!(stream.push(at(5_000), event(1034)), None);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use tachonym_client::transport;
 use tachonym_face::{
-    ChannelAddress, ChannelOptions, CreateError, FaceParams, FaceSystem, LinkOptions, ListenError,
-    MulticastOptions,
+    ChannelAddress, ChannelOptions, CreateError, CreateOutcome, FaceParams, FaceSystem, FaceUpdate,
+    LinkOptions, ListenError, MulticastOptions, UpdateError,
 };
 use tachonym_manage::Manager;
 use tachonym_packet::{Component, DataView, FaceId, Interest, InterestView, MonoNs, SignatureInfo};
@@ -29,6 +29,7 @@ use tracing::info;
 use crate::config::{Config, Persistency, StaticRoute};
 use crate::control::{RouterControl, wall_ms};
 use crate::handle::WorkerHandle;
+use crate::worker::Plane;
 
 /// Most faces or routes that the worker makes in one job, so that packets never
 /// wait long.
@@ -268,7 +269,7 @@ fn make_faces(
         let (keys, batch): (Vec<_>, Vec<_>) = wanted.by_ref().take(MAX_BATCH).unzip();
         let remotes: Vec<_> = batch.iter().map(|params| params.remote.clone()).collect();
         let outcomes = worker.call(move |plane| {
-            let outcomes: Vec<_> = batch.iter().map(|p| plane.faces.create(p)).collect();
+            let outcomes: Vec<_> = batch.iter().map(|p| make_face(plane, p)).collect();
             plane.handle_face_events();
             outcomes
         })?;
@@ -281,6 +282,30 @@ fn make_faces(
         }
     }
     Ok(made)
+}
+
+/// Makes a face, or makes what is wanted of the one that a peer already has, which
+/// was sooner than the configuration.
+fn make_face(plane: &mut Plane, params: &FaceParams) -> Result<CreateOutcome, CreateError> {
+    let outcome = plane.faces.create(params)?;
+    if outcome.already_existed {
+        let update = FaceUpdate {
+            persistency: Some(params.persistency),
+            mtu_bytes: params.mtu_bytes,
+            local_fields: Some(params.link.local_fields),
+            reliability: Some(params.link.reliability),
+            congestion_marking: Some(params.link.congestion_marking),
+            ..FaceUpdate::default()
+        };
+        match plane.faces.update(outcome.id, &update) {
+            Ok(()) => plane.renew_traits(outcome.id),
+            Err(UpdateError::NotLocal) => return Err(CreateError::NotLocal),
+            Err(UpdateError::BadPersistency) => return Err(CreateError::BadPersistency),
+            // It went this moment: there is one no more.
+            Err(_) => return plane.faces.create(params),
+        }
+    }
+    Ok(outcome)
 }
 
 fn create_remedy(error: &CreateError) -> &'static str {

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
@@ -22,8 +23,10 @@ fn terminal(n_columns: u16) -> (File, File) {
     unlockpt(&screen).expect("it is ours");
     let name = ptsname(&screen, Vec::new()).expect("it has a name");
     let path = PathBuf::from(std::ffi::OsString::from_vec(name.into_bytes()));
-    let program = File::options().read(true).write(true).open(path);
-    let program = program.expect("it is unlocked");
+    // Not with `File::options`: it must not become this test's own terminal.
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let program = rustix::fs::open(path, flags, Mode::empty());
+    let program = File::from(program.expect("it is unlocked"));
     let size = Winsize {
         ws_row: 24,
         ws_col: n_columns,

@@ -18,7 +18,7 @@ use crate::{
     verify_data,
 };
 
-/// Faces with refused commands that are told apart; more share one record.
+/// Faces of which refused commands are remembered; of more, the latest.
 const MAX_FACES: usize = 1024;
 
 /// Limits of a [`CommandVerifier`].
@@ -26,8 +26,8 @@ const MAX_FACES: usize = 1024;
 pub struct VerifierConfig {
     /// Limits of replay protection.
     pub replay: ReplayConfig,
-    /// Interests of one face that may be refused in a row, for any reason, before
-    /// all of its Interests are refused unchecked; at least 1.
+    /// Interests of one face that may be refused for any reason, and not be
+    /// forgiven yet, before all of its Interests are refused unchecked; at least 1.
     pub max_refused: u32,
     /// Time after which one refused Interest of a face is forgiven, in
     /// milliseconds.
@@ -116,8 +116,8 @@ pub struct VerifierCounters {
     pub n_bad_parameters_digest: u64,
     /// [`Reject::BadSignature`].
     pub n_bad_signature: u64,
-    /// Faces with refused Interests that could not be told apart from others.
-    pub n_faces_merged: u64,
+    /// Faces whose refused Interests were forgiven early, to note those of others.
+    pub n_faces_forgotten: u64,
 }
 
 impl VerifierCounters {
@@ -232,8 +232,8 @@ impl CommandVerifier {
             Ok(_) => self.counters.n_accepted += 1,
             Err(reject) => {
                 self.counters.count(*reject);
-                let merged = self.refusals.note(face, now, &self.config);
-                self.counters.n_faces_merged += u64::from(merged);
+                let has_forgotten = self.refusals.note(face, now, &self.config);
+                self.counters.n_faces_forgotten += u64::from(has_forgotten);
             }
         }
         result
@@ -432,7 +432,7 @@ struct Refusals {
 
 impl Refusals {
     fn is_over(&self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
-        let Some(at) = self.forgiven_at.get(&self.slot(face)) else {
+        let Some(at) = self.forgiven_at.get(&face) else {
             return false;
         };
         let owed_ms = at.saturating_since(now).as_millis();
@@ -440,20 +440,45 @@ impl Refusals {
         owed_ms >= limit_ms && limit_ms > 0
     }
 
-    /// Notes a refused Interest; true if the face shares a record with others.
+    /// Notes a refused Interest; true if another face had to be forgiven for it:
+    /// the one that would have been soonest. Linear in the faces then.
     fn note(&mut self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
+        let mut has_forgotten = false;
         if self.forgiven_at.len() >= MAX_FACES && !self.forgiven_at.contains_key(&face) {
             self.forgiven_at.retain(|_, at| *at > now);
+            if self.forgiven_at.len() >= MAX_FACES {
+                let soonest = self.forgiven_at.iter().min_by_key(|(_, at)| **at);
+                let soonest = soonest.map(|(&face, _)| face);
+                has_forgotten = soonest.is_some_and(|f| self.forgiven_at.remove(&f).is_some());
+            }
         }
-        let slot = self.slot(face);
-        let at = self.forgiven_at.entry(slot).or_insert(now);
+        let at = self.forgiven_at.entry(face).or_insert(now);
         *at = (*at).max(now).plus_ms(config.forgive_after_ms);
-        slot != face
+        has_forgotten
     }
+}
 
-    /// Its own record, or that of all faces beyond the limit.
-    fn slot(&self, face: FaceId) -> FaceId {
-        let has_own = self.forgiven_at.contains_key(&face) || self.forgiven_at.len() < MAX_FACES;
-        if has_own { face } else { FaceId::INVALID }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_faces_are_remembered_the_worst_for_longest_and_no_honest_one_suffers() {
+        let config = VerifierConfig::default();
+        let mut refusals = Refusals::default();
+        let now = MonoNs::ZERO.plus_ms(1);
+        let worst = FaceId(1);
+        for _ in 0..config.max_refused {
+            assert!(!refusals.note(worst, now, &config));
+        }
+        let n_others = 2 * MAX_FACES as u64;
+        let others = (0..n_others).map(|i| FaceId(1_000 + i));
+        let n_forgotten = others.filter(|&f| refusals.note(f, now, &config)).count();
+        assert_eq!(n_forgotten, MAX_FACES + 1);
+        assert_eq!(refusals.forgiven_at.len(), MAX_FACES);
+        assert!(refusals.is_over(worst, now, &config));
+        assert!(!refusals.is_over(FaceId(2), now, &config));
+        let later = now.plus_ms(config.forgive_after_ms);
+        assert!(!refusals.is_over(worst, later, &config));
     }
 }

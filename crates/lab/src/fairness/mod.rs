@@ -24,8 +24,12 @@ use crate::stats::Spread;
 
 /// The neighbour comes when the honest program is there already, so much later.
 const COMES_AFTER: Duration = Duration::from_millis(100);
-/// Exchanges before the measurement: they last until the neighbour is there.
-const WARM_UP: u64 = 50_000;
+/// Exchanges before the measurement: they last until the neighbour is there, unless
+/// there are a million in a second.
+const WARM_UP: u64 = 100_000;
+/// What is not answered for so long is lost: much longer than any answer takes,
+/// and short enough that many would be noticed in a measurement.
+const LIFETIME_MS: u64 = 500;
 
 /// Measures the rate of an honest program beside an honest one and beside
 /// hostile ones.
@@ -167,12 +171,13 @@ fn sample(args: &FairnessArgs, address: &Address, kind: Option<Kind>) -> anyhow:
     let load = Load {
         in_flight: args.in_flight,
         warm_up: WARM_UP,
+        lifetime_ms: LIFETIME_MS,
         ..Load::usual(u64::MAX, args.seconds)
     };
     let neighbour = kind.map(|kind| Neighbour::start(kind, COMES_AFTER, &forwarder, &load));
     let measurement = exchange::measure(&Target::Forwarder(forwarder), Mode::Miss, &load);
-    let activity = neighbour.map(Neighbour::stop).transpose()?;
-    let measurement = measurement?;
+    let activity = neighbour.map(Neighbour::stop).transpose();
+    let (measurement, activity) = (measurement?, activity?);
     Ok(Sample {
         exchanges_per_s: measurement.exchanges_per_s,
         // What the end of time cut off is not lost.

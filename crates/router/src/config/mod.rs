@@ -71,10 +71,10 @@ impl Default for Log {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// Most faces that exist at once; a further peer is refused and counted. Half
-    /// are kept from peers that write datagrams, a quarter from those elsewhere that
-    /// connect, an eighth from programs on this machine, so that there is always room
-    /// for commands.
+    /// Most faces that exist at once; a further peer is refused and counted. Of
+    /// peers elsewhere, those that write datagrams leave half of them free and those
+    /// that connect a quarter; programs on this machine leave a quarter and an eighth,
+    /// so that there is always room for commands.
     pub max_faces: usize,
     /// Most bytes that wait to be sent on one face; a packet beyond is dropped
     /// and counted on that face.
@@ -89,8 +89,8 @@ pub struct Faces {
     pub congestion_threshold_bytes: u64,
     /// First interval between two marks, in milliseconds.
     pub congestion_interval_ms: u64,
-    /// Receive buffer asked of the kernel for each UDP socket, in bytes. The
-    /// kernel grants no more than `net.core.rmem_max` without privilege.
+    /// Receive buffer asked of the kernel for each UDP socket, in bytes; a stranger
+    /// with a socket of its own gets a quarter. The kernel grants no more than `net.core.rmem_max` without privilege.
     pub socket_buffer_bytes: usize,
     /// Unix stream sockets, for programs on this machine.
     pub unix: Unix,
