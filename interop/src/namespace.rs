@@ -45,6 +45,11 @@ impl Namespace {
         self.ip(&[&["address", "add", address, "dev", device], nodad].concat());
     }
 
+    /// Takes an address from `device` that [`Namespace::add_address`] gave it.
+    pub fn remove_address(&self, address: &str, device: &str) {
+        self.ip(&["address", "delete", address, "dev", device]);
+    }
+
     fn ip(&self, arguments: &[&str]) {
         output_of(in_namespace(Some(&self.path()), Path::new("ip")).args(arguments));
     }

@@ -75,6 +75,8 @@ pub(crate) fn run(workspace: &Workspace, report: &mut Report) {
         true => {
             let tests = [
                 "--test",
+                "addresses",
+                "--test",
                 "chain",
                 "--test",
                 "group",

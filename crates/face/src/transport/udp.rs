@@ -25,8 +25,10 @@ use crate::turns::Turns;
 
 /// Largest payload of one UDP message, segmented or not.
 const MAX_MESSAGE_BYTES: usize = 65_507;
-/// Strangers get this part of the usual buffers.
+/// Strangers get this part of the usual buffers, but no less than so many bytes if
+/// the usual ones have them.
 const STRANGER_BUFFER_PART: usize = 4;
+const MIN_STRANGER_BUFFER_BYTES: usize = 256 << 10;
 /// Segments that every kernel with GSO accepts in one message.
 const MAX_SEGMENTS: usize = 64;
 
@@ -165,12 +167,14 @@ impl UdpSocket {
 
     /// Buffers as large as the system lets them be, and strangers' smaller.
     pub(crate) fn size_buffers(&self, options: &SystemOptions) {
-        let part = match &self.role {
-            UdpRole::Branch(branch) if branch.kind == BranchKind::Stranger => STRANGER_BUFFER_PART,
-            _ => 1,
+        let size = |usual: usize| match &self.role {
+            UdpRole::Branch(branch) if branch.kind == BranchKind::Stranger => {
+                (usual / STRANGER_BUFFER_PART).max(usual.min(MIN_STRANGER_BUFFER_BYTES))
+            }
+            _ => usual,
         };
-        let _ = option::set_receive_buffer(self.fd(), options.udp_receive_buffer_bytes / part);
-        let _ = option::set_send_buffer(self.fd(), options.udp_send_buffer_bytes / part);
+        let _ = option::set_receive_buffer(self.fd(), size(options.udp_receive_buffer_bytes));
+        let _ = option::set_send_buffer(self.fd(), size(options.udp_send_buffer_bytes));
     }
 
     /// Whether it is connected to its peer.
