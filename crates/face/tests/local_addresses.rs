@@ -87,6 +87,25 @@ fn a_udp_face_from_the_address_of_a_listener_shares_its_socket() {
 }
 
 #[test]
+fn a_udp_face_from_an_address_of_a_wildcard_listener_leaves_from_there() {
+    let (mut a, mut b) = (Node::default(), Node::default());
+    let own = a.listen(&ChannelOptions::udp("0.0.0.0:0".parse().unwrap()));
+    let port = own.socket_addr().unwrap().port();
+    let remote = b.listen(&ChannelOptions::udp(loopback()));
+    let id = a.dial_with(&from(&format!("udp4://127.0.0.7:{port}"), &remote));
+    let local = SocketAddr::from(([127, 0, 0, 7], port));
+    assert_eq!(a.info(id).local, FaceUri::Udp(local));
+    a.send(id, &interest(1));
+    until_both(&mut a, &mut b, "a packet", |_, b| !b.packets.is_empty());
+    let to_a = b.packets[0].face;
+    assert_eq!(b.info(to_a).remote, FaceUri::Udp(local));
+    b.send(to_a, &interest(2));
+    until_both(&mut a, &mut b, "an answer", |a, _| !a.packets.is_empty());
+    assert_eq!(a.packets[0].face, id);
+    assert_eq!(a.faces.n_faces(), 1);
+}
+
+#[test]
 fn an_address_that_cannot_be_the_local_end_is_refused() {
     let mut node = Node::default();
     let udp = FaceUri::Udp("127.0.0.1:9".parse().unwrap());

@@ -204,6 +204,9 @@ impl FaceSystem {
             return Err(CreateError::BadLocalUri);
         };
         socket.peers.insert(remote, id);
+        // Elsewhere the kernel chooses, each time anew.
+        let is_given = local.is_some_and(|local| local.ip() == own_ip);
+        let source = (is_given && socket.is_wildcard()).then_some(own_ip);
         let local = local_udp_uri(socket.local, Some(own_ip));
         let has_gso = socket.has_gso;
         self.add_face(NewFace {
@@ -211,7 +214,7 @@ impl FaceSystem {
             transport: Transport::Udp(UdpPeer {
                 socket: key,
                 remote,
-                source: None,
+                source,
                 max_segment_bytes: max_segment_bytes(has_gso),
                 may_branch: true,
             }),
@@ -250,7 +253,10 @@ impl FaceSystem {
                 local.set_port(socket.local.port());
                 matches!(socket.role, UdpRole::Channel(_)) && socket.local == local
             }),
-            Some(local) => shared.find(|(_, socket)| socket.local == local),
+            Some(local) => shared.find(|(_, socket)| {
+                let is_part = socket.is_wildcard() && socket.local.port() == local.port();
+                socket.local == local || is_part
+            }),
             None => shared.find(|(_, socket)| {
                 matches!(socket.role, UdpRole::Channel(_))
                     && (socket.is_wildcard() || socket.local.ip() == source)

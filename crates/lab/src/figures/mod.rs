@@ -90,7 +90,7 @@ pub struct FiguresArgs {
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
     pub faces: u64,
     /// Pending Interests, for memory per entry
-    #[arg(long, default_value_t = 200_000, value_name = "N",
+    #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
     pub pit_entries: u64,
     /// Cached Data, for memory per Data
