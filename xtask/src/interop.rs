@@ -3,9 +3,9 @@
 //!
 //! What is installed is installed once: a stamp holds the manifests that it came
 //! from. Every package and jar must have its digest in a manifest; Maven's own plugin
-//! and what Debian brings have none. Programs that Debian has (Python's venv, npm, Java, Maven, iproute2) are
-//! installed from there if this is root; else what is missing is named and the
-//! suite is skipped.
+//! and what Debian brings have none. Programs that Debian has (Python's venv, npm,
+//! Java, Maven, iproute2) are installed from there if this is root; else what is
+//! missing is named and the suite is skipped.
 
 use std::collections::BTreeMap;
 use std::fmt;

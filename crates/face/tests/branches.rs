@@ -105,6 +105,29 @@ fn answers_come_from_where_the_peer_has_written_to() {
 }
 
 #[test]
+fn answers_follow_the_peer_from_one_of_our_addresses_to_another() {
+    let mut node = Node::default();
+    let uri = node.listen(&ChannelOptions::udp("0.0.0.0:0".parse().unwrap()));
+    let port = uri.socket_addr().unwrap().port();
+    let peer = UdpSocket::bind(support::loopback()).unwrap();
+    peer.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    // Much to one address, so that it has a branch there; then to the other.
+    for (ours, n_datagrams) in [(1, 4 * TURN_PKTS), (9, 1), (1, 1), (9, 1)] {
+        let ours = SocketAddr::from(([127, 0, 0, ours], port));
+        node.packets.clear();
+        for _ in 0..n_datagrams {
+            peer.send_to(&interest(0), ours).unwrap();
+        }
+        node.until("all", |node| node.packets.len() == n_datagrams);
+        assert_eq!(node.faces.n_faces(), 1);
+        let id = node.packets[0].face;
+        node.send(id, &interest(1));
+        let (_, from) = peer.recv_from(&mut [0; 2_000]).expect("an answer");
+        assert_eq!(from, ours);
+    }
+}
+
+#[test]
 fn a_face_that_goes_leaves_its_peer_to_the_listener() {
     let (mut node, _, hostile) = flooded();
     let id = face_of(&node, &hostile).expect("a face");
@@ -275,8 +298,9 @@ fn datagrams_leave_faces_to_those_who_connect() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
     node.listen(&ChannelOptions::unix(&path));
-    for _ in 0..20 {
-        flood(&program(at), 1);
+    let programs: Vec<_> = (0..20).map(|_| program(at)).collect();
+    for program in &programs {
+        flood(program, 1);
     }
     read_all(&mut node);
     assert_eq!(node.faces.n_faces(), 12);

@@ -3,7 +3,8 @@
 //! [`exchange`] measures any running forwarder through its sockets; so do
 //! [`routes`], [`footprint`], [`soak`], [`startup`], [`transfer`] and
 //! [`fairness`], each for another figure, and [`figures`] takes them all at
-//! once. [`impair`] is a UDP relay that loses, delays and reorders packets. All speak to real sockets only: nothing here pretends to be a router.
+//! once. [`impair`] is a UDP relay that loses, delays and reorders packets. All
+//! speak to real sockets only: nothing here pretends to be a router.
 #![deny(unsafe_code)]
 
 pub mod exchange;

@@ -1,10 +1,11 @@
 //! Sockets of single UDP peers.
 //!
 //! All peers of a channel share its socket, and the queue that the kernel keeps
-//! for it: whoever fills that queue takes the others' room. So a face that was
-//! asked for gets a branch from the start, and of strangers whoever fills a read
-//! of the shared socket; the rest go on sharing, which costs the kernel less.
-//! Owns who has a branch. Without one everything works as well, but for this.
+//! for what they send: whoever fills that queue takes the others' room. So a face
+//! that was asked for gets a branch from the start, and of strangers whoever fills
+//! a read of the shared socket; the rest go on sharing, which costs the kernel
+//! less. A branch only receives; everybody is sent to by the channel. Owns who has
+//! a branch. Without one everything works as well, but for this.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +14,6 @@ use tachonym_packet::lp::FaceId;
 use tachonym_protocol::{FacePersistency, FaceUri};
 
 use super::FaceSystem;
-use super::lifecycle::max_segment_bytes;
 use crate::poller::SocketKey;
 use crate::transport::Transport;
 use crate::transport::udp::{Branch, BranchKind, UdpRole, UdpSocket};
@@ -82,160 +82,48 @@ impl Senders {
 }
 
 impl FaceSystem {
-    /// Gives the UDP face `id` a branch of its channel, if it shares that one's
-    /// socket and the system lets it. One that has it as a stranger keeps it as
-    /// `kind`.
-    pub(super) fn move_to_branch(&mut self, id: FaceId, kind: BranchKind) {
-        let Some(face) = self.faces.get_mut(id) else {
+    /// Gives the UDP face `id` a branch of its channel, if the system lets it. One
+    /// that has it as a stranger keeps it as `kind`.
+    pub(super) fn give_branch(&mut self, id: FaceId, kind: BranchKind) {
+        let Some(face) = self.faces.get(id) else {
             return;
         };
-        let (Transport::Udp(peer), FaceUri::Udp(local)) = (&mut face.transport, &face.local) else {
+        let (Transport::Udp(peer), FaceUri::Udp(local)) = (&face.transport, &face.local) else {
             return;
         };
-        let own_ip = peer.source.unwrap_or(local.ip());
-        let (channel, remote) = (peer.socket, peer.remote);
-        if !self.may_branch(channel, id, kind) {
-            return;
+        if let Some(key) = peer.branch {
+            return self.promote(key, kind);
         }
-        let opened = self.open_branch(channel, id, (own_ip, remote), kind);
-        let has_gso = opened.and_then(|key| Some(self.udp.get(key)?.has_gso));
-        let Some(face) = self.faces.get_mut(id) else {
-            return;
-        };
-        if let Transport::Udp(peer) = &mut face.transport {
-            peer.may_branch = opened.is_some();
-            peer.socket = opened.unwrap_or(channel);
-            let max_segment_bytes = max_segment_bytes(has_gso.unwrap_or(true));
-            peer.max_segment_bytes = peer.max_segment_bytes.min(max_segment_bytes);
-        }
-    }
-
-    /// Whether the face may have a branch of this kind beside the socket `key`.
-    fn may_branch(&mut self, key: SocketKey, id: FaceId, kind: BranchKind) -> bool {
-        let Some(socket) = self.udp.get_mut(key) else {
-            return false;
-        };
-        match &mut socket.role {
-            UdpRole::Channel(_) => {
-                let is_new = self.faces.get(id).is_some_and(
-                    |face| matches!(&face.transport, Transport::Udp(peer) if peer.may_branch),
-                );
-                is_new && (self.branch_counts.has_room(kind) || self.displace_stranger(kind))
-            }
-            UdpRole::Branch(branch) => {
-                if branch.kind == BranchKind::Stranger && kind == BranchKind::Asked {
-                    branch.kind = kind;
-                    socket.size_buffers(&self.options);
-                    *self.branch_counts.of(BranchKind::Stranger) -= 1;
-                    *self.branch_counts.of(kind) += 1;
-                }
-                false
-            }
-            _ => false,
-        }
-    }
-
-    /// Takes the branch of the stranger that was silent for longest, if that is
-    /// long enough.
-    fn displace_stranger(&mut self, kind: BranchKind) -> bool {
-        if kind != BranchKind::Stranger {
-            return false;
-        }
-        let strangers = self
+        let is_of_channel = self
             .udp
-            .iter()
-            .filter_map(|(_, socket)| match &socket.role {
-                UdpRole::Branch(branch) if branch.kind == kind => self.faces.get(branch.face),
-                _ => None,
-            });
-        let silent = strangers.min_by_key(|face| face.last_received_at);
-        let Some(silent) = silent.filter(|face| face.last_received_at + SILENCE <= self.now) else {
-            return false;
-        };
-        let id = silent.id;
-        self.move_to_channel(id)
-    }
-
-    /// A socket beside `channel` for the face `id`, whose peer is at `remote` and
-    /// writes to `own_ip`; `None` if the system refuses.
-    fn open_branch(
-        &mut self,
-        channel: SocketKey,
-        id: FaceId,
-        (own_ip, remote): (IpAddr, SocketAddr),
-        kind: BranchKind,
-    ) -> Option<SocketKey> {
-        if own_ip.is_unspecified() {
-            return None;
-        }
-        let mut local = SocketAddr::new(own_ip, self.udp.get(channel)?.local.port());
-        if let (SocketAddr::V6(local), SocketAddr::V6(remote)) = (&mut local, &remote)
-            && local.ip().is_unicast_link_local()
-        {
-            local.set_scope_id(remote.scope_id());
+            .get(peer.socket)
+            .is_some_and(|socket| matches!(socket.role, UdpRole::Channel(_)));
+        if !is_of_channel || !peer.may_branch {
+            return;
         }
         let branch = Branch {
-            channel,
+            channel: peer.socket,
             face: id,
-            peer: remote,
+            peer: peer.remote,
             kind,
         };
-        let socket = UdpSocket::branch(local, branch, &self.options).ok()?;
-        let key = self.add_udp_socket(socket).ok()?;
-        *self.branch_counts.of(kind) += 1;
-        Some(key)
-    }
-
-    /// Lets the face `id` share its channel's socket again; false if it has no
-    /// branch.
-    pub(super) fn move_to_channel(&mut self, id: FaceId) -> bool {
-        let Some(slot) = self.faces.slot_of(id) else {
-            return false;
-        };
-        let Transport::Udp(peer) = &self.faces[slot].transport else {
-            return false;
-        };
-        let key = peer.socket;
-        let channel = self.remove_branch(key);
-        if channel == key {
-            return false;
+        let own_ip = peer.source.unwrap_or(local.ip());
+        if !self.branch_counts.has_room(kind) {
+            if kind == BranchKind::Asked {
+                return;
+            }
+            let Some(silent) = self.silent_stranger() else {
+                return;
+            };
+            self.take_branch(silent);
         }
-        let has_gso = self.udp.get(channel).is_some_and(|socket| socket.has_gso);
-        let face = &mut self.faces[slot];
-        if let Transport::Udp(peer) = &mut face.transport {
-            peer.socket = channel;
-            peer.max_segment_bytes = max_segment_bytes(has_gso);
-        }
-        // It may be on the list of the socket that is gone.
-        if std::mem::take(&mut face.is_dirty) || !face.tx.is_empty() {
-            self.mark_dirty(slot);
-        }
-        true
-    }
-
-    /// Opens no branch for the face `id` any more.
-    pub(super) fn keep_from_branch(&mut self, id: FaceId) {
+        let opened = self.open_branch(branch, own_ip);
         if let Some(face) = self.faces.get_mut(id)
             && let Transport::Udp(peer) = &mut face.transport
         {
-            peer.may_branch = false;
+            peer.branch = opened;
+            peer.may_branch = opened.is_some();
         }
-    }
-
-    /// Removes the branch `key`, if it is one, and says where its face is known
-    /// besides.
-    pub(super) fn remove_branch(&mut self, key: SocketKey) -> SocketKey {
-        let Some(socket) = self.udp.get_mut(key) else {
-            return key;
-        };
-        let UdpRole::Branch(branch) = &socket.role else {
-            return key;
-        };
-        let Branch { channel, kind, .. } = *branch;
-        self.counters.n_kernel_drops += socket.look_at_queue(0);
-        *self.branch_counts.of(kind) -= 1;
-        self.udp.remove(key);
-        channel
     }
 
     /// Sees that a UDP face that is to last has a branch, if it can be had.
@@ -245,14 +133,97 @@ impl FaceSystem {
             .get(id)
             .is_some_and(|face| face.persistency != FacePersistency::OnDemand);
         if is_lasting {
-            self.move_to_branch(id, BranchKind::Asked);
+            self.give_branch(id, BranchKind::Asked);
+        }
+    }
+
+    /// Makes a stranger's branch one that was asked for, if there is room.
+    fn promote(&mut self, key: SocketKey, kind: BranchKind) {
+        if kind != BranchKind::Asked || !self.branch_counts.has_room(kind) {
+            return;
+        }
+        if let Some(socket) = self.udp.get_mut(key)
+            && let UdpRole::Branch(branch) = &mut socket.role
+        {
+            *self.branch_counts.of(branch.kind) -= 1;
+            *self.branch_counts.of(kind) += 1;
+            branch.kind = kind;
+            socket.size_buffers(&self.options);
+        }
+    }
+
+    /// The stranger with a branch that was silent for longest, if that is long
+    /// enough and nothing of it waits to be read.
+    fn silent_stranger(&self) -> Option<FaceId> {
+        let strangers = self
+            .udp
+            .iter()
+            .filter_map(|(_, socket)| match &socket.role {
+                UdpRole::Branch(branch) if branch.kind == BranchKind::Stranger => {
+                    Some((socket, self.faces.get(branch.face)?))
+                }
+                _ => None,
+            });
+        strangers
+            .filter(|(socket, face)| {
+                face.last_received_at + SILENCE <= self.now && socket.has_nothing()
+            })
+            .min_by_key(|(_, face)| face.last_received_at)
+            .map(|(_, face)| face.id)
+    }
+
+    /// A socket for the peer of `branch`, which writes to `own_ip`; `None` if the
+    /// system refuses.
+    fn open_branch(&mut self, branch: Branch, own_ip: IpAddr) -> Option<SocketKey> {
+        if own_ip.is_unspecified() {
+            return None;
+        }
+        let mut local = SocketAddr::new(own_ip, self.udp.get(branch.channel)?.local.port());
+        if let (SocketAddr::V6(local), SocketAddr::V6(remote)) = (&mut local, &branch.peer)
+            && local.ip().is_unicast_link_local()
+        {
+            local.set_scope_id(remote.scope_id());
+        }
+        let socket = UdpSocket::branch(local, branch, &self.options).ok()?;
+        let key = self.add_udp_socket(socket).ok()?;
+        *self.branch_counts.of(branch.kind) += 1;
+        Some(key)
+    }
+
+    /// Lets the face `id` share its channel's socket again.
+    fn take_branch(&mut self, id: FaceId) {
+        let key = self
+            .faces
+            .get_mut(id)
+            .and_then(|face| match &mut face.transport {
+                Transport::Udp(peer) => peer.branch.take(),
+                _ => None,
+            });
+        if let Some(key) = key {
+            self.remove_branch(key);
+        }
+    }
+
+    /// Removes the branch `key` of a face that does not name it any more.
+    pub(super) fn remove_branch(&mut self, key: SocketKey) {
+        if let Some(socket) = self.udp.get_mut(key)
+            && let UdpRole::Branch(branch) = &socket.role
+        {
+            *self.branch_counts.of(branch.kind) -= 1;
+            self.counters.n_kernel_drops += socket.look_at_queue(0);
+            self.udp.remove(key);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket as Program;
+
+    use tachonym_packet::Interest;
+
     use super::*;
+    use crate::{ChannelOptions, FaceUpdate, RxBatch, SystemOptions};
 
     #[test]
     fn the_greatest_sender_is_found_among_others() {
@@ -265,5 +236,120 @@ mod tests {
         assert_eq!(senders.n_datagrams(), 12);
         senders.clear();
         assert_eq!((senders.greatest(), senders.len()), (None, 0));
+    }
+
+    /// A system, and strangers who have a face each.
+    struct Bed {
+        system: FaceSystem,
+        strangers: Vec<(Program, FaceId)>,
+    }
+
+    impl Bed {
+        fn new(n_strangers: usize) -> Self {
+            let mut system = FaceSystem::new(SystemOptions::default()).unwrap();
+            let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+            let uri = system.listen(&ChannelOptions::udp(loopback)).unwrap();
+            let mut bed = Self {
+                system,
+                strangers: Vec::new(),
+            };
+            for i in 0..n_strangers {
+                let program = Program::bind(loopback).unwrap();
+                program.connect(uri.socket_addr().unwrap()).unwrap();
+                speak(&program);
+                while bed.system.n_faces() == i {
+                    bed.read();
+                }
+                let newest = bed.system.face_ids().max().expect("just made");
+                bed.strangers.push((program, newest));
+            }
+            // One after the other, however long that took.
+            for (i, (_, id)) in bed.strangers.iter().enumerate() {
+                let face = bed.system.faces.get_mut(*id).unwrap();
+                face.last_received_at = bed.system.now.plus_ms(i as u64);
+            }
+            bed
+        }
+
+        fn read(&mut self) {
+            let mut batch = RxBatch::new();
+            self.system.poll(Some(SILENCE), &mut batch).unwrap();
+            self.system.flush();
+        }
+
+        fn give(&mut self, n: usize) {
+            let (_, id) = self.strangers[n];
+            self.system.give_branch(id, BranchKind::Stranger);
+        }
+
+        fn has_branch(&self, n: usize) -> bool {
+            let face = self.system.faces.get(self.strangers[n].1).unwrap();
+            matches!(&face.transport, Transport::Udp(peer) if peer.branch.is_some())
+        }
+
+        fn counts(&self) -> (usize, usize) {
+            let counts = &self.system.branch_counts;
+            (counts.n_asked, counts.n_strangers)
+        }
+    }
+
+    fn speak(program: &Program) {
+        let interest = Interest::new("/a".parse().unwrap()).encode();
+        program.send(&interest).unwrap();
+    }
+
+    #[test]
+    fn one_too_many_takes_the_branch_of_who_was_silent_for_longest() {
+        let mut bed = Bed::new(MAX_STRANGER_BRANCHES + 2);
+        for n in 0..=MAX_STRANGER_BRANCHES {
+            bed.give(n);
+        }
+        assert_eq!(bed.counts(), (0, MAX_STRANGER_BRANCHES));
+        assert!(!bed.has_branch(MAX_STRANGER_BRANCHES), "nobody is silent");
+        bed.system.now = bed.system.now + 2 * SILENCE;
+        // What it has said has not been read yet.
+        speak(&bed.strangers[0].0);
+        bed.give(MAX_STRANGER_BRANCHES);
+        assert_eq!(bed.counts(), (0, MAX_STRANGER_BRANCHES));
+        assert!(bed.has_branch(MAX_STRANGER_BRANCHES));
+        let has = [0, 1, 2].map(|n| bed.has_branch(n));
+        assert_eq!(has, [true, false, true]);
+        // Who has lost it is heard all the same, and may have one again.
+        let (program, id) = &bed.strangers[1];
+        let before = bed.system.face_counters(*id).unwrap().n_in_bytes;
+        speak(program);
+        let id = *id;
+        while bed.system.face_counters(id).unwrap().n_in_bytes == before {
+            bed.read();
+        }
+        bed.give(1);
+        assert!(bed.has_branch(1) && !bed.has_branch(2));
+    }
+
+    #[test]
+    fn a_stranger_that_is_to_stay_leaves_its_place_to_another_and_all_places_are_given_back() {
+        let mut bed = Bed::new(2);
+        bed.give(0);
+        bed.give(0);
+        assert_eq!(bed.counts(), (0, 1));
+        let lasting = FaceUpdate {
+            persistency: Some(FacePersistency::Permanent),
+            ..FaceUpdate::default()
+        };
+        let [first, second] = [0, 1].map(|n| bed.strangers[n].1);
+        bed.system.update(first, &lasting).unwrap();
+        assert_eq!(bed.counts(), (1, 0));
+        // Where there is no room for more of them, it stays what it is.
+        bed.give(1);
+        bed.system.branch_counts.n_asked = MAX_ASKED_BRANCHES;
+        bed.system.update(second, &lasting).unwrap();
+        assert_eq!(bed.counts(), (MAX_ASKED_BRANCHES, 1));
+        bed.system.branch_counts.n_asked = 1;
+        for id in [first, second] {
+            assert!(bed.system.destroy(id));
+        }
+        assert_eq!(bed.counts(), (0, 0));
+        let n_sockets = bed.system.udp.iter().count();
+        assert_eq!(n_sockets, 1, "that of the listener");
     }
 }

@@ -174,8 +174,12 @@ impl FaceSystem {
             .udp
             .iter()
             .find_map(|(_, socket)| socket.peers.get(&remote));
-        if let Some(&id) = known {
-            return Ok(self.found(id));
+        match known.copied() {
+            Some(id) if self.closing_reason(id).is_some() => {
+                self.destroy(id);
+            }
+            Some(id) => return Ok(self.found(id)),
+            None => {}
         }
         self.check_limit()?;
         let source = source_towards(remote)?;
@@ -213,6 +217,7 @@ impl FaceSystem {
             id,
             transport: Transport::Udp(UdpPeer {
                 socket: key,
+                branch: None,
                 remote,
                 source,
                 max_segment_bytes: max_segment_bytes(has_gso),
@@ -402,6 +407,7 @@ impl FaceSystem {
             id,
             transport: Transport::Udp(UdpPeer {
                 socket: key,
+                branch: None,
                 remote,
                 source,
                 max_segment_bytes: max_segment_bytes(has_gso),
@@ -633,13 +639,15 @@ impl FaceSystem {
         }
         match &mut face.transport {
             Transport::Udp(peer) => {
-                let key = self.remove_branch(peer.socket);
-                if let Some(socket) = self.udp.get_mut(key) {
+                if let Some(branch) = peer.branch {
+                    self.remove_branch(branch);
+                }
+                if let Some(socket) = self.udp.get_mut(peer.socket) {
                     socket.peers.remove(&peer.remote);
                     let is_of_no_use = socket.peers.is_empty()
                         && matches!(socket.role, UdpRole::Dialled | UdpRole::Connected);
                     if is_of_no_use {
-                        self.udp.remove(key);
+                        self.udp.remove(peer.socket);
                     }
                 }
             }
@@ -677,7 +685,7 @@ fn local_end(local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketAddr>
     Ok((!is_any).then_some(local))
 }
 
-pub(super) fn max_segment_bytes(has_gso: bool) -> u32 {
+fn max_segment_bytes(has_gso: bool) -> u32 {
     if has_gso { u32::MAX } else { 0 }
 }
 

@@ -23,7 +23,7 @@ use crate::poller::{Ready, SocketKey, Token};
 use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
 use crate::transport::Transport;
 use crate::transport::stream::StreamState;
-use crate::transport::udp::{BranchKind, UdpRole};
+use crate::transport::udp::{BranchKind, UdpRole, UdpSocket};
 use crate::transport::websocket::{Incoming, Progress};
 use crate::turns::TURN_PKTS;
 
@@ -330,11 +330,8 @@ impl FaceSystem {
         if let Some(id) = socket.only_face()
             && received.as_ref().is_err_and(is_of_earlier)
         {
-            // An earlier datagram has come back (its port is closed), which says
-            // nothing about those that have arrived.
-            if let Some(face) = self.faces.get_mut(id) {
-                face.counters.drops.add(DropReason::SendError, 1);
-            }
+            // It says nothing about the datagrams that have arrived.
+            self.faces.count_returned(id);
             self.counters.n_rx_syscalls += 1;
             received = self.udp_receiver.receive(socket.fd(), memory, n_slots);
         }
@@ -380,7 +377,7 @@ impl FaceSystem {
             && matches!(socket.role, UdpRole::Channel(_))
             && let Some(id) = self.senders.greatest()
         {
-            self.move_to_branch(id, BranchKind::Stranger);
+            self.give_branch(id, BranchKind::Stranger);
         }
     }
 
@@ -402,12 +399,13 @@ impl FaceSystem {
         let Some((slot, peer)) = self.face_of_peer(key, &from, message, bytes) else {
             return;
         };
+        let branch_ip = self.udp.get(key).and_then(UdpSocket::branch_ip);
         let face = &mut self.faces[slot];
         self.senders.note(face.id, message.n_datagrams());
         if let Transport::Udp(peer) = &mut face.transport
             && peer.source.is_some()
         {
-            peer.source = message.control.local_ip.or(peer.source);
+            peer.source = message.control.local_ip.or(branch_ip).or(peer.source);
         }
         face.last_received_at = self.now;
         if message.is_truncated {

@@ -210,7 +210,7 @@ impl FaceSystem {
             }
             Transport::WebSocket(_) => own_bytes as u64 > threshold,
             Transport::Udp(peer) => {
-                let socket = self.udp.get(peer.socket);
+                let socket = self.udp.get(peer.branch.unwrap_or(peer.socket));
                 if socket.is_some_and(|socket| socket.is_congested) {
                     return Congested::ReceiveQueue;
                 }
@@ -539,7 +539,7 @@ impl FaceSystem {
                 UdpRole::Multicast { group, .. } => Some(group),
                 _ => None,
             };
-            let is_connected = socket.is_connected();
+            let is_connected = matches!(socket.role, UdpRole::Connected);
             let faces = &self.faces;
             let messages = self.plan.iter().map(|planned| {
                 let face = &faces[planned.slot];
@@ -558,7 +558,11 @@ impl FaceSystem {
             self.counters.n_tx_syscalls += 1;
             match self.udp_sender.send(socket.fd(), messages) {
                 Ok(n_sent) => {
-                    is_first_failure = true;
+                    if !std::mem::replace(&mut is_first_failure, true)
+                        && let Some(id) = socket.only_face()
+                    {
+                        self.faces.count_returned(id);
+                    }
                     for idx in 0..n_sent {
                         let planned = self.plan[idx];
                         self.consume(planned.slot, planned.run.n_bytes);
@@ -642,17 +646,6 @@ impl FaceSystem {
                 _ => {}
             }
         }
-        let is_of_this_end = matches!(
-            error.raw_os_error(),
-            Some(libc::EINVAL | libc::EADDRNOTAVAIL | libc::ENETUNREACH | libc::ENETDOWN)
-        );
-        let id = face.id;
-        if is_of_this_end && self.move_to_channel(id) {
-            // Its address may be gone; the channel may have others.
-            self.keep_from_branch(id);
-            return;
-        }
-        let face = &mut self.faces[slot];
         face.counters
             .drops
             .add(DropReason::SendError, run.n_frames as u64);

@@ -9,6 +9,7 @@ use std::ops::{Index, IndexMut};
 use hashbrown::HashMap;
 use tachonym_packet::lp::FaceId;
 
+use crate::counters::DropReason;
 use crate::face::Face;
 use crate::poller::SocketKey;
 
@@ -52,6 +53,14 @@ impl FaceTable {
         let slot = self.by_id.remove(&id)?;
         self.free.push(slot);
         self.slots[slot].take()
+    }
+
+    /// Counts that a datagram of this face has come back to its connected socket:
+    /// the port is closed, or nobody knows the way.
+    pub(super) fn count_returned(&mut self, id: FaceId) {
+        if let Some(face) = self.get_mut(id) {
+            face.counters.drops.add(DropReason::SendError, 1);
+        }
     }
 
     #[inline]

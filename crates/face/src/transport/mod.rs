@@ -32,12 +32,14 @@ pub(crate) enum Transport {
 /// One peer of a UDP socket.
 pub(crate) struct UdpPeer {
     pub(crate) socket: SocketKey,
+    /// Where what it sends arrives, if that is not `socket`.
+    pub(crate) branch: Option<SocketKey>,
     pub(crate) remote: SocketAddr,
     /// The address of ours that it uses, where the socket has several.
     pub(crate) source: Option<IpAddr>,
     /// Datagrams up to this size may leave segmented by the kernel.
     pub(crate) max_segment_bytes: u32,
-    /// Whether a socket of its own may be opened for it: no attempt has failed.
+    /// Whether a branch may be opened for it: the last attempt has not failed.
     pub(crate) may_branch: bool,
 }
 

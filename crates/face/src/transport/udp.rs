@@ -40,7 +40,8 @@ pub(crate) enum UdpRole {
     Dialled,
     /// Connected to the one peer of one face.
     Connected,
-    /// Bound where a channel is, and connected to one of its peers.
+    /// Bound where a channel is, and connected to one of its peers, from which it
+    /// receives.
     Branch(Branch),
     /// All of one multicast face.
     Multicast {
@@ -174,12 +175,17 @@ impl UdpSocket {
             _ => usual,
         };
         let _ = option::set_receive_buffer(self.fd(), size(options.udp_receive_buffer_bytes));
-        let _ = option::set_send_buffer(self.fd(), size(options.udp_send_buffer_bytes));
+        let _ = option::set_send_buffer(self.fd(), options.udp_send_buffer_bytes);
     }
 
-    /// Whether it is connected to its peer.
-    pub(crate) fn is_connected(&self) -> bool {
-        matches!(self.role, UdpRole::Connected | UdpRole::Branch(_))
+    /// Our address that the peer of a branch writes to.
+    pub(crate) fn branch_ip(&self) -> Option<IpAddr> {
+        matches!(self.role, UdpRole::Branch(_)).then(|| self.local.ip())
+    }
+
+    /// Whether nothing waits to be read.
+    pub(crate) fn has_nothing(&self) -> bool {
+        option::receive_queue(self.fd()).is_ok_and(|queue| queue.used_bytes == 0)
     }
 
     /// The face of its peer, if it is connected to one.

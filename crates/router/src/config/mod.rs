@@ -90,7 +90,8 @@ pub struct Faces {
     /// First interval between two marks, in milliseconds.
     pub congestion_interval_ms: u64,
     /// Receive buffer asked of the kernel for each UDP socket, in bytes; a stranger
-    /// with a socket of its own gets a quarter, or 256 KiB if that is more. The kernel grants no more than `net.core.rmem_max` without privilege.
+    /// with a socket of its own gets a quarter, or 256 KiB if that is more. The
+    /// kernel grants no more than `net.core.rmem_max` without privilege.
     pub socket_buffer_bytes: usize,
     /// Unix stream sockets, for programs on this machine.
     pub unix: Unix,
