@@ -23,7 +23,7 @@ pub(crate) const FRESH_MS: u64 = 1000;
 /// So long after an Interest that waits, others of which the manager knows nothing
 /// may still be pending, in milliseconds: longer than any lifetime that a router
 /// grants.
-const LISTENING_MS: u64 = 3_600_000;
+const LISTENING_MS: u64 = 2 * 3_600_000;
 
 /// An event and when it happened.
 #[derive(Debug)]
