@@ -99,7 +99,8 @@ pub enum CloseReason {
     MalformedStream,
     /// Nothing was received for too long.
     Idle,
-    /// The other end took nothing of what was sent for too long.
+    /// The other end took nothing of what was sent, or left a packet unfinished,
+    /// for too long.
     Stalled,
 }
 

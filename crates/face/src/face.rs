@@ -6,7 +6,7 @@ use tachonym_packet::MonoNs;
 use tachonym_packet::lp::FaceId;
 use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
 
-use crate::counters::FaceCounters;
+use crate::counters::{DropReason, FaceCounters};
 use crate::error::CloseReason;
 use crate::info::FaceInfo;
 use crate::link::Link;
@@ -65,15 +65,31 @@ impl Face {
         self.idle_deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// When it is closed for the peer having taken nothing.
+    /// When it is closed for the peer having taken nothing, or not having finished
+    /// a packet.
     fn stall_deadline(&self) -> Option<MonoNs> {
-        (self.blocked_since != MonoNs::NEVER).then(|| self.blocked_since + self.stall_timeout)
+        let unfinished_since = match &self.transport {
+            Transport::Stream(stream) => stream.unfinished_since,
+            _ => MonoNs::NEVER,
+        };
+        let since = self.blocked_since.min(unfinished_since);
+        (since != MonoNs::NEVER).then(|| since + self.stall_timeout)
     }
 
-    /// Whether the peer has taken nothing for too long.
+    /// Whether the peer has been in the middle of something for too long.
     pub(crate) fn is_stalled(&self, now: MonoNs) -> bool {
         self.stall_deadline()
             .is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Counts the packet that will not be finished any more, if there is one.
+    pub(crate) fn count_unfinished(&mut self) {
+        if let Transport::Stream(stream) = &mut self.transport
+            && stream.unfinished_since != MonoNs::NEVER
+        {
+            stream.unfinished_since = MonoNs::NEVER;
+            self.counters.drops.add(DropReason::Malformed, 1);
+        }
     }
 
     /// When its connection must be looked after.

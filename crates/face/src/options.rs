@@ -39,8 +39,9 @@ pub struct SystemOptions {
     /// by `max_total_backlog_bytes + max_faces * face_backlog_reserve_bytes`.
     /// Default 256 MiB.
     pub max_total_backlog_bytes: usize,
-    /// Connections whose peer has taken nothing of what waits for this long
-    /// are closed. Default 30 s.
+    /// Connections whose peer has taken nothing of what waits, or left a packet
+    /// unfinished, for this long are closed; the latter not of WebSockets.
+    /// Default 30 s.
     pub stall_timeout: Duration,
     /// Bytes of incomplete packets, of all faces together. No face may have
     /// more of them than are free. Default 64 MiB.

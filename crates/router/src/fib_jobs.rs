@@ -5,6 +5,7 @@
 
 use tachonym_forward::RouteError;
 use tachonym_manage::{FibChange, FibRefusal, FibRefusalReason};
+use tachonym_packet::FaceId;
 use tachonym_tables::{FibError, NextHop};
 
 use crate::worker::Plane;
@@ -53,6 +54,10 @@ fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> 
             cost,
             distance,
         } => {
+            // The router's own faces are nobody's next hop.
+            if *face < FaceId::FIRST_DYNAMIC {
+                return Err(FibRefusalReason::FaceNotFound);
+            }
             let hop = NextHop::inherited(*face, *cost, *distance);
             plane
                 .engine
@@ -73,7 +78,7 @@ fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tachonym_packet::{FaceId, Name};
+    use tachonym_packet::Name;
 
     #[test]
     fn no_job_has_more_than_its_share_of_a_long_list() {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tachonym_packet::lp::{Headers, LpView};
 use tachonym_packet::{
@@ -80,6 +80,15 @@ impl Bed {
     /// Packets dropped so far.
     fn n_drops(&self) -> u64 {
         self.router.snapshot().expect("it runs").n_drops()
+    }
+
+    /// Waits until so many packets have been dropped, and no more.
+    fn drops_become(&self, n_drops: u64, what: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.n_drops() < n_drops && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.n_drops(), n_drops, "{what}");
     }
 
     /// A producer and a consumer that are to be served whatever others do.
@@ -371,12 +380,34 @@ fn malformed_packets_on_streams_are_counted_or_end_the_stream() {
             hostile.send(&wire);
             // Either the stream goes on, or it is closed.
             let _ = hostile.socket.write_all(&interest("/nowhere/x"));
-            if let Some(frame) = hostile.frame() {
+            let answer = hostile.frame();
+            let n_expected = if let Some(frame) = answer {
                 let frame = LpView::parse(&frame).expect("a frame");
                 assert!(frame.headers().nack.is_some(), "{what}");
-            }
-            let after = bed.n_drops();
-            assert!(after > before, "{what}");
+                // The probe itself finds no route.
+                2
+            } else {
+                assert_eq!(what, "too large", "closed for a packet {what}");
+                1
+            };
+            bed.drops_become(before + n_expected, what);
+            honest.exchange();
+        }
+        for garbage in [&[0xff_u8; 64][..], &[0; 64], &[5, 0xfd, 0, 1]] {
+            let before = bed.n_drops();
+            let mut hostile = connect();
+            hostile.send(garbage);
+            assert_eq!(hostile.frame(), None, "it is closed");
+            bed.drops_become(before + 1, "garbage");
+            honest.exchange();
+        }
+        let whole = interest("/nowhere/x");
+        for n_bytes in [1, whole.len() / 2, whole.len() - 1] {
+            let before = bed.n_drops();
+            let mut hostile = connect();
+            hostile.send(&whole[..n_bytes]);
+            drop(hostile);
+            bed.drops_become(before + 1, "truncated");
             honest.exchange();
         }
     }
@@ -384,12 +415,6 @@ fn malformed_packets_on_streams_are_counted_or_end_the_stream() {
     let mut honest = bed.honest();
     check(&bed, &mut honest, || bed.unix());
     check(&bed, &mut honest, || bed.tcp());
-    for garbage in [&[0xff_u8; 64][..], &[0; 64], &[5, 0xfd, 0, 1]] {
-        let mut hostile = bed.tcp();
-        hostile.send(garbage);
-        assert_eq!(hostile.frame(), None, "it is closed");
-        honest.exchange();
-    }
     assert!(bed.router.is_running());
 }
 
@@ -442,10 +467,7 @@ fn tokens_come_back_if_they_are_valid_and_are_counted_if_not() {
         if (1..=32).contains(&len) {
             assert_eq!(echoed, [&*token, &*token, &*token]);
         } else {
-            // Over UDP and TCP the router may not have read it yet.
-            unix.send(&interest("/nowhere/probe"));
-            unix.frame().expect("the connection stands");
-            assert!(bed.n_drops() > before + 1, "{len}");
+            bed.drops_become(before + 3, &format!("tokens of {len} bytes"));
         }
     }
     // None of the faces was closed for it.
@@ -501,14 +523,19 @@ fn bad_messages_over_a_websocket_are_counted_or_end_the_connection() {
         let _ = peer.socket.write_all(&message(BINARY, &wire));
         match peer.probe(&format!("/nowhere/{i}")) {
             Some(_) => assert_eq!(bed.n_drops() - before, 2, "{what}"),
-            None => assert!(is_oversize, "closed for a message {what}"),
+            None => {
+                assert!(is_oversize, "closed for a message {what}");
+                bed.drops_become(before + 1, what);
+            }
         }
         honest.exchange();
     }
     // What is no WebSocket frame ends the connection.
+    let before = bed.n_drops();
     let mut peer = bed.websocket();
     peer.socket.write_all(&[0xff; 64]).expect("it reads");
     assert_eq!(peer.receive(), None);
+    bed.drops_become(before + 1, "no frame");
     honest.exchange();
     assert!(bed.router.is_running());
 }
@@ -539,7 +566,12 @@ fn half_a_websocket_message_is_waited_for_without_harm() {
 fn half_a_packet_is_waited_for_without_harm() {
     let bed = Bed::new("");
     let mut honest = bed.honest();
-    let mut slow: Vec<_> = (0..50).map(|_| bed.tcp()).collect();
+    check_half_packets((0..50).map(|_| bed.tcp()).collect(), &mut honest);
+    check_half_packets((0..50).map(|_| bed.unix()).collect(), &mut honest);
+}
+
+/// The packet of each of these comes in two halves.
+fn check_half_packets<S: Read + Write>(mut slow: Vec<Stream<S>>, honest: &mut Honest) {
     let wire = interest("/nowhere/slow");
     let (head, tail) = wire.split_at(wire.len() / 2);
     for peer in &mut slow {
@@ -557,6 +589,25 @@ fn half_a_packet_is_waited_for_without_harm() {
                 .is_some()
         );
     }
+}
+
+#[test]
+fn a_packet_that_is_never_finished_ends_its_connection_and_is_counted() {
+    let bed = Bed::new("faces.stall_timeout_s = 1\n");
+    let mut honest = bed.honest();
+    let wire = interest("/nowhere/slow");
+    let half = &wire[..wire.len() / 2];
+    let before = bed.n_drops();
+    let (mut unix, mut tcp) = (bed.unix(), bed.tcp());
+    unix.send(half);
+    tcp.send(half);
+    honest.exchange();
+    // The read waits until the router closes.
+    assert_eq!((unix.frame(), tcp.frame()), (None, None));
+    bed.drops_become(before + 2, "unfinished");
+    let snapshot = bed.router.snapshot().expect("it runs");
+    assert_eq!(snapshot.n_stalled_connections, 2);
+    honest.exchange();
 }
 
 #[test]

@@ -84,6 +84,12 @@ fn face_events_are_told_as_they_happen() {
 #[test]
 fn routes_are_added_shown_and_removed() {
     let bed = Bed::new();
+    // The router's own faces lead nobody anywhere.
+    for face in ["1", "255", "9999"] {
+        let (code, error) = bed.failure(&["route", "add", "/a", face]);
+        assert_eq!(code, 5, "{error}");
+        assert!(error.contains("410"), "{error}");
+    }
     let remote = "udp4://127.0.0.1:9";
     let added = bed.json(&["route", "add", "/a", remote, "--cost", "7"]);
     let face = added["face_id"].as_u64().expect("a number").to_string();

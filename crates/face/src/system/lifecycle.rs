@@ -502,6 +502,7 @@ impl FaceSystem {
     fn stand_by(&mut self, slot: usize) -> bool {
         let max_wait = self.options.max_redial_wait;
         let face = &mut self.faces[slot];
+        face.count_unfinished();
         match &mut face.transport {
             Transport::Stream(stream) => {
                 let Some((_, redial)) = &mut stream.dial else {
@@ -633,6 +634,7 @@ impl FaceSystem {
         let n_lost = face.tx.n_frames() as u64;
         face.counters.drops.add(DropReason::ConnectionLost, n_lost);
         face.tx.clear(&mut self.pool);
+        face.count_unfinished();
         face.link.reset(&mut self.reassembly);
         if face.armed_at != MonoNs::NEVER {
             self.alarms.remove(&(face.armed_at, face.id));

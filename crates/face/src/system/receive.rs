@@ -278,7 +278,15 @@ impl FaceSystem {
             stream.turns.took(n_frames, 1);
         }
         let rest = &received[pos..];
-        if is_malformed || rest.is_empty() {
+        let is_unfinished = !is_malformed && !rest.is_empty();
+        if let Transport::Stream(stream) = &mut face.transport {
+            if !is_unfinished {
+                stream.unfinished_since = MonoNs::NEVER;
+            } else if n_frames > 0 || stream.unfinished_since == MonoNs::NEVER {
+                stream.unfinished_since = self.now;
+            }
+        }
+        if !is_unfinished {
             if leftover.capacity() > 0 && self.leftovers.len() < MAX_SPARE_LEFTOVERS {
                 self.leftovers.push(leftover);
             }
@@ -300,6 +308,8 @@ impl FaceSystem {
                 .drops
                 .add(DropReason::Malformed, 1);
             self.close(slot, CloseReason::MalformedStream);
+        } else if is_unfinished {
+            self.arm(slot);
         }
         self.after_receiving(slot);
     }
@@ -582,7 +592,11 @@ impl FaceSystem {
         }
         if let Err(error) = outcome {
             let reason = match error.kind() {
-                io::ErrorKind::InvalidData => CloseReason::MalformedStream,
+                io::ErrorKind::InvalidData => {
+                    let drops = &mut self.faces[slot].counters.drops;
+                    drops.add(DropReason::Malformed, 1);
+                    CloseReason::MalformedStream
+                }
                 io::ErrorKind::ConnectionReset => CloseReason::ClosedByPeer,
                 kind => CloseReason::Failed(kind),
             };

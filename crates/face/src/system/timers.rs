@@ -22,9 +22,9 @@ impl FaceSystem {
         timer.min(self.resume_listeners_at)
     }
 
-    /// Does what is due now: closes idle and stalled faces, gives up
-    /// connections and incomplete packets, dials again, prepares retransmissions, which the next
-    /// flush sends.
+    /// Does what is due now: closes idle and stalled faces, gives up connections
+    /// and incomplete packets, dials again, prepares retransmissions, which the
+    /// next flush sends.
     pub(super) fn handle_timeout(&mut self) {
         let now = self.now;
         if self.resume_listeners_at <= now {

@@ -42,6 +42,8 @@ pub(crate) struct Stream {
     pub(crate) state: StreamState,
     /// The beginning of a frame.
     pub(crate) leftover: Vec<u8>,
+    /// Since when that frame has been unfinished; NEVER: there is none.
+    pub(crate) unfinished_since: MonoNs,
     /// Bytes that a read brings.
     pub(crate) turns: Turns,
     /// The kernel takes no more; readiness for writing is waited for.
@@ -119,6 +121,7 @@ impl Stream {
             socket,
             state,
             leftover: Vec::new(),
+            unfinished_since: MonoNs::NEVER,
             turns: Turns::new(MIN_STREAM_READ_BYTES, STREAM_READ_BYTES),
             is_blocked: false,
             queue: KernelQueue::default(),
@@ -135,6 +138,7 @@ impl Stream {
         self.socket = None;
         self.state = StreamState::Waiting(at);
         self.leftover = Vec::new();
+        self.unfinished_since = MonoNs::NEVER;
         self.turns = Turns::new(MIN_STREAM_READ_BYTES, STREAM_READ_BYTES);
         self.is_blocked = false;
         self.queue = KernelQueue::default();

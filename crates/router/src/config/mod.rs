@@ -80,7 +80,7 @@ pub struct Faces {
     /// and counted on that face.
     pub max_backlog_bytes: usize,
     /// Seconds after which a connection is closed whose peer takes nothing of what
-    /// waits for it.
+    /// waits for it, or, over Unix and TCP, leaves a packet unfinished.
     pub stall_timeout_s: u64,
     /// Whether faces mark packets when their queue grows (NDNLPv2 congestion
     /// marks).
