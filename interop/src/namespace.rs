@@ -50,6 +50,12 @@ impl Namespace {
         self.ip(&["address", "delete", address, "dev", device]);
     }
 
+    /// Switches `device` on or off; its IPv4 addresses stay.
+    pub fn switch(&self, device: &str, is_on: bool) {
+        let state = if is_on { "up" } else { "down" };
+        self.ip(&["link", "set", device, state]);
+    }
+
     fn ip(&self, arguments: &[&str]) {
         output_of(in_namespace(Some(&self.path()), Path::new("ip")).args(arguments));
     }
