@@ -12,21 +12,21 @@ use tachonym_packet::{DecodeError, types};
 
 /// A frame from a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
+pub struct Frame<'a> {
     /// PIT token, of any length.
-    pub(crate) token: Option<&'a [u8]>,
+    pub token: Option<&'a [u8]>,
     /// Code of the reason, if this is a Nack.
-    pub(crate) nack_code: Option<u64>,
+    pub nack_code: Option<u64>,
     /// Whether a congestion mark is on it.
-    pub(crate) is_marked: bool,
+    pub is_marked: bool,
     /// Sequence number of the fragment.
-    pub(crate) sequence: u64,
+    pub sequence: u64,
     /// Which fragment this is, from 0.
-    pub(crate) frag_index: u64,
+    pub frag_index: u64,
     /// How many fragments the packet has.
-    pub(crate) frag_count: u64,
+    pub frag_count: u64,
     /// The packet or a fragment of it; empty in an IDLE frame.
-    pub(crate) payload: &'a [u8],
+    pub payload: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
@@ -34,7 +34,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// If an LpPacket is malformed.
-    pub(crate) fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut frame = Self {
             frag_count: 1,
             ..Self::default()
@@ -79,7 +79,7 @@ const MAX_FRAGMENTS: u64 = 64;
 
 /// Packets of which some fragments are missing.
 #[derive(Default)]
-pub(crate) struct Reassembler {
+pub struct Reassembler {
     /// By the sequence number of the first fragment.
     partial: BTreeMap<u64, Partial>,
 }
@@ -92,15 +92,18 @@ struct Partial {
 }
 
 /// A packet put together again.
-pub(crate) struct Whole {
-    pub(crate) token: Option<Vec<u8>>,
-    pub(crate) is_marked: bool,
-    pub(crate) packet: Vec<u8>,
+pub struct Whole {
+    /// PIT token of any of its fragments.
+    pub token: Option<Vec<u8>>,
+    /// Whether a congestion mark is on any of them.
+    pub is_marked: bool,
+    /// The packet.
+    pub packet: Vec<u8>,
 }
 
 impl Reassembler {
     /// Takes a fragment; returns the packet that it completes.
-    pub(crate) fn accept(&mut self, frame: &Frame<'_>) -> Option<Whole> {
+    pub fn accept(&mut self, frame: &Frame<'_>) -> Option<Whole> {
         if frame.frag_index >= frame.frag_count || frame.frag_count > MAX_FRAGMENTS {
             return None;
         }

@@ -12,7 +12,7 @@ pub mod compare;
 pub mod control;
 pub mod drive;
 pub mod flow;
-pub(crate) mod frame;
+pub mod frame;
 pub mod link;
 pub mod measure;
 pub mod report;
