@@ -8,6 +8,8 @@ use tachonym_packet::{
     DataView, FaceId, InterestRewrite, InterestView, NackReason, NameView, PacketView,
 };
 
+use crate::block::Block;
+
 /// A network-layer packet with the face it came from.
 #[derive(Clone, Copy, Debug)]
 pub struct RxPacket<'a> {
@@ -50,6 +52,15 @@ impl<'a> RxPacket<'a> {
             headers,
             prefix_announcement: None,
         })
+    }
+
+    /// The block of the packet path in which it is received.
+    #[inline(always)]
+    pub(crate) fn reception(&self) -> Block {
+        match self.packet {
+            RxKind::Interest(_) | RxKind::Nack(..) => Block::InterestReception,
+            RxKind::Data(_) => Block::DataReception,
+        }
     }
 
     pub(crate) fn name(&self) -> NameView<'a> {
@@ -115,4 +126,11 @@ pub trait Output {
         interest_wire: &[u8],
         headers: &Headers,
     );
+
+    /// The engine enters `block` of the packet path. Whoever measures it listens; by
+    /// default nobody does, and nothing is left of the call.
+    #[inline(always)]
+    fn enter(&mut self, block: Block) {
+        let _ = block;
+    }
 }

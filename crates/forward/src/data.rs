@@ -4,6 +4,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs};
 use tachonym_tables::{EntryIdx, PitEntry};
 
+use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::{Counters, DropReason};
 use crate::faces::{FaceTable, LinkType};
@@ -31,14 +32,18 @@ impl Pipelines {
         if !arrival.traits.is_local() && is_localhost(data.name()) {
             return self.drop_packet(DropReason::LocalhostScope);
         }
+        out.enter(Block::PendingRemoval);
         let mut matches = std::mem::take(&mut self.scratch.matches);
         self.pit
             .matches_for_data(data, arrival.hashes, &mut matches);
         matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
         if matches.is_empty() {
+            out.enter(Block::StoreInsertion);
             self.unsolicited_data(arrival, data);
         } else {
+            out.enter(Block::StoreInsertion);
             self.store(arrival, data);
+            out.enter(Block::DataTransmission);
             let mut buffer = std::mem::take(&mut self.scratch.announcement);
             let delivery = Delivery {
                 announcement: self.learn_from_data(&matches, arrival, data, &mut buffer, out),
@@ -50,6 +55,7 @@ impl Pipelines {
                 _ => self.deliver_to_entries(&matches, &delivery, out),
             }
             self.scratch.announcement = buffer;
+            out.enter(Block::PendingRemoval);
             for &idx in &matches {
                 self.satisfy(idx, arrival, data);
             }

@@ -2,6 +2,7 @@
 
 use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHashes};
 
+use crate::block::Block;
 use crate::burst::{Output, RxKind, RxPacket};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
@@ -54,14 +55,17 @@ impl Engine {
     /// Carries a burst of received packets through the tables, in order. The
     /// outcome is that of its packets one by one.
     pub fn handle_burst(&mut self, now: MonoNs, rx: &[RxPacket<'_>], out: &mut impl Output) {
+        out.enter(Block::Timers);
         self.pipelines.handle_timers(now, out);
         self.hashes.clear();
         self.spans.clear();
         for packet in rx {
+            out.enter(packet.reception());
             let span = self.hashes.push_name(&self.pipelines.key, packet.name());
             self.spans.push(span);
         }
         for (packet, &span) in rx.iter().zip(&self.spans) {
+            out.enter(Block::Checks);
             let pipelines = &mut self.pipelines;
             let Some(traits) = pipelines.faces.find(packet.face) else {
                 pipelines.count_unknown_face(packet);

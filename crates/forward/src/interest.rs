@@ -7,6 +7,7 @@ use tachonym_packet::{
 };
 use tachonym_tables::{EntryIdx, FibEngine, FibEntry, HashFib, InRecord, OutRecord, PitRefusal};
 
+use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
@@ -96,9 +97,11 @@ impl Pipelines {
         if self.dead_nonces.contains(name_hash, nonce, self.now) {
             return self.looped_interest(arrival, wire, out);
         }
+        out.enter(Block::StoreLookup);
         if self.answer_from_store(arrival, interest, out) {
             return;
         }
+        out.enter(Block::PendingInsertion);
         let idx = match self.pit.find_or_insert(interest, arrival.hashes, self.now) {
             Ok((idx, _)) => idx,
             Err(_) => {
@@ -151,6 +154,7 @@ impl Pipelines {
             self.counters.n_cs_misses += 1;
             return false;
         };
+        out.enter(Block::StoreFetch);
         let headers = Headers {
             pit_token: arrival.headers.pit_token,
             incoming_face_id: Some(FaceId::CONTENT_STORE),
@@ -164,6 +168,7 @@ impl Pipelines {
         } else {
             None
         };
+        out.enter(Block::DataTransmission);
         match announcement {
             Some(known) => out.send_data_announcing(arrival.face, data.wire(), &headers, known),
             None => out.send_data(arrival.face, data.wire(), &headers),
@@ -246,6 +251,7 @@ impl Pipelines {
         out: &mut impl Output,
     ) {
         let interest = outbound.interest;
+        out.enter(Block::Strategy);
         let instance = self.strategies.find(interest.name(), arrival.hashes);
         let mut state = self.state_for(idx, instance);
         let reach = reach_of(&self.faces, outbound);
@@ -254,7 +260,16 @@ impl Pipelines {
         };
         let mut plan = std::mem::take(&mut self.scratch.plan);
         plan.clear();
-        let hint_hashes = &mut self.scratch.hint_hashes;
+        out.enter(Block::FibLookup);
+        let route = find_route(
+            &self.fib,
+            &self.key,
+            &mut self.scratch.hint_hashes,
+            interest,
+            arrival.hashes,
+            arrival.traits.scope,
+        );
+        out.enter(Block::Strategy);
         let mut ask = Ask {
             now: self.now,
             rng: &mut self.rng,
@@ -264,14 +279,7 @@ impl Pipelines {
             reach,
             entry,
             hashes: arrival.hashes,
-            route: find_route(
-                &self.fib,
-                &self.key,
-                hint_hashes,
-                interest,
-                arrival.hashes,
-                arrival.traits.scope,
-            ),
+            route,
             state: &mut state,
             remarks: Remarks::default(),
         };
@@ -314,6 +322,7 @@ impl Pipelines {
         let Some(traits) = self.faces.find(departure.face) else {
             return;
         };
+        out.enter(Block::InterestTransmission);
         if outbound.hop_limit == Some(0) && !traits.is_local() {
             return self.drop_packet(DropReason::HopLimitExhausted);
         }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod announcements;
+mod block;
 mod burst;
 mod config;
 mod counters;
@@ -29,6 +30,7 @@ mod upkeep;
 mod wakeups;
 
 pub use announcements::AnnouncementRefused;
+pub use block::Block;
 pub use burst::{Output, RxKind, RxPacket};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};
