@@ -1,6 +1,7 @@
 //! Unit, property and documentation tests of the workspace, and the release
 //! build; also how cargo's account of a test run is read.
 
+use std::fs::File;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
@@ -17,6 +18,9 @@ const TEST_LIMIT: Duration = Duration::from_secs(40 * 60);
 /// With what keys are exchanged in tests, all of which have its name in theirs.
 const OPENSSL: Program = ("openssl", &["version"], "openssl");
 
+/// How many huge pages of 2 MiB the kernel has in its pool.
+const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+
 /// Runs the tests that need nothing but Rust, and Debian's `openssl`.
 pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
     let mut has_openssl = false;
@@ -32,17 +36,37 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
             }
         }
     });
+    let mut has_huge_pages = false;
+    report.step("tests huge pages", || {
+        let outcome = huge_pages_outcome(File::options().write(true).open(HUGE_PAGES));
+        has_huge_pages = matches!(outcome, Outcome::Passed(_));
+        outcome
+    });
     report.step("tests", || {
         let mut cargo = workspace.cargo();
         cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--exclude", "tachonym-interop"]);
-        if !has_openssl {
-            cargo.args(["--", "--skip", "openssl"]);
+        let wanting = [("openssl", has_openssl), ("huge_pages", has_huge_pages)];
+        let wanting = wanting.iter().filter(|(_, had)| !had);
+        let skips: Vec<_> = wanting.flat_map(|(name, _)| ["--skip", name]).collect();
+        if !skips.is_empty() {
+            cargo.arg("--").args(skips);
         }
         test_step(workspace, "tests", &mut cargo)
     });
     // The tests above pass without it: what they leave out then is told here.
     report.step("tests ipv6", || ipv6_outcome(UdpSocket::bind("[::1]:0")));
+}
+
+/// Whether the tests that need huge pages, all of which have that in their name,
+/// can add some to the kernel's pool.
+fn huge_pages_outcome(opened: std::io::Result<File>) -> Outcome {
+    match opened {
+        Ok(_) => Outcome::Passed(1),
+        Err(error) => Outcome::Skipped(format!(
+            "no huge pages were tested, for {HUGE_PAGES} cannot be written: {error}"
+        )),
+    }
 }
 
 /// Whether the tests of faces could include those over IPv6.
@@ -168,6 +192,19 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; fini
         );
         let bound = UdpSocket::bind("127.0.0.1:0");
         assert!(matches!(ipv6_outcome(bound), Outcome::Passed(1)));
+    }
+
+    #[test]
+    fn pool_of_pages_that_cannot_grow_is_a_skip() {
+        let refused = std::io::ErrorKind::PermissionDenied.into();
+        let outcome = huge_pages_outcome(Err(refused));
+        let Outcome::Skipped(reason) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            reason.contains("huge pages") && !reason.contains('\n'),
+            "{reason}"
+        );
     }
 
     #[test]

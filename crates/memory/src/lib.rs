@@ -1,0 +1,43 @@
+//! The memory that tables live in: large zeroed arrays on huge pages, prefetch,
+//! and what a writer and its readers need to share them.
+//!
+//! Knows nothing of names, tables or threads of the router. All `unsafe` code
+//! that tables need is here, in `sys`; what is exported is safe. The atomics of
+//! [`sync`] are loom's where the crate is built with `--cfg loom`, so that a
+//! protocol over [`Words`] can be model-checked as it is.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`Words`] | an array of 64-bit words that grows without moving |
+//! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
+//! | [`available_bytes`] | what the process may still take |
+//! | [`prefetch()`] | a hint for the cache |
+//! | [`sync`] | atomics, real or loom's |
+#![deny(unsafe_code)]
+
+#[cfg(not(any(loom, miri)))]
+mod available;
+mod error;
+#[cfg(not(any(loom, miri)))]
+mod ledger;
+mod pages;
+#[cfg(any(loom, miri))]
+mod stand_in;
+pub mod sync;
+#[allow(unsafe_code)]
+mod sys;
+#[cfg(not(any(loom, miri)))]
+mod words;
+
+#[cfg(not(any(loom, miri)))]
+pub use available::{available_bytes, available_huge_bytes};
+pub use error::{Limit, MemoryError};
+pub use pages::{PagePreference, PageSize, Pages};
+#[cfg(any(loom, miri))]
+pub use stand_in::{Words, available_bytes, available_huge_bytes};
+pub use sys::prefetch::prefetch;
+#[cfg(not(any(loom, miri)))]
+pub use words::Words;
+
+/// Words in a cache line of 64 bytes.
+pub const LINE_WORDS: usize = 8;

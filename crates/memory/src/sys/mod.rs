@@ -1,0 +1,9 @@
+//! The unsafe code: mappings whose length and protection no type can tell, and
+//! instructions without a safe form.
+//!
+//! [`mapping`] keeps what is shown as a slice within what is mapped to be read
+//! and written; policy (which pages, how much) is above, in `words`.
+
+#[cfg(not(any(loom, miri)))]
+pub(crate) mod mapping;
+pub(crate) mod prefetch;
