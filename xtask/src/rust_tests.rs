@@ -54,8 +54,23 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
         }
         test_step(workspace, "tests", &mut cargo)
     });
+    report.step("loom", || models(workspace));
     // The tests above pass without it: what they leave out then is told here.
     report.step("tests ipv6", || ipv6_outcome(UdpSocket::bind("[::1]:0")));
+}
+
+/// Crates that have models for loom, in `tests/loom.rs`.
+const MODELLED: [&str; 1] = ["tachonym-memory"];
+
+/// Runs the models: the protocols between threads, in every order of their steps.
+/// The crates are built apart, with loom's atomics in the place of real ones.
+fn models(workspace: &Workspace) -> Outcome {
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--locked", "--no-fail-fast", "--test", "loom"]);
+    cargo.args(MODELLED.iter().flat_map(|name| ["-p", name]));
+    cargo.env("RUSTFLAGS", "--cfg loom");
+    cargo.env("CARGO_TARGET_DIR", workspace.target.join("loom"));
+    test_step(workspace, "loom", &mut cargo)
 }
 
 /// Whether the tests that need huge pages, all of which have that in their name,

@@ -12,12 +12,14 @@
 //! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
 //! | [`available_bytes`] | what the process may still take |
 //! | [`prefetch()`] | a hint for the cache |
+//! | [`grace`] | when what was unlinked may be used again |
 //! | [`sync`] | atomics, real or loom's |
 #![deny(unsafe_code)]
 
 #[cfg(not(any(loom, miri)))]
 mod available;
 mod error;
+pub mod grace;
 #[cfg(not(any(loom, miri)))]
 mod ledger;
 mod pages;

@@ -7,3 +7,5 @@
 #[cfg(not(any(loom, miri)))]
 pub(crate) mod mapping;
 pub(crate) mod prefetch;
+#[cfg(loom)]
+pub(crate) mod tracked;
