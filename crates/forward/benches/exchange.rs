@@ -5,7 +5,12 @@
 //! Interest and, for a miss, the Data that answers it. Packets are written into
 //! a receive buffer that stays warm, as a kernel would; then they are parsed,
 //! carried through the engine in bursts and copied into a send buffer, as faces
-//! do. What the writing costs is in the figure.
+//! do. What the writing costs is in the figure; the case `writing` is that alone.
+//!
+//! An argument picks the cases that contain it. With `--once` each case runs over
+//! its names a single time after the warm-up, for tools that count instructions:
+//! `valgrind --tool=callgrind --toggle-collect='*Case::measured*' <bench> <case>
+//! --once`.
 
 #[path = "../tests/bed/mod.rs"]
 mod bed;
@@ -22,9 +27,15 @@ use tachonym_tables::{CsCapacity, NextHop};
 
 const CONSUMER: FaceId = FaceId(256);
 const PRODUCER: FaceId = FaceId(257);
-const N_RUNS: usize = 11;
 /// The kernel counts CPU time in steps of some milliseconds; a run takes many.
-const N_PASSES_PER_RUN: usize = 8;
+const FULL: Extent = Extent {
+    n_runs: 11,
+    n_passes: 8,
+};
+const ONCE: Extent = Extent {
+    n_runs: 1,
+    n_passes: 1,
+};
 const N_NAMES: usize = 1 << 16;
 
 /// A name whose last component takes a number of four bytes.
@@ -90,12 +101,25 @@ impl Output for SendBuffer {
     }
 }
 
+/// What becomes of the Interests of a case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Each is sent upstream and answered from there.
+    Miss,
+    /// The content store answers each.
+    Hit,
+    /// Nothing: they are only written, and so are the Data.
+    Writing,
+}
+
 /// One case: its name says what moves the result.
+#[derive(Clone, Copy)]
 struct Case {
     strategy: &'static str,
     burst: usize,
     n_routes: usize,
-    is_hit: bool,
+    kind: Kind,
+    content_bytes: usize,
     has_token: bool,
 }
 
@@ -105,18 +129,27 @@ impl Case {
             strategy,
             burst,
             n_routes,
+            content_bytes,
             ..
         } = self;
-        let kind = if self.is_hit { "hit" } else { "miss" };
+        let kind = match self.kind {
+            Kind::Miss => "miss",
+            Kind::Hit => "hit",
+            Kind::Writing => "writing",
+        };
         let token = if self.has_token { "8" } else { "0" };
         format!(
             "forward/exchange/{kind}/strategy={strategy},burst={burst},routes={n_routes},\
-             content=1000,token_bytes={token}"
+             content={content_bytes},token_bytes={token}"
         )
     }
 
     fn engine(&self) -> Engine {
-        let n_cached = if self.is_hit { 2 * N_NAMES } else { 1024 };
+        let n_cached = if self.kind == Kind::Hit {
+            2 * N_NAMES
+        } else {
+            1024
+        };
         let config = EngineConfig {
             cs: CsCapacity {
                 max_pkts: n_cached,
@@ -146,76 +179,105 @@ impl Case {
     }
 
     /// Nanoseconds per exchange, one number per run.
-    fn run(&self) -> Vec<f64> {
+    fn run(&self, extent: Extent) -> Vec<f64> {
         match self.burst {
-            1 => self.run_in_bursts::<1>(),
-            32 => self.run_in_bursts::<32>(),
+            1 => self.run_in_bursts::<1>(extent),
+            32 => self.run_in_bursts::<32>(extent),
             burst => unreachable!("no case has bursts of {burst}"),
         }
     }
 
-    fn run_in_bursts<const BURST: usize>(&self) -> Vec<f64> {
-        let mut engine = self.engine();
-        let mut out = SendBuffer(Vec::with_capacity(1 << 17));
-        let mut asked: [_; BURST] = std::array::from_fn(|_| Template::new(interest(NAME).wire()));
-        let answer = data(NAME).content(&[0; 1000]).wire();
-        let mut answers: [_; BURST] = std::array::from_fn(|_| Template::new(answer.clone()));
-        let mut now = MonoNs(1);
-        // The first run fills the store and the tables' memory.
-        let mut runs_ns = Vec::new();
-        for run in 0..=N_RUNS {
-            let begun_ns = cpu_time_ns();
-            let n_passes = if run == 0 { 1 } else { N_PASSES_PER_RUN };
-            for first in (0..n_passes).flat_map(|_| (0..N_NAMES).step_by(BURST)) {
-                now.0 += 1_000 * BURST as u64;
-                self.carry(&mut engine, now, CONSUMER, &mut asked, first, &mut out);
-                if !self.is_hit || run == 0 {
-                    self.carry(&mut engine, now, PRODUCER, &mut answers, first, &mut out);
-                }
-            }
-            if run > 0 {
-                runs_ns.push((cpu_time_ns() - begun_ns) as f64 / (N_NAMES * n_passes) as f64);
-            }
-        }
-        self.check(&engine);
+    fn run_in_bursts<const BURST: usize>(&self, extent: Extent) -> Vec<f64> {
+        let answer = data(NAME).content(&vec![0; self.content_bytes]).wire();
+        let mut bed = Bed::<BURST> {
+            engine: self.engine(),
+            out: SendBuffer(Vec::with_capacity(1 << 17)),
+            asked: std::array::from_fn(|_| Template::new(interest(NAME).wire())),
+            answers: std::array::from_fn(|_| Template::new(answer.clone())),
+            now: MonoNs(1),
+        };
+        // The first pass fills the store and the tables' memory.
+        self.pass(&mut bed, true);
+        let runs_ns = (0..extent.n_runs).map(|_| self.measured(&mut bed, extent.n_passes));
+        let runs_ns = runs_ns.collect();
+        self.check(&bed.engine, extent);
         runs_ns
     }
 
-    fn carry<const BURST: usize>(
-        &self,
-        engine: &mut Engine,
-        now: MonoNs,
-        face: FaceId,
-        templates: &mut [Template; BURST],
-        first: usize,
-        out: &mut SendBuffer,
-    ) {
+    /// Nanoseconds per exchange of one run.
+    #[inline(never)]
+    fn measured<const BURST: usize>(&self, bed: &mut Bed<BURST>, n_passes: usize) -> f64 {
+        let begun_ns = cpu_time_ns();
+        for _ in 0..n_passes {
+            self.pass(bed, self.kind != Kind::Hit);
+        }
+        (cpu_time_ns() - begun_ns) as f64 / (N_NAMES * n_passes) as f64
+    }
+
+    /// Asks once for every name.
+    fn pass<const BURST: usize>(&self, bed: &mut Bed<BURST>, is_answered: bool) {
+        for first in (0..N_NAMES).step_by(BURST) {
+            bed.now.0 += 1_000 * BURST as u64;
+            self.carry(CONSUMER, first, bed);
+            if is_answered {
+                self.carry(PRODUCER, first, bed);
+            }
+        }
+    }
+
+    fn carry<const BURST: usize>(&self, face: FaceId, first: usize, bed: &mut Bed<BURST>) {
         let headers = Headers {
             pit_token: PitToken::new(&[7; 8]).filter(|_| self.has_token && face == CONSUMER),
             ..Headers::default()
         };
+        let templates = match face {
+            CONSUMER => &mut bed.asked,
+            _ => &mut bed.answers,
+        };
         for (n, template) in templates.iter_mut().enumerate() {
             template.number((first + n) as u32);
         }
-        let templates = &*templates;
+        let templates = black_box(&*templates);
+        if self.kind == Kind::Writing {
+            return;
+        }
         let rx: [RxPacket<'_>; BURST] = std::array::from_fn(|n| {
-            let wire = black_box(&templates[n].wire);
-            let packet = PacketView::parse(wire).expect("written well-formed");
+            let packet = PacketView::parse(&templates[n].wire).expect("written well-formed");
             RxPacket::new(face, headers, packet).expect("headers make sense")
         });
-        engine.handle_burst(now, &rx, out);
-        black_box(&out.0);
+        bed.engine.handle_burst(bed.now, &rx, &mut bed.out);
+        black_box(&bed.out.0);
     }
 
     /// What was measured must be what the label says.
-    fn check(&self, engine: &Engine) {
+    fn check(&self, engine: &Engine, extent: Extent) {
         let counters = engine.counters();
         let n_names = N_NAMES as u64;
-        let n_measured = n_names * (N_RUNS * N_PASSES_PER_RUN) as u64;
-        assert_eq!(counters.n_satisfied_interests, n_names + n_measured);
-        let n_hits = if self.is_hit { n_measured } else { 0 };
+        let n_measured = n_names * (extent.n_runs * extent.n_passes) as u64;
+        let (n_satisfied, n_hits) = match self.kind {
+            Kind::Miss => (n_names + n_measured, 0),
+            Kind::Hit => (n_names + n_measured, n_measured),
+            Kind::Writing => (0, 0),
+        };
+        assert_eq!(counters.n_satisfied_interests, n_satisfied);
         assert_eq!(counters.n_cs_hits, n_hits);
     }
+}
+
+/// An engine with packets for it.
+struct Bed<const BURST: usize> {
+    engine: Engine,
+    out: SendBuffer,
+    asked: [Template; BURST],
+    answers: [Template; BURST],
+    now: MonoNs,
+}
+
+/// How long a case is measured.
+#[derive(Clone, Copy)]
+struct Extent {
+    n_runs: usize,
+    n_passes: usize,
 }
 
 fn main() {
@@ -223,47 +285,45 @@ fn main() {
         strategy: "best-route",
         burst: 32,
         n_routes: 1,
-        is_hit: false,
+        kind: Kind::Miss,
+        content_bytes: 1000,
         has_token: false,
     };
+    let small = Case {
+        content_bytes: 128,
+        ..base
+    };
+    let hit = |case: Case| Case {
+        kind: Kind::Hit,
+        ..case
+    };
+    let with_token = |case: Case| Case {
+        has_token: true,
+        ..case
+    };
+    let by_strategy = |strategy| Case { strategy, ..base };
     let cases = [
-        Case { ..base },
         Case {
-            is_hit: true,
-            ..base
+            kind: Kind::Writing,
+            ..small
         },
-        Case {
-            has_token: true,
-            ..base
-        },
-        Case {
-            is_hit: true,
-            has_token: true,
-            ..base
-        },
+        small,
+        hit(small),
+        Case { burst: 1, ..small },
+        base,
+        hit(base),
+        with_token(base),
+        with_token(hit(base)),
         Case { burst: 1, ..base },
         Case {
             n_routes: 100_000,
             ..base
         },
-        Case {
-            strategy: "multicast",
-            ..base
-        },
-        Case {
-            strategy: "random",
-            ..base
-        },
-        Case {
-            strategy: "asf",
-            ..base
-        },
-        Case {
-            strategy: "access",
-            ..base
-        },
+        by_strategy("multicast"),
+        by_strategy("random"),
+        by_strategy("asf"),
+        by_strategy("access"),
     ];
-    // As with other benches, an argument picks the cases that contain it.
     let filter = std::env::args()
         .skip(1)
         .find(|argument| !argument.starts_with("--"));
@@ -272,8 +332,10 @@ fn main() {
             .as_ref()
             .is_none_or(|part| case.label().contains(part))
     };
+    let is_once = std::env::args().any(|argument| argument == "--once");
+    let extent = if is_once { ONCE } else { FULL };
     for case in cases.iter().filter(is_picked) {
-        let mut runs_ns = case.run();
+        let mut runs_ns = case.run(extent);
         runs_ns.sort_by(f64::total_cmp);
         let at = |pct: usize| runs_ns[(runs_ns.len() - 1) * pct / 100];
         println!(
