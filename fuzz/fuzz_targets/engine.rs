@@ -106,7 +106,7 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         let face = FaceId(FIRST_FACE + u64::from(*face) % N_FACES);
-        if let Some(rx) = RxPacket::new(face, *frame.headers(), packet) {
+        if let Some(rx) = RxPacket::new(face, frame.headers(), packet) {
             engine.handle_burst(now, &[rx, rx], &mut Sent);
         }
         let sizes = engine.sizes();

@@ -266,9 +266,9 @@ impl Endpoint {
                 (Ok(PacketView::Interest(interest)), None)
                     if interest.verify_parameters_digest() =>
                 {
-                    Received::Interest(interest, frame.headers)
+                    Received::Interest(interest, *frame.headers)
                 }
-                (Ok(PacketView::Data(data)), None) => Received::Data(data, frame.headers),
+                (Ok(PacketView::Data(data)), None) => Received::Data(data, *frame.headers),
                 _ => {
                     self.link.n_unparsed += 1;
                     continue;

@@ -31,7 +31,7 @@ pub struct Frame<'a> {
     pub face: FaceId,
     /// Its NDNLPv2 headers. They make sense on it and, as far as they are
     /// local fields, are enabled on the face.
-    pub headers: Headers,
+    pub headers: &'a Headers,
     /// An Interest or a Data, going by its first byte; not parsed further.
     pub l3: &'a [u8],
     /// The TLV-VALUE of PrefixAnnouncement: a Data, not parsed.
@@ -131,7 +131,7 @@ impl RxBatch {
     }
 
     #[inline]
-    fn frame(&self, record: &FrameRecord) -> Frame<'_> {
+    fn frame<'a>(&'a self, record: &'a FrameRecord) -> Frame<'a> {
         let bytes: &[u8] = match record.source {
             Source::Arena => &self.arena,
             Source::Assembled => &self.frames.assembled,
@@ -139,7 +139,7 @@ impl RxBatch {
         let slice = |span: Span| &bytes[span.start as usize..(span.start + span.len) as usize];
         Frame {
             face: record.face,
-            headers: record.headers,
+            headers: &record.headers,
             l3: slice(record.l3),
             prefix_announcement: (record.prefix_announcement.len > 0)
                 .then(|| slice(record.prefix_announcement)),

@@ -19,7 +19,7 @@
 //!     }
 //!     for frame in batch.frames() {
 //!         // Sends every packet back to where it came from.
-//!         let _ = faces.send(frame.face, &frame.headers, frame.l3);
+//!         let _ = faces.send(frame.face, frame.headers, frame.l3);
 //!     }
 //!     faces.flush();
 //! }

@@ -243,7 +243,7 @@ impl Case {
         }
         let rx: [RxPacket<'_>; BURST] = std::array::from_fn(|n| {
             let packet = PacketView::parse(&templates[n].wire).expect("written well-formed");
-            RxPacket::new(face, headers, packet).expect("headers make sense")
+            RxPacket::new(face, &headers, packet).expect("headers make sense")
         });
         bed.engine.handle_burst(bed.now, &rx, &mut bed.out);
         black_box(&bed.out.0);

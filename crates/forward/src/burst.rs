@@ -19,10 +19,12 @@ pub struct RxPacket<'a> {
     pub packet: RxKind<'a>,
     /// The link-layer fields that came with it. Local fields must already
     /// have been refused where the face does not allow them.
-    pub headers: Headers,
+    pub headers: &'a Headers,
     /// The prefix announcement that came with a Data.
     pub prefix_announcement: Option<&'a [u8]>,
 }
+
+const _: () = assert!(size_of::<RxPacket<'_>>() <= 128, "two cache lines");
 
 /// The kinds of packet that the engine carries.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,8 @@ impl<'a> RxPacket<'a> {
     /// Puts a packet and its link-layer headers together. `None` if the
     /// headers make no sense on the packet (a Nack header on a Data).
     #[must_use]
-    pub fn new(face: FaceId, headers: Headers, packet: PacketView<'a>) -> Option<Self> {
+    #[inline]
+    pub fn new(face: FaceId, headers: &'a Headers, packet: PacketView<'a>) -> Option<Self> {
         let packet = match (packet, headers.nack) {
             (PacketView::Interest(interest), None) => RxKind::Interest(interest),
             (PacketView::Interest(interest), Some(reason)) => RxKind::Nack(reason, interest),

@@ -74,7 +74,7 @@ impl Engine {
             let arrival = Arrival {
                 face: packet.face,
                 traits,
-                headers: &packet.headers,
+                headers: packet.headers,
                 announcement: packet.prefix_announcement,
                 hashes: self.hashes.slice(span),
             };

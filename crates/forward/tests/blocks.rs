@@ -51,7 +51,7 @@ impl Output for Listener {
 /// The blocks that a packet goes through which a figure shows, by number.
 fn numbers(node: &mut Node, face: FaceId, wire: &[u8]) -> Vec<u8> {
     let packet = PacketView::parse(wire).expect("well-formed");
-    let packet = RxPacket::new(face, Headers::default(), packet).expect("no headers make sense");
+    let packet = RxPacket::new(face, &Headers::EMPTY, packet).expect("no headers make sense");
     let mut listener = Listener::default();
     node.engine.handle_burst(node.now, &[packet], &mut listener);
     assert_eq!(listener.outbox.0.len(), 1, "{:?}", listener.outbox.0);

@@ -183,7 +183,7 @@ fn handle(engine: &mut Engine, now: MonoNs, burst: &[Event], n_at_once: usize) -
         .iter()
         .filter_map(|event| {
             let packet = PacketView::parse(&event.wire).expect("packets are well-formed");
-            let packet = RxPacket::new(event.face, event.headers, packet)?;
+            let packet = RxPacket::new(event.face, &event.headers, packet)?;
             Some(RxPacket {
                 prefix_announcement: event.announcement,
                 ..packet

@@ -287,5 +287,5 @@ fn nack_header_on_a_data_is_refused() {
         nack: Some(NackReason::NoRoute),
         ..Headers::default()
     };
-    assert!(tachonym_forward::RxPacket::new(A, headers, packet).is_none());
+    assert!(tachonym_forward::RxPacket::new(A, &headers, packet).is_none());
 }

@@ -134,11 +134,12 @@ fn engine(cs: CsCapacity) -> Engine {
 fn run_round(engine: &mut Engine, round: &mut Round, n: u32, sink: &mut Sink) {
     round.rename(n);
     let mut now = MonoNs(u64::from(n) * 3_000_000);
+    let tokens = [0, 1, 2, 3].map(|i| token(&[i; 8]));
     for wires in round.interests.chunks(4) {
         let rx = [0, 1, 2, 3].map(|i| RxPacket {
             face: if i == 1 { C } else { A },
             packet: RxKind::Interest(InterestView::parse(&wires[i]).unwrap()),
-            headers: token(&[i as u8; 8]),
+            headers: &tokens[i],
             prefix_announcement: None,
         });
         engine.handle_burst(now, &rx, sink);
@@ -150,7 +151,7 @@ fn run_round(engine: &mut Engine, round: &mut Round, n: u32, sink: &mut Sink) {
             let rx = [RxPacket {
                 face: B,
                 packet: RxKind::Data(DataView::parse(wire).unwrap()),
-                headers: Headers::default(),
+                headers: &Headers::EMPTY,
                 prefix_announcement: None,
             }];
             engine.handle_burst(now, &rx, sink);
@@ -161,7 +162,7 @@ fn run_round(engine: &mut Engine, round: &mut Round, n: u32, sink: &mut Sink) {
         let rx = [RxPacket {
             face: C,
             packet: RxKind::Interest(InterestView::parse(&wires[0]).unwrap()),
-            headers: Headers::default(),
+            headers: &Headers::EMPTY,
             prefix_announcement: None,
         }];
         engine.handle_burst(now, &rx, sink);
@@ -236,7 +237,7 @@ fn distinct_names_by_the_million_leave_memory_at_the_limits() {
         }
         let now = MonoNs(u64::from(n) * 10_000);
         let rx = |face, wire| {
-            RxPacket::new(face, Headers::default(), PacketView::parse(wire).unwrap()).unwrap()
+            RxPacket::new(face, &Headers::EMPTY, PacketView::parse(wire).unwrap()).unwrap()
         };
         // Half of them are never answered.
         let burst = [rx(A, &asked), rx(B, &answer)];

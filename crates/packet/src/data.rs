@@ -7,23 +7,24 @@ use sha2::{Digest, Sha256};
 
 use crate::interest::digest_of;
 use crate::signature::{SignatureInfo, SignatureInfoView};
-use crate::tlv::{self, Field, FieldReader};
+use crate::span::{Span, element_offset};
+use crate::tlv::{self, Field, FieldReader, Fields};
 use crate::types::{self, content_type};
 use crate::{Component, ComponentView, DecodeError, InterestView, Name, NameView};
 
-const FIELDS: [Field; 5] = [
+static FIELDS: Fields = Fields::new(&[
     Field::Once(types::NAME),
     Field::Once(types::META_INFO),
     Field::Once(types::CONTENT),
     Field::Once(types::SIGNATURE_INFO),
     Field::Once(types::SIGNATURE_VALUE),
-];
+]);
 
-const META_FIELDS: [Field; 3] = [
+static META_FIELDS: Fields = Fields::new(&[
     Field::Once(types::CONTENT_TYPE),
     Field::Once(types::FRESHNESS_PERIOD),
     Field::Once(types::FINAL_BLOCK_ID),
-];
+]);
 
 /// A Data borrowed from a receive buffer.
 ///
@@ -33,57 +34,81 @@ const META_FIELDS: [Field; 3] = [
 pub struct DataView<'a> {
     wire: &'a [u8],
     name: NameView<'a>,
-    content: &'a [u8],
-    signed_portion: &'a [u8],
-    signature_info: SignatureInfoView<'a>,
-    signature_value: &'a [u8],
-    final_block_id: Option<ComponentView<'a>>,
+    content: Span,
+    signature_info: Span,
+    signature_value: Span,
+    final_block_id: Span,
     freshness_period_ms: Option<u64>,
     content_type: u64,
 }
+
+const _: () = assert!(size_of::<DataView<'_>>() <= 80);
 
 impl<'a> DataView<'a> {
     /// Reads `wire` as exactly one Data.
     ///
     /// # Errors
     /// If it is too large, malformed, unsigned, or breaks an evolvability rule.
+    #[inline]
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         if wire.len() > types::MAX_PACKET_BYTES {
             return Err(DecodeError::PacketTooLarge);
         }
         let value = tlv::read_single(wire, types::DATA)?;
         let mut fields = FieldReader::new(value, &FIELDS);
-        let name = NameView::parse_packet_name(fields.read_first(types::NAME)?)?;
-        let mut content: &[u8] = &[];
-        let mut signature_info = None;
-        let mut signature_value: Option<&[u8]> = None;
-        let mut meta = MetaInfo::default();
+        let mut view = Self {
+            wire,
+            name: NameView::parse_packet_name(fields.read_first(types::NAME)?)?,
+            content: Span::default(),
+            signature_info: Span::default(),
+            signature_value: Span::default(),
+            final_block_id: Span::default(),
+            freshness_period_ms: None,
+            content_type: content_type::BLOB,
+        };
+        view.read_fields(&mut fields)?;
+        let missing = |typ| Err(DecodeError::Missing { typ });
+        if !view.signature_value.is_some() {
+            return missing(types::SIGNATURE_VALUE);
+        }
+        if !view.signature_info.is_some() {
+            return missing(types::SIGNATURE_INFO);
+        }
+        Ok(view)
+    }
+
+    /// Reads what follows the name. By itself, so that each field is written to its
+    /// place and no other one moves.
+    #[inline(never)]
+    fn read_fields(&mut self, fields: &mut FieldReader<'a, '_>) -> Result<(), DecodeError> {
         while let Some(element) = fields.read_field()? {
             match element.typ {
-                types::META_INFO => meta = MetaInfo::parse(element.value)?,
-                types::CONTENT => content = element.value,
+                types::META_INFO => self.read_meta_info(element.value)?,
+                types::CONTENT => self.content = Span::of(self.wire, element.value),
                 types::SIGNATURE_INFO => {
-                    signature_info = Some(SignatureInfoView::parse_value(element.value)?);
+                    SignatureInfoView::parse_value(element.value)?;
+                    self.signature_info = Span::of(self.wire, element.value);
                 }
-                _ => signature_value = Some(element.value),
+                _ => self.signature_value = Span::of(self.wire, element.value),
             }
         }
-        let missing = |typ| DecodeError::Missing { typ };
-        let signature_value = signature_value.ok_or(missing(types::SIGNATURE_VALUE))?;
-        let value_head =
-            tlv::tlv_len(types::SIGNATURE_VALUE, signature_value.len()) - signature_value.len();
-        let signed_len = signature_value.as_ptr().addr() - value.as_ptr().addr() - value_head;
-        Ok(Self {
-            wire,
-            name,
-            content,
-            signed_portion: &value[..signed_len],
-            signature_info: signature_info.ok_or(missing(types::SIGNATURE_INFO))?,
-            signature_value,
-            final_block_id: meta.final_block_id,
-            freshness_period_ms: meta.freshness_period_ms,
-            content_type: meta.content_type.unwrap_or(content_type::BLOB),
-        })
+        Ok(())
+    }
+
+    #[inline]
+    fn read_meta_info(&mut self, value: &[u8]) -> Result<(), DecodeError> {
+        let mut fields = FieldReader::new(value, &META_FIELDS);
+        while let Some(element) = fields.read_field()? {
+            match element.typ {
+                types::CONTENT_TYPE => self.content_type = element.nni()?,
+                types::FRESHNESS_PERIOD => self.freshness_period_ms = Some(element.nni()?),
+                _ => {
+                    ComponentView::parse_element(element.value)?;
+                    self.final_block_id = Span::of(self.wire, element.value);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The whole element.
@@ -116,32 +141,38 @@ impl<'a> DataView<'a> {
 
     /// The final component of the last name in its sequence, if it tells.
     #[must_use]
-    pub const fn final_block_id(&self) -> Option<ComponentView<'a>> {
-        self.final_block_id
+    pub fn final_block_id(&self) -> Option<ComponentView<'a>> {
+        let element = self.final_block_id.of_wire(self.wire)?;
+        // `parse` has read it before.
+        ComponentView::parse_element(element).ok()
     }
 
     /// The content; empty if there is none.
     #[must_use]
-    pub const fn content(&self) -> &'a [u8] {
-        self.content
+    pub fn content(&self) -> &'a [u8] {
+        self.content.of_wire(self.wire).unwrap_or_default()
     }
 
-    /// What signed it.
+    /// What signed it. Reads the element again, so not meant for the packet path.
     #[must_use]
-    pub const fn signature_info(&self) -> SignatureInfoView<'a> {
-        self.signature_info
+    pub fn signature_info(&self) -> SignatureInfoView<'a> {
+        let value = self.signature_info.of_wire(self.wire).unwrap_or_default();
+        SignatureInfoView::parse_value(value).expect("`parse` has read it before")
     }
 
     /// The signature.
     #[must_use]
-    pub const fn signature_value(&self) -> &'a [u8] {
-        self.signature_value
+    pub fn signature_value(&self) -> &'a [u8] {
+        self.signature_value.of_wire(self.wire).unwrap_or_default()
     }
 
     /// What the signature covers: from the name up to the signature value.
     #[must_use]
-    pub const fn signed_portion(&self) -> &'a [u8] {
-        self.signed_portion
+    pub fn signed_portion(&self) -> &'a [u8] {
+        let start = element_offset(self.wire, types::NAME, self.name.value_bytes());
+        let value = self.signature_value();
+        let end = element_offset(self.wire, types::SIGNATURE_VALUE, value);
+        &self.wire[start..end]
     }
 
     /// Its ImplicitSha256DigestComponent: SHA-256 over the whole.
@@ -157,33 +188,11 @@ impl<'a> DataView<'a> {
             name: self.name.to_name(),
             content_type: self.content_type,
             freshness_period_ms: self.freshness_period_ms,
-            final_block_id: self.final_block_id.map(|id| id.to_component()),
-            content: self.content.to_vec(),
-            signature_info: self.signature_info.to_info(),
-            signature_value: self.signature_value.to_vec(),
+            final_block_id: self.final_block_id().map(|id| id.to_component()),
+            content: self.content().to_vec(),
+            signature_info: self.signature_info().to_info(),
+            signature_value: self.signature_value().to_vec(),
         }
-    }
-}
-
-#[derive(Default)]
-struct MetaInfo<'a> {
-    content_type: Option<u64>,
-    freshness_period_ms: Option<u64>,
-    final_block_id: Option<ComponentView<'a>>,
-}
-
-impl<'a> MetaInfo<'a> {
-    fn parse(value: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut meta = Self::default();
-        let mut fields = FieldReader::new(value, &META_FIELDS);
-        while let Some(element) = fields.read_field()? {
-            match element.typ {
-                types::CONTENT_TYPE => meta.content_type = Some(element.nni()?),
-                types::FRESHNESS_PERIOD => meta.freshness_period_ms = Some(element.nni()?),
-                _ => meta.final_block_id = Some(ComponentView::parse_element(element.value)?),
-            }
-        }
-        Ok(meta)
     }
 }
 
@@ -304,14 +313,14 @@ impl<'a> PacketView<'a> {
     ///
     /// # Errors
     /// If it is neither, or malformed.
+    #[inline]
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
-        match tlv::Reader::new(wire).peek_type()? {
-            Some(types::INTEREST) => InterestView::parse(wire).map(Self::Interest),
-            Some(types::DATA) => DataView::parse(wire).map(Self::Data),
-            Some(found) => Err(DecodeError::UnexpectedType { found }),
-            None => Err(DecodeError::Missing {
-                typ: types::INTEREST,
-            }),
+        const INTEREST: u8 = types::INTEREST as u8;
+        const DATA: u8 = types::DATA as u8;
+        match wire {
+            [INTEREST, ..] => InterestView::parse(wire).map(Self::Interest),
+            [DATA, ..] => DataView::parse(wire).map(Self::Data),
+            _ => Err(type_error(wire)),
         }
     }
 
@@ -322,6 +331,18 @@ impl<'a> PacketView<'a> {
             Self::Interest(interest) => interest.wire(),
             Self::Data(data) => data.wire(),
         }
+    }
+}
+
+/// Why `wire` is neither an Interest nor a Data.
+#[cold]
+fn type_error(wire: &[u8]) -> DecodeError {
+    match tlv::Reader::new(wire).peek_type() {
+        Ok(Some(found)) => DecodeError::UnexpectedType { found },
+        Ok(None) => DecodeError::Missing {
+            typ: types::INTEREST,
+        },
+        Err(error) => error,
     }
 }
 

@@ -8,14 +8,15 @@
 use sha2::{Digest, Sha256};
 
 use crate::signature::{SignatureInfo, SignatureInfoView};
-use crate::tlv::{self, Field, FieldReader, Reader};
+use crate::span::{Span, element_offset, offset_in};
+use crate::tlv::{self, Field, FieldReader, Fields, Reader};
 use crate::types::{self, component};
 use crate::{Component, DecodeError, Name, NameView};
 
 /// `InterestLifetime` where an Interest states none, in milliseconds.
 pub const DEFAULT_LIFETIME_MS: u64 = 4000;
 
-const FIELDS: [Field; 10] = [
+static FIELDS: Fields = Fields::new(&[
     Field::Once(types::NAME),
     Field::Once(types::CAN_BE_PREFIX),
     Field::Once(types::MUST_BE_FRESH),
@@ -26,22 +27,11 @@ const FIELDS: [Field; 10] = [
     Field::Once(types::APPLICATION_PARAMETERS),
     Field::Once(types::INTEREST_SIGNATURE_INFO),
     Field::Once(types::INTEREST_SIGNATURE_VALUE),
-];
+]);
 
 /// The four bytes that tell a looping Interest from a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nonce(pub [u8; 4]);
-
-/// Offset of `part`, which lies inside `whole`, from its first byte.
-fn offset_in(whole: &[u8], part: &[u8]) -> usize {
-    part.as_ptr().addr() - whole.as_ptr().addr()
-}
-
-/// Offset of the element in `wire` whose TLV-VALUE is `value`.
-fn element_offset(wire: &[u8], typ: u32, value: &[u8]) -> usize {
-    let head = tlv::tlv_len(typ, value.len()) - value.len();
-    offset_in(wire, value) - head
-}
 
 /// An Interest borrowed from a receive buffer.
 ///
@@ -51,17 +41,20 @@ fn element_offset(wire: &[u8], typ: u32, value: &[u8]) -> usize {
 pub struct InterestView<'a> {
     wire: &'a [u8],
     name: NameView<'a>,
-    forwarding_hint: Option<&'a [u8]>,
-    application_parameters: Option<&'a [u8]>,
-    signature_info: Option<SignatureInfoView<'a>>,
-    signature_value: Option<&'a [u8]>,
+    forwarding_hint: Span,
+    application_parameters: Span,
+    signature_info: Span,
+    signature_value: Span,
     lifetime_ms: Option<u64>,
-    nonce: Option<Nonce>,
+    /// Where the four bytes of Nonce lie in `wire`; 0: there is none.
+    nonce_at: u16,
     /// Where the one byte of HopLimit lies in `wire`; 0: there is none.
     hop_limit_at: u16,
     can_be_prefix: bool,
     must_be_fresh: bool,
 }
+
+const _: () = assert!(size_of::<InterestView<'_>>() <= 80);
 
 impl<'a> InterestView<'a> {
     /// Reads `wire` as exactly one Interest.
@@ -69,6 +62,7 @@ impl<'a> InterestView<'a> {
     /// # Errors
     /// If it is too large, malformed, breaks an evolvability rule, has an empty
     /// name, parameters without their digest in the name, or two such digests.
+    #[inline]
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         if wire.len() > types::MAX_PACKET_BYTES {
             return Err(DecodeError::PacketTooLarge);
@@ -82,60 +76,67 @@ impl<'a> InterestView<'a> {
         let mut view = Self {
             wire,
             name,
-            forwarding_hint: None,
-            application_parameters: None,
-            signature_info: None,
-            signature_value: None,
+            forwarding_hint: Span::default(),
+            application_parameters: Span::default(),
+            signature_info: Span::default(),
+            signature_value: Span::default(),
             lifetime_ms: None,
-            nonce: None,
+            nonce_at: 0,
             hop_limit_at: 0,
             can_be_prefix: false,
             must_be_fresh: false,
         };
-        while let Some(element) = fields.read_field()? {
-            let bad_length = Err(DecodeError::BadLength { typ: element.typ });
-            match element.typ {
-                types::CAN_BE_PREFIX | types::MUST_BE_FRESH if !element.value.is_empty() => {
-                    return bad_length;
-                }
-                types::CAN_BE_PREFIX => view.can_be_prefix = true,
-                types::MUST_BE_FRESH => view.must_be_fresh = true,
-                types::FORWARDING_HINT => {
-                    check_forwarding_hint(element.value)?;
-                    view.forwarding_hint = Some(element.value);
-                }
-                types::NONCE => match element.value.try_into() {
-                    Ok(nonce) => view.nonce = Some(Nonce(nonce)),
-                    Err(_) => return bad_length,
-                },
-                types::INTEREST_LIFETIME => view.lifetime_ms = Some(element.nni()?),
-                types::HOP_LIMIT if element.value.len() != 1 => return bad_length,
-                // Below MAX_PACKET_BYTES, so it fits.
-                types::HOP_LIMIT => view.hop_limit_at = offset_in(wire, element.value) as u16,
-                types::APPLICATION_PARAMETERS => view.application_parameters = Some(element.value),
-                types::INTEREST_SIGNATURE_INFO => {
-                    view.signature_info = Some(SignatureInfoView::parse_value(element.value)?);
-                }
-                _ => view.signature_value = Some(element.value),
-            }
+        view.read_fields(&mut fields)?;
+        let signs = view.signature_info.is_some() || view.signature_value.is_some();
+        if view.application_parameters.is_some() || signs {
+            view.check_parameters()?;
         }
-        view.check_parameters()?;
         Ok(view)
     }
 
+    /// Reads what follows the name. By itself, so that each field is written to its
+    /// place and no other one moves.
+    #[inline(never)]
+    fn read_fields(&mut self, fields: &mut FieldReader<'a, '_>) -> Result<(), DecodeError> {
+        while let Some(element) = fields.read_field()? {
+            let typ = element.typ;
+            let place = Span::of(self.wire, element.value);
+            match (typ, element.value.len()) {
+                (types::CAN_BE_PREFIX, 0) => self.can_be_prefix = true,
+                (types::MUST_BE_FRESH, 0) => self.must_be_fresh = true,
+                (types::NONCE, 4) => self.nonce_at = place.start(),
+                (types::HOP_LIMIT, 1) => self.hop_limit_at = place.start(),
+                (types::INTEREST_LIFETIME, _) => self.lifetime_ms = Some(element.nni()?),
+                (types::FORWARDING_HINT, _) => {
+                    check_forwarding_hint(element.value)?;
+                    self.forwarding_hint = place;
+                }
+                (types::APPLICATION_PARAMETERS, _) => self.application_parameters = place,
+                (types::INTEREST_SIGNATURE_INFO, _) => {
+                    SignatureInfoView::parse_value(element.value)?;
+                    self.signature_info = place;
+                }
+                (types::INTEREST_SIGNATURE_VALUE, _) => self.signature_value = place,
+                _ => return Err(DecodeError::BadLength { typ }),
+            }
+        }
+        Ok(())
+    }
+
     /// Parameters and signature come together with a digest in the name.
+    #[cold]
     fn check_parameters(&self) -> Result<(), DecodeError> {
-        if self.signature_value.is_some() && self.signature_info.is_none() {
+        if self.signature_value.is_some() && !self.signature_info.is_some() {
             return Err(DecodeError::Missing {
                 typ: types::INTEREST_SIGNATURE_INFO,
             });
         }
-        if self.signature_info.is_some() && self.signature_value.is_none() {
+        if self.signature_info.is_some() && !self.signature_value.is_some() {
             return Err(DecodeError::Missing {
                 typ: types::INTEREST_SIGNATURE_VALUE,
             });
         }
-        if self.signature_info.is_some() && self.application_parameters.is_none() {
+        if self.signature_info.is_some() && !self.application_parameters.is_some() {
             return Err(DecodeError::Missing {
                 typ: types::APPLICATION_PARAMETERS,
             });
@@ -184,13 +185,13 @@ impl<'a> InterestView<'a> {
     /// TLV-VALUE of the forwarding hint: consecutive names.
     #[must_use]
     #[inline]
-    pub const fn forwarding_hint_bytes(&self) -> Option<&'a [u8]> {
-        self.forwarding_hint
+    pub fn forwarding_hint_bytes(&self) -> Option<&'a [u8]> {
+        self.forwarding_hint.of_wire(self.wire)
     }
 
     /// The delegations of the forwarding hint, in their order.
     pub fn forwarding_hint(&self) -> impl Iterator<Item = NameView<'a>> + use<'a> {
-        let mut reader = Reader::new(self.forwarding_hint.unwrap_or_default());
+        let mut reader = Reader::new(self.forwarding_hint_bytes().unwrap_or_default());
         std::iter::from_fn(move || {
             while !reader.is_empty() {
                 // `parse` has read these elements before.
@@ -206,8 +207,10 @@ impl<'a> InterestView<'a> {
     /// The nonce, if there is one.
     #[must_use]
     #[inline]
-    pub const fn nonce(&self) -> Option<Nonce> {
-        self.nonce
+    pub fn nonce(&self) -> Option<Nonce> {
+        let at = usize::from(self.nonce_at);
+        let bytes = self.wire.get(at..)?.first_chunk()?;
+        (at != 0).then_some(Nonce(*bytes))
     }
 
     /// For how long the Interest is pending, in milliseconds;
@@ -230,20 +233,23 @@ impl<'a> InterestView<'a> {
 
     /// `ApplicationParameters`, if there are any.
     #[must_use]
-    pub const fn application_parameters(&self) -> Option<&'a [u8]> {
-        self.application_parameters
+    pub fn application_parameters(&self) -> Option<&'a [u8]> {
+        self.application_parameters.of_wire(self.wire)
     }
 
-    /// What signed it, for a signed Interest of Packet Format 0.3.
+    /// What signed it, for a signed Interest of Packet Format 0.3. Reads the
+    /// element again, so not meant for the packet path.
     #[must_use]
-    pub const fn signature_info(&self) -> Option<SignatureInfoView<'a>> {
-        self.signature_info
+    pub fn signature_info(&self) -> Option<SignatureInfoView<'a>> {
+        let value = self.signature_info.of_wire(self.wire)?;
+        // `parse` has read it before.
+        SignatureInfoView::parse_value(value).ok()
     }
 
     /// The signature, for a signed Interest of Packet Format 0.3.
     #[must_use]
-    pub const fn signature_value(&self) -> Option<&'a [u8]> {
-        self.signature_value
+    pub fn signature_value(&self) -> Option<&'a [u8]> {
+        self.signature_value.of_wire(self.wire)
     }
 
     /// The ParametersSha256DigestComponent of the name.
@@ -270,7 +276,7 @@ impl<'a> InterestView<'a> {
             }
             None => (name, &name[..0]),
         };
-        let covered = match (self.application_parameters, self.signature_value) {
+        let covered = match (self.application_parameters(), self.signature_value()) {
             (Some(parameters), Some(signature)) => {
                 let typ = types::INTEREST_SIGNATURE_VALUE;
                 let end = element_offset(self.wire, typ, signature);
@@ -289,7 +295,7 @@ impl<'a> InterestView<'a> {
     /// Interest without parameters. Costs a SHA-256 over them.
     #[must_use]
     pub fn verify_parameters_digest(&self) -> bool {
-        let Some(parameters) = self.application_parameters else {
+        let Some(parameters) = self.application_parameters() else {
             return true;
         };
         let digest = Sha256::digest(&self.wire[self.parameters_offset(parameters)..]);
@@ -304,13 +310,13 @@ impl<'a> InterestView<'a> {
             can_be_prefix: self.can_be_prefix,
             must_be_fresh: self.must_be_fresh,
             forwarding_hint: self.forwarding_hint().map(|name| name.to_name()).collect(),
-            nonce: self.nonce,
+            nonce: self.nonce(),
             lifetime_ms: self.lifetime_ms,
             hop_limit: self.hop_limit(),
-            application_parameters: self.application_parameters.map(<[u8]>::to_vec),
+            application_parameters: self.application_parameters().map(<[u8]>::to_vec),
             signature: self
-                .signature_info
-                .zip(self.signature_value)
+                .signature_info()
+                .zip(self.signature_value())
                 .map(|(info, value)| InterestSignature {
                     info: info.to_info(),
                     value: value.to_vec(),
@@ -320,7 +326,7 @@ impl<'a> InterestView<'a> {
 }
 
 fn check_forwarding_hint(value: &[u8]) -> Result<(), DecodeError> {
-    const NAMES: [Field; 1] = [Field::Repeated(types::NAME)];
+    static NAMES: Fields = Fields::new(&[Field::Repeated(types::NAME)]);
     let mut names = FieldReader::new(value, &NAMES);
     let mut n_names = 0;
     while let Some(element) = names.read_field()? {
@@ -348,7 +354,7 @@ impl InterestRewrite {
     /// Appends the changed Interest to `out`. Where no length changes, it is one
     /// copy with bytes patched in place.
     pub fn write_into(&self, interest: &InterestView<'_>, out: &mut Vec<u8>) {
-        let adds_nonce = self.nonce.is_some() && interest.nonce.is_none();
+        let adds_nonce = self.nonce.is_some() && interest.nonce_at == 0;
         let adds_hop_limit = self.hop_limit.is_some() && interest.hop_limit_at == 0;
         let strips = self.strip_forwarding_hint && interest.has_forwarding_hint();
         if adds_nonce || adds_hop_limit || strips {
@@ -360,10 +366,9 @@ impl InterestRewrite {
         if let Some(hop_limit) = self.hop_limit {
             out[start + usize::from(interest.hop_limit_at)] = hop_limit;
         }
-        if let Some(nonce) = self.nonce
-            && let Some(at) = nonce_offset(interest)
-        {
-            out[start + at..start + at + 4].copy_from_slice(&nonce.0);
+        if let Some(nonce) = self.nonce {
+            let at = start + usize::from(interest.nonce_at);
+            out[at..at + 4].copy_from_slice(&nonce.0);
         }
     }
 
@@ -374,11 +379,13 @@ impl InterestRewrite {
             let mut reader = Reader::new(value);
             let (mut nonce, mut hop_limit) = (self.nonce, self.hop_limit);
             while let Ok(element) = reader.read_element() {
-                let rank = place_of(element.typ);
-                if rank > place_of(types::NONCE) {
+                // What is not recognised has none, so that it never pulls an
+                // added element before its place.
+                let rank = FIELDS.rank(element.typ);
+                if rank > FIELDS.rank(types::NONCE) {
                     write_nonce(out, nonce.take());
                 }
-                if rank > place_of(types::HOP_LIMIT) {
+                if rank > FIELDS.rank(types::HOP_LIMIT) {
                     write_hop_limit(out, hop_limit.take());
                 }
                 match element.typ {
@@ -396,13 +403,6 @@ impl InterestRewrite {
     }
 }
 
-/// Place of an element in the fixed order; what is not recognised comes first,
-/// so that it never pulls an added element before its place.
-fn place_of(typ: u32) -> usize {
-    let is_it = |field: &Field| matches!(*field, Field::Once(t) if t == typ);
-    FIELDS.iter().position(is_it).unwrap_or(0)
-}
-
 fn write_nonce(out: &mut Vec<u8>, nonce: Option<Nonce>) {
     if let Some(nonce) = nonce {
         tlv::write_tlv(out, types::NONCE, &nonce.0);
@@ -413,17 +413,6 @@ fn write_hop_limit(out: &mut Vec<u8>, hop_limit: Option<u8>) {
     if let Some(hop_limit) = hop_limit {
         tlv::write_tlv(out, types::HOP_LIMIT, &[hop_limit]);
     }
-}
-
-fn nonce_offset(interest: &InterestView<'_>) -> Option<usize> {
-    let value = tlv::read_single(interest.wire, types::INTEREST).ok()?;
-    let mut reader = Reader::new(value);
-    while let Ok(element) = reader.read_element() {
-        if element.typ == types::NONCE {
-            return Some(offset_in(interest.wire, element.value));
-        }
-    }
-    None
 }
 
 /// Signature of a signed Interest.

@@ -13,6 +13,7 @@ mod interest;
 pub mod lp;
 mod name;
 mod signature;
+mod span;
 pub mod time;
 pub mod tlv;
 pub mod types;

@@ -4,13 +4,13 @@
 //! section "Signature"). Making and checking signatures is left to whoever has
 //! keys.
 
-use crate::tlv::{self, Field, FieldReader};
+use crate::tlv::{self, Field, FieldReader, Fields};
 use crate::types::{self, signature_type};
 use crate::{DecodeError, Name, NameView};
 
 /// Elements of a signature information element, in the order in which they
 /// are written.
-const FIELDS: [Field; 7] = [
+static FIELDS: Fields = Fields::new(&[
     Field::Once(types::SIGNATURE_TYPE),
     Field::Once(types::KEY_LOCATOR),
     Field::Once(types::SIGNATURE_NONCE),
@@ -18,7 +18,7 @@ const FIELDS: [Field; 7] = [
     Field::Once(types::SIGNATURE_SEQ_NUM),
     Field::Once(types::VALIDITY_PERIOD),
     Field::Once(types::ADDITIONAL_DESCRIPTION),
-];
+]);
 
 /// Which key made a signature, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ pub struct ValidityPeriod {
 
 impl ValidityPeriod {
     fn parse(value: &[u8]) -> Result<Self, DecodeError> {
-        const FIELDS: [Field; 2] = [
+        static FIELDS: Fields = Fields::new(&[
             Field::Once(types::NOT_BEFORE),
             Field::Once(types::NOT_AFTER),
-        ];
+        ]);
         let mut fields = FieldReader::new(value, &FIELDS);
         let (mut not_before, mut not_after) = (None, None);
         while let Some(element) = fields.read_field()? {

@@ -29,36 +29,40 @@ pub const fn is_critical(typ: u32) -> bool {
 /// unspecified; give up then.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
-    bytes: &'a [u8],
-    pos: usize,
+    rest: &'a [u8],
+    n_bytes: usize,
 }
 
 impl<'a> Reader<'a> {
     /// A cursor at the first of `bytes`.
     #[must_use]
+    #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, pos: 0 }
+        Self {
+            rest: bytes,
+            n_bytes: bytes.len(),
+        }
     }
 
     /// Whether every byte has been read.
     #[must_use]
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.pos >= self.bytes.len()
+        self.rest.is_empty()
     }
 
     /// Offset of the next byte from the first.
     #[must_use]
     #[inline]
     pub const fn position(&self) -> usize {
-        self.pos
+        self.n_bytes - self.rest.len()
     }
 
     /// The bytes not yet read.
     #[must_use]
     #[inline]
-    pub fn remaining(&self) -> &'a [u8] {
-        self.bytes.get(self.pos..).unwrap_or_default()
+    pub const fn remaining(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// Reads a variable-size number in its shortest form.
@@ -67,18 +71,19 @@ impl<'a> Reader<'a> {
     /// If the number is cut short or not in its shortest form.
     #[inline]
     pub fn read_var_number(&mut self) -> Result<u64, DecodeError> {
-        match self.bytes.get(self.pos) {
-            Some(&first @ 0..=252) => {
-                self.pos += 1;
-                Ok(u64::from(first))
+        match self.rest {
+            [first @ 0..=252, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*first))
             }
-            Some(&marker) => self.read_long_var_number(marker),
-            None => Err(DecodeError::truncated(1, 0)),
+            _ => self.read_long_var_number(),
         }
     }
 
-    fn read_long_var_number(&mut self, marker: u8) -> Result<u64, DecodeError> {
-        let rest = &self.remaining()[1..];
+    fn read_long_var_number(&mut self) -> Result<u64, DecodeError> {
+        let Some((&marker, rest)) = self.rest.split_first() else {
+            return Err(DecodeError::truncated(1, 0));
+        };
         let (number, least, len) = match marker {
             253 => (
                 rest.first_chunk()
@@ -102,7 +107,7 @@ impl<'a> Reader<'a> {
         if number < least {
             return Err(DecodeError::NonMinimalNumber);
         }
-        self.pos += 1 + len;
+        self.rest = &rest[len..];
         Ok(number)
     }
 
@@ -126,16 +131,28 @@ impl<'a> Reader<'a> {
     /// no more bytes.
     #[inline]
     pub fn read_element(&mut self) -> Result<Element<'a>, DecodeError> {
+        // Nearly all elements have a one-byte type and length.
+        if let [typ @ 1..=252, len @ 0..=252, rest @ ..] = self.rest
+            && let Some((value, rest)) = rest.split_at_checked(usize::from(*len))
+        {
+            self.rest = rest;
+            let typ = u32::from(*typ);
+            return Ok(Element { typ, value });
+        }
+        self.read_long_element()
+    }
+
+    /// The same for every element.
+    fn read_long_element(&mut self) -> Result<Element<'a>, DecodeError> {
         let typ = self.read_type()?;
         let len = self.read_var_number()?;
-        let rest = self.remaining();
-        let value = usize::try_from(len)
-            .ok()
-            .and_then(|len| rest.get(..len))
+        let fitting = usize::try_from(len).ok();
+        let (value, rest) = fitting
+            .and_then(|len| self.rest.split_at_checked(len))
             .ok_or_else(|| {
-                DecodeError::truncated(usize::try_from(len).unwrap_or(usize::MAX), rest.len())
+                DecodeError::truncated(fitting.unwrap_or(usize::MAX), self.rest.len())
             })?;
-        self.pos += value.len();
+        self.rest = rest;
         Ok(Element { typ, value })
     }
 
@@ -211,6 +228,70 @@ pub enum Field {
     Repeated(u32),
 }
 
+/// The fields of a sequence, in its order.
+#[derive(Debug)]
+pub struct Fields {
+    list: &'static [Field],
+    /// The ranks of `list` by type, where that is small.
+    ranks: [Rank; N_SMALL_TYPES],
+}
+
+/// The types below it are found by their number: all that packets carry often.
+const N_SMALL_TYPES: usize = 64;
+
+/// Place of a field in its sequence, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// 0: it is not in the sequence.
+    own: u8,
+    /// The lowest rank that may follow.
+    next: u8,
+}
+
+impl Rank {
+    const NONE: Self = Self { own: 0, next: 0 };
+
+    const fn of(typ: u32, list: &[Field]) -> Self {
+        let mut idx = 0;
+        while idx < list.len() {
+            let own = idx as u8 + 1;
+            match list[idx] {
+                Field::Once(t) if t == typ => return Self { own, next: own + 1 },
+                Field::Repeated(t) if t == typ => return Self { own, next: own },
+                _ => idx += 1,
+            }
+        }
+        Self::NONE
+    }
+}
+
+impl Fields {
+    /// The fields of `list`.
+    ///
+    /// # Panics
+    /// If there are more than 254.
+    #[must_use]
+    pub const fn new(list: &'static [Field]) -> Self {
+        assert!(list.len() < u8::MAX as usize, "ranks are bytes");
+        let mut ranks = [Rank::NONE; N_SMALL_TYPES];
+        let mut typ = 0;
+        while typ < N_SMALL_TYPES {
+            ranks[typ] = Rank::of(typ as u32, list);
+            typ += 1;
+        }
+        Self { list, ranks }
+    }
+
+    /// Place of the field `typ`.
+    #[inline]
+    pub(crate) fn rank(&self, typ: u32) -> Rank {
+        match self.ranks.get(typ as usize) {
+            Some(&rank) => rank,
+            None => Rank::of(typ, self.list),
+        }
+    }
+}
+
 /// Reads the elements of a sequence whose order is fixed, by the evolvability
 /// rules: recognised elements in order come out; what is unrecognised,
 /// repeated or out of order is skipped if its type is non-critical and refused
@@ -218,18 +299,19 @@ pub enum Field {
 #[derive(Clone, Debug)]
 pub struct FieldReader<'a, 'f> {
     reader: Reader<'a>,
-    fields: &'f [Field],
-    next_idx: usize,
+    fields: &'f Fields,
+    next_rank: u8,
 }
 
 impl<'a, 'f> FieldReader<'a, 'f> {
     /// Reads `value`, a TLV-VALUE, as `fields` in their order.
     #[must_use]
-    pub const fn new(value: &'a [u8], fields: &'f [Field]) -> Self {
+    #[inline]
+    pub const fn new(value: &'a [u8], fields: &'f Fields) -> Self {
         Self {
             reader: Reader::new(value),
             fields,
-            next_idx: 0,
+            next_rank: 1,
         }
     }
 
@@ -238,8 +320,9 @@ impl<'a, 'f> FieldReader<'a, 'f> {
     ///
     /// # Errors
     /// If something else comes first, or nothing.
+    #[inline]
     pub fn read_first(&mut self, typ: u32) -> Result<&'a [u8], DecodeError> {
-        self.next_idx = 1;
+        self.next_rank = 2;
         if self.reader.is_empty() {
             return Err(DecodeError::Missing { typ });
         }
@@ -255,27 +338,28 @@ impl<'a, 'f> FieldReader<'a, 'f> {
     ///
     /// # Errors
     /// If an element is malformed, or critical and unrecognised or out of order.
+    #[inline]
     pub fn read_field(&mut self) -> Result<Option<Element<'a>>, DecodeError> {
         while !self.reader.is_empty() {
             let element = self.reader.read_element()?;
-            let typ = element.typ;
-            let place = self.fields.iter().position(
-                |field| matches!(*field, Field::Once(t) | Field::Repeated(t) if t == typ),
-            );
-            match place {
-                Some(idx) if idx >= self.next_idx => {
-                    let once = matches!(self.fields[idx], Field::Once(_));
-                    self.next_idx = idx + usize::from(once);
-                    return Ok(Some(element));
-                }
-                Some(_) if is_critical(typ) => return Err(DecodeError::OutOfOrder { typ }),
-                None if is_critical(typ) => {
-                    return Err(DecodeError::UnrecognisedCritical { typ });
-                }
-                _ => {}
+            let rank = self.fields.rank(element.typ);
+            if rank.own >= self.next_rank {
+                self.next_rank = rank.next;
+                return Ok(Some(element));
             }
+            check_skipped(element.typ, rank)?;
         }
         Ok(None)
+    }
+}
+
+/// Whether an element that is not in order may be skipped.
+#[cold]
+fn check_skipped(typ: u32, rank: Rank) -> Result<(), DecodeError> {
+    match rank.own {
+        _ if !is_critical(typ) => Ok(()),
+        0 => Err(DecodeError::UnrecognisedCritical { typ }),
+        _ => Err(DecodeError::OutOfOrder { typ }),
     }
 }
 
@@ -543,9 +627,10 @@ mod tests {
 
     #[test]
     fn out_of_order_fields_follow_the_evolvability_rules() {
-        let fields = [Field::Once(40), Field::Repeated(42), Field::Once(41)];
+        static FIELDS: Fields =
+            Fields::new(&[Field::Once(40), Field::Repeated(42), Field::Once(41)]);
         let read = |bytes: &[u8]| -> Result<Vec<u32>, DecodeError> {
-            let mut reader = FieldReader::new(bytes, &fields);
+            let mut reader = FieldReader::new(bytes, &FIELDS);
             let mut types = Vec::new();
             while let Some(element) = reader.read_field()? {
                 types.push(element.typ);

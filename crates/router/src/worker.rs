@@ -57,7 +57,7 @@ impl Plane {
             face: FaceId::INTERNAL,
             packet: RxKind::Data(data),
             // The next command makes it untrue.
-            headers: Headers {
+            headers: &Headers {
                 no_cache: true,
                 ..Headers::default()
             },

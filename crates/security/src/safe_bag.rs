@@ -4,7 +4,7 @@
 //! certificate (a Data) and the encrypted PKCS#8 key (type 129). The
 //! encryption itself is in `encrypted`.
 
-use tachonym_packet::tlv::{self, Field, FieldReader};
+use tachonym_packet::tlv::{self, Field, FieldReader, Fields};
 use tachonym_packet::{DecodeError, types};
 
 use crate::{Certificate, CertificateError, KeyError, SigningKey, text};
@@ -16,7 +16,7 @@ const ENCRYPTED_KEY: u32 = 129;
 /// Largest encrypted key that is read, in bytes.
 const MAX_ENCRYPTED_KEY_BYTES: usize = 16 * 1024;
 
-const FIELDS: [Field; 2] = [Field::Once(types::DATA), Field::Once(ENCRYPTED_KEY)];
+static FIELDS: Fields = Fields::new(&[Field::Once(types::DATA), Field::Once(ENCRYPTED_KEY)]);
 
 /// Why a SafeBag cannot be read, opened or made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -56,7 +56,7 @@ impl Node {
         }
         self.packets.extend(self.batch.frames().map(|frame| Packet {
             face: frame.face,
-            headers: frame.headers,
+            headers: *frame.headers,
             l3: frame.l3.to_vec(),
             prefix_announcement: frame.prefix_announcement.map(<[u8]>::to_vec),
         }));

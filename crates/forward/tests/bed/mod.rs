@@ -414,7 +414,7 @@ impl Node {
 
     pub(crate) fn receive(&mut self, face: FaceId, wire: &[u8], headers: Headers) -> Vec<Sent> {
         let packet = PacketView::parse(wire).expect("a packet of a test is well-formed");
-        let packet = RxPacket::new(face, headers, packet).expect("headers of a test make sense");
+        let packet = RxPacket::new(face, &headers, packet).expect("headers of a test make sense");
         let mut outbox = Outbox::default();
         self.engine.handle_burst(self.now, &[packet], &mut outbox);
         outbox.0
@@ -439,7 +439,7 @@ impl Node {
         let packet = PacketView::parse(&wire).expect("a Data of a test is well-formed");
         let packet = RxPacket {
             prefix_announcement: Some(announcement),
-            ..RxPacket::new(face, Headers::default(), packet).expect("no headers make sense")
+            ..RxPacket::new(face, &Headers::EMPTY, packet).expect("no headers make sense")
         };
         let mut outbox = Outbox::default();
         self.engine.handle_burst(self.now, &[packet], &mut outbox);

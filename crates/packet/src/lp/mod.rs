@@ -201,23 +201,26 @@ pub struct Headers {
 impl Default for Headers {
     #[inline]
     fn default() -> Self {
-        Self {
-            pit_token: None,
-            nack: None,
-            next_hop_face_id: None,
-            incoming_face_id: None,
-            no_cache: false,
-            congestion_mark: 0,
-            non_discovery: false,
-            sequence: None,
-            frag_index: 0,
-            frag_count: 1,
-            tx_sequence: None,
-        }
+        Self::EMPTY
     }
 }
 
 impl Headers {
+    /// What a bare packet has.
+    pub const EMPTY: Self = Self {
+        pit_token: None,
+        nack: None,
+        next_hop_face_id: None,
+        incoming_face_id: None,
+        no_cache: false,
+        congestion_mark: 0,
+        non_discovery: false,
+        sequence: None,
+        frag_index: 0,
+        frag_count: 1,
+        tx_sequence: None,
+    };
+
     /// Whether no field is set, so that the packet may go bare.
     #[must_use]
     #[inline]

@@ -18,7 +18,7 @@ pub(crate) use self::component::check_component;
 pub use self::component::{Component, ComponentView};
 pub use self::uri::NameUriError;
 use crate::DecodeError;
-use crate::tlv::{self, Reader};
+use crate::tlv::{self, Element, Reader};
 use crate::types::{self, component as kind};
 
 /// A name borrowed from checked bytes.
@@ -43,31 +43,29 @@ impl NameScan {
     #[inline]
     pub(crate) fn of(value: &[u8]) -> Result<Self, DecodeError> {
         let mut scan = Self::default();
-        let mut pos = 0;
-        while let Some(&typ) = value.get(pos) {
-            // Nearly all components have a one-byte type and length.
-            let (typ, len) = match value.get(pos + 1) {
-                Some(&len @ 0..=252) if matches!(typ, 1..=252) => {
-                    pos += 2;
-                    (u32::from(typ), usize::from(len))
+        let mut rest = value;
+        loop {
+            // Nearly all components have a one-byte type, which is not that of a
+            // digest, and a one-byte length.
+            rest = match rest {
+                [3..=252, len @ 0..=252, tail @ ..] if tail.len() >= usize::from(*len) => {
+                    &tail[usize::from(*len)..]
                 }
-                _ => {
-                    let mut reader = Reader::new(&value[pos..]);
-                    let element = reader.read_element()?;
-                    pos += reader.position() - element.value.len();
-                    (element.typ, element.value.len())
-                }
+                [] => return Ok(scan),
+                _ => scan.rare_component(rest)?,
             };
-            if value.len() - pos < len {
-                return Err(DecodeError::truncated(len, value.len() - pos));
-            }
-            pos += len;
-            if check_component(typ, len)? == kind::PARAMETERS_SHA256_DIGEST {
-                scan.n_parameters_digests += 1;
-            }
             scan.n_components += 1;
         }
-        Ok(scan)
+    }
+
+    /// Checks the first component of `value`, whatever it is, and splits it off.
+    fn rare_component<'a>(&mut self, value: &'a [u8]) -> Result<&'a [u8], DecodeError> {
+        let mut reader = Reader::new(value);
+        let Element { typ, value } = reader.read_element()?;
+        if check_component(typ, value.len())? == kind::PARAMETERS_SHA256_DIGEST {
+            self.n_parameters_digests += 1;
+        }
+        Ok(reader.remaining())
     }
 }
 
