@@ -63,7 +63,8 @@ fn engine() -> Engine {
         dead_nonces_max: 64,
         ..EngineConfig::default()
     };
-    let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+    let mut engine =
+        Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
     for i in 0..N_FACES {
         let traits = match i {
             0 => FaceTraits::LOCAL,

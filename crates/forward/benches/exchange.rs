@@ -157,7 +157,8 @@ impl Case {
             },
             ..EngineConfig::default()
         };
-        let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+        let mut engine =
+            Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
         for face in [CONSUMER, PRODUCER] {
             engine.add_face(face, FaceTraits::LOCAL);
         }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tachonym_packet::Name;
-use tachonym_tables::{CsCapacity, MIN_DEAD_NONCE_LIFETIME, PitConfig};
+use tachonym_tables::{CsCapacity, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig};
 
 use crate::faces::FaceTraits;
 
@@ -20,8 +20,8 @@ pub struct EngineConfig {
     pub pit: PitConfig,
     /// Limits of the content store.
     pub cs: CsCapacity,
-    /// Most prefixes in the FIB.
-    pub fib_max_entries: usize,
+    /// Limits and layout of the FIB.
+    pub fib: FibConfig,
     /// Most nonces in the dead nonce list.
     pub dead_nonces_max: usize,
     /// How long a nonce stays there; at least six seconds.
@@ -47,7 +47,7 @@ impl Default for EngineConfig {
         Self {
             pit: PitConfig::default(),
             cs: CsCapacity::default(),
-            fib_max_entries: 4 << 20,
+            fib: FibConfig::with_max_entries(4 << 20),
             dead_nonces_max: 1 << 20,
             dead_nonce_lifetime: MIN_DEAD_NONCE_LIFETIME,
             max_lifetime_ms: MAX_LIFETIME_MS,

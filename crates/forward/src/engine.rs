@@ -1,12 +1,15 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
+use tachonym_memory::MemoryError;
 use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHashes};
+use tachonym_tables::FibReader;
 
 use crate::block::Block;
 use crate::burst::{Output, RxKind, RxPacket};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
 use crate::pipelines::{Arrival, Pipelines};
+use crate::routes::Routes;
 
 /// A forwarding engine with its tables.
 ///
@@ -15,6 +18,8 @@ use crate::pipelines::{Arrival, Pipelines};
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) pipelines: Pipelines,
+    pub(crate) routes: Routes,
+    fib: FibReader,
     /// Prefix hashes of the names of one burst, and where each name's are.
     hashes: NameHashes,
     spans: Vec<HashSpan>,
@@ -43,20 +48,27 @@ impl Engine {
     /// An engine without faces, but the internal one (number 1), to which
     /// management routes its prefixes. `key` must be secret and random, lest
     /// peers choose names that collide; `seed` feeds nonces and random choices.
-    #[must_use]
-    pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory as the tables need from the start.
+    pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
+        let routes = Routes::new(config.fib, key)?;
+        Ok(Self {
+            fib: routes.reader(),
+            routes,
             pipelines: Pipelines::new(config, key, seed),
             hashes: NameHashes::new(),
             spans: Vec::new(),
-        }
+        })
     }
 
     /// Carries a burst of received packets through the tables, in order. The
     /// outcome is that of its packets one by one.
     pub fn handle_burst(&mut self, now: MonoNs, rx: &[RxPacket<'_>], out: &mut impl Output) {
         out.enter(Block::Timers);
-        self.pipelines.handle_timers(now, out);
+        self.routes.go_on();
+        let fib = self.fib.pin();
+        self.pipelines.handle_timers(now, &fib, out);
         self.hashes.clear();
         self.spans.clear();
         for packet in rx {
@@ -77,6 +89,7 @@ impl Engine {
                 headers: packet.headers,
                 announcement: packet.prefix_announcement,
                 hashes: self.hashes.slice(span),
+                fib: &fib,
             };
             match &packet.packet {
                 RxKind::Interest(interest) => pipelines.incoming_interest(&arrival, interest, out),
@@ -92,13 +105,17 @@ impl Engine {
     /// records of faces that have gone, offers pending Interests to new next
     /// hops.
     pub fn handle_timeout(&mut self, now: MonoNs, out: &mut impl Output) {
-        self.pipelines.handle_timers(now, out);
+        self.routes.go_on();
+        self.pipelines.handle_timers(now, &self.fib.pin(), out);
     }
 
     /// When [`Self::handle_timeout`] next has work; ask again after every
     /// `handle_*` and every change.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<MonoNs> {
+        if self.routes.has_work() {
+            return Some(self.pipelines.now);
+        }
         self.pipelines.next_timer()
     }
 
@@ -111,7 +128,7 @@ impl Engine {
     /// How full the tables are.
     #[must_use]
     pub fn sizes(&self) -> TableSizes {
-        self.pipelines.sizes()
+        self.pipelines.sizes(self.routes.fib.len())
     }
 }
 

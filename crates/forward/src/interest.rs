@@ -5,7 +5,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, NackReason, NameHash, NameHashes, Nonce,
 };
-use tachonym_tables::{EntryIdx, FibEngine, FibEntry, HashFib, InRecord, OutRecord, PitRefusal};
+use tachonym_tables::{EntryIdx, FibMatch, FibView, InRecord, OutRecord, PitRefusal};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -262,7 +262,7 @@ impl Pipelines {
         plan.clear();
         out.enter(Block::FibLookup);
         let route = find_route(
-            &self.fib,
+            arrival.fib,
             &self.key,
             &mut self.scratch.hint_hashes,
             interest,
@@ -398,14 +398,14 @@ pub(crate) fn reach_of(faces: &FaceTable, outbound: &Outbound<'_>) -> Reach {
 /// What the FIB says of an Interest: of its name, or of the first delegation
 /// of its forwarding hint that leads anywhere. A hint must not lead where a
 /// name would not: what is under `/localhost` only `ingress` on this host finds.
-pub(crate) fn find_route<'f>(
-    fib: &'f HashFib,
+pub(crate) fn find_route<'a>(
+    fib: &'a FibView<'_>,
     key: &HashKey,
     hint_hashes: &mut NameHashes,
-    interest: &InterestView<'_>,
+    interest: &InterestView<'a>,
     hashes: &[NameHash],
     ingress: Scope,
-) -> Option<&'f FibEntry> {
+) -> Option<FibMatch<'a>> {
     if !interest.has_forwarding_hint() {
         return fib.find_longest(interest.name(), hashes);
     }

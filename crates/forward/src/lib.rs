@@ -25,6 +25,7 @@ mod management;
 mod nack;
 mod pipelines;
 mod rng;
+mod routes;
 mod strategy;
 mod upkeep;
 mod wakeups;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tachonym_packet::{FaceId, Name, NameHashes, NameView};
-use tachonym_tables::{ContentStore, FibEngine, FibError, HashFib, NextHop, NextHops, PitRefusals};
+use tachonym_tables::{ContentStore, Fib, FibError, NextHop, NextHops, NextHopsError, PitRefusals};
 
 use crate::config::UnsolicitedDataPolicy;
 use crate::engine::Engine;
@@ -31,6 +31,12 @@ impl fmt::Display for RouteError {
 
 impl std::error::Error for RouteError {}
 
+impl From<NextHopsError> for RouteError {
+    fn from(error: NextHopsError) -> Self {
+        Self::Fib(error.into())
+    }
+}
+
 impl From<FibError> for RouteError {
     fn from(error: FibError) -> Self {
         Self::Fib(error)
@@ -42,6 +48,7 @@ impl Engine {
     /// again; one that is used again anyway begins without a past.
     pub fn add_face(&mut self, face: FaceId, traits: FaceTraits) {
         if !self.pipelines.faces.contains(face) {
+            self.routes.note_new_face(face);
             self.pipelines.note_new_face(face);
         }
         self.pipelines.faces.insert(face, traits);
@@ -53,7 +60,8 @@ impl Engine {
     pub fn remove_face(&mut self, face: FaceId) -> bool {
         let was_there = self.pipelines.faces.remove(face);
         if was_there {
-            self.pipelines.note_gone_face(face);
+            self.routes.note_gone_face(face);
+            self.pipelines.note_gone_face();
         }
         was_there
     }
@@ -66,8 +74,8 @@ impl Engine {
 
     /// The FIB, to be read.
     #[must_use]
-    pub fn fib(&self) -> &HashFib {
-        &self.pipelines.fib
+    pub fn fib(&self) -> &Fib {
+        &self.routes.fib
     }
 
     /// Adds a next hop to a prefix, or changes the one of its face.
@@ -78,16 +86,14 @@ impl Engine {
         if !self.pipelines.faces.contains(hop.face()) {
             return Err(RouteError::UnknownFace);
         }
-        let hashes = self.hashes_of(prefix);
-        self.pipelines.fib.add_next_hop(prefix, &hashes, hop)?;
+        self.routes.fib.add_next_hop(prefix, hop)?;
         self.pipelines.note_new_next_hop();
         Ok(())
     }
 
     /// Removes a next hop from a prefix; false if it was not there.
     pub fn remove_next_hop(&mut self, prefix: NameView<'_>, face: FaceId) -> bool {
-        let hashes = self.hashes_of(prefix);
-        self.pipelines.fib.remove_next_hop(prefix, &hashes, face)
+        self.routes.fib.remove_next_hop(prefix, face)
     }
 
     /// Gives a prefix exactly these next hops, but for those on faces that do
@@ -104,14 +110,13 @@ impl Engine {
         let faces = &self.pipelines.faces;
         let mut usable = hops.to_vec();
         usable.retain(|hop| faces.contains(hop.face()));
-        let hashes = self.hashes_of(prefix);
         if usable.is_empty() {
-            self.pipelines.fib.remove(prefix, &hashes);
+            self.routes.fib.remove(prefix);
             return Ok(0);
         }
         let next_hops = NextHops::new(usable)?;
         let n_next_hops = next_hops.len();
-        self.pipelines.fib.insert(prefix, &hashes, next_hops)?;
+        self.routes.fib.insert(prefix, &next_hops)?;
         self.pipelines.note_new_next_hop();
         Ok(n_next_hops)
     }
@@ -189,7 +194,7 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let pipelines = &self.pipelines;
-        pipelines.fib.memory_bytes()
+        self.routes.fib.memory_bytes()
             + pipelines.pit.memory_bytes()
             + pipelines.cs.memory_bytes()
             + pipelines.dead_nonces.memory_bytes()

@@ -39,7 +39,7 @@ impl Pipelines {
         }
         self.tell_strategy(idx, arrival, interest);
         self.learn_from_nack(idx, arrival, reason, interest, out);
-        self.ask_elsewhere(idx, out);
+        self.ask_elsewhere(idx, arrival.fib, out);
         self.pass_nack_on(idx, out);
     }
 

@@ -8,8 +8,8 @@ use tachonym_packet::{
     NameView, Nonce, PitToken,
 };
 use tachonym_tables::{
-    ContentStore, DeadNonceList, EntryIdx, FibEngine, HashFib, InRecord, MIN_DEAD_NONCE_LIFETIME,
-    Pit, PitEntry,
+    ContentStore, DeadNonceList, EntryIdx, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME, Pit,
+    PitEntry,
 };
 
 use crate::announcements::Announcements;
@@ -33,6 +33,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) announcement: Option<&'a [u8]>,
     /// `hashes[i]` is the hash of the first `i` components of the name.
     pub(crate) hashes: &'a [NameHash],
+    /// The FIB during this burst.
+    pub(crate) fib: &'a FibView<'a>,
 }
 
 impl Arrival<'_> {
@@ -50,7 +52,6 @@ pub(crate) struct Pipelines {
     pub(crate) key: HashKey,
     pub(crate) rng: Rng,
     pub(crate) faces: FaceTable,
-    pub(crate) fib: HashFib,
     pub(crate) pit: Pit,
     pub(crate) cs: ContentStore,
     pub(crate) dead_nonces: DeadNonceList,
@@ -132,7 +133,6 @@ impl Pipelines {
             key,
             rng: Rng::from_seed(seed),
             faces,
-            fib: HashFib::new(config.fib_max_entries),
             pit: Pit::new(config.pit),
             cs: ContentStore::new(config.cs),
             dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
@@ -151,10 +151,10 @@ impl Pipelines {
         }
     }
 
-    pub(crate) fn sizes(&self) -> TableSizes {
+    pub(crate) fn sizes(&self, n_fib_entries: usize) -> TableSizes {
         TableSizes {
             n_faces: self.faces.len(),
-            n_fib_entries: self.fib.len(),
+            n_fib_entries,
             n_pit_entries: self.pit.len(),
             n_cs_entries: self.cs.len(),
             n_measurements: self.strategies.n_measurements(),

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use tachonym_packet::{FaceId, InterestView, MonoNs};
-use tachonym_tables::{EntryIdx, FibEngine as _};
+use tachonym_tables::{EntryIdx, FibView};
 
 use crate::burst::Output;
 use crate::faces::{FaceTraits, Scope};
@@ -27,10 +27,6 @@ const OFFER_INTERVAL_MS: u64 = 10;
 /// Most entries that one kind of work visits in a call; they take less than a
 /// millisecond.
 const MAX_ENTRIES_PER_CALL: usize = 1024;
-
-/// Most routes that a face loses when it goes rather than in a later call: many
-/// faces may go at once.
-const MAX_UNROUTED_AT_ONCE: usize = 64;
 
 /// Walks over the pending Interest table: wanted ones, and one under way.
 #[derive(Debug, Default)]
@@ -76,8 +72,6 @@ pub(crate) struct Upkeep {
     /// For pending Interests that new next hops may answer, since some strategy
     /// wants to hear of those.
     offer: Walk,
-    /// Faces that have gone and are still next hops.
-    unrouted: Vec<FaceId>,
     highest_face: FaceId,
 }
 
@@ -91,16 +85,15 @@ enum Occasion {
 
 impl Pipelines {
     /// Sets the clock and does what is due.
-    pub(crate) fn handle_timers(&mut self, now: MonoNs, out: &mut impl Output) {
+    pub(crate) fn handle_timers(&mut self, now: MonoNs, fib: &FibView<'_>, out: &mut impl Output) {
         self.now = self.now.max(now);
         self.expire();
         for _ in 0..MAX_ENTRIES_PER_CALL {
             let Some(late) = self.wakeups.pop_due(self.now, &self.pit) else {
                 break;
             };
-            self.ask_elsewhere(late.idx, out);
+            self.ask_elsewhere(late.idx, fib, out);
         }
-        self.unroute(MAX_ENTRIES_PER_CALL);
         let is_due = |at: Option<MonoNs>| at.is_some_and(|at| at <= self.now);
         let sweeps = is_due(self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS));
         let offers = is_due(self.upkeep.offer.due_at(OFFER_INTERVAL_MS));
@@ -108,7 +101,7 @@ impl Pipelines {
             self.forget_gone_faces();
         }
         if offers {
-            self.offer_to_new_next_hops(out);
+            self.offer_to_new_next_hops(fib, out);
         }
     }
 
@@ -118,7 +111,6 @@ impl Pipelines {
             self.wakeups.next(),
             self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS),
             self.upkeep.offer.due_at(OFFER_INTERVAL_MS),
-            (!self.upkeep.unrouted.is_empty()).then_some(self.now),
         ];
         timers.into_iter().flatten().min()
     }
@@ -130,10 +122,6 @@ impl Pipelines {
             self.upkeep.highest_face = face;
             return;
         }
-        if self.upkeep.unrouted.contains(&face) {
-            self.upkeep.unrouted.retain(|&gone| gone != face);
-            self.fib.remove_face(face);
-        }
         if self.upkeep.sweep.is_open() {
             self.upkeep.sweep.next_place = None;
             self.forget_gone_faces();
@@ -143,29 +131,13 @@ impl Pipelines {
         }
     }
 
-    /// A face has gone; most have few routes, and lose them at once.
-    pub(crate) fn note_gone_face(&mut self, face: FaceId) {
+    /// A face has gone.
+    pub(crate) fn note_gone_face(&mut self) {
         self.upkeep.sweep.is_wanted = true;
-        self.upkeep.unrouted.push(face);
-        if self.upkeep.unrouted.len() == 1 {
-            self.unroute(MAX_UNROUTED_AT_ONCE);
-        }
     }
 
     pub(crate) fn note_new_next_hop(&mut self) {
         self.upkeep.offer.is_wanted |= self.strategies.any_wants_new_next_hops();
-    }
-
-    /// Takes faces that have gone out of the FIB.
-    fn unroute(&mut self, max_entries: usize) {
-        let mut n_left = max_entries;
-        while let Some(&face) = self.upkeep.unrouted.last() {
-            n_left -= self.fib.remove_face_from_some(face, n_left);
-            if n_left == 0 {
-                return;
-            }
-            self.upkeep.unrouted.pop();
-        }
     }
 
     fn expire(&mut self) {
@@ -220,7 +192,7 @@ impl Pipelines {
 
     /// Sends pending Interests to next hops they have not been sent to, where
     /// the strategy wants that.
-    fn offer_to_new_next_hops(&mut self, out: &mut impl Output) {
+    fn offer_to_new_next_hops(&mut self, fib: &FibView<'_>, out: &mut impl Output) {
         let places = self.upkeep.offer.step(self.now, self.pit.n_places());
         let mut pending = std::mem::take(&mut self.scratch.walked);
         pending.clear();
@@ -232,7 +204,7 @@ impl Pipelines {
         );
         let mut wire = std::mem::take(&mut self.scratch.interest);
         for &idx in &pending {
-            self.send_more(idx, Occasion::NewNextHops, &mut wire, out);
+            self.send_more(idx, Occasion::NewNextHops, fib, &mut wire, out);
         }
         self.scratch.interest = wire;
         self.scratch.walked = pending;
@@ -240,9 +212,14 @@ impl Pipelines {
 
     /// Sends a pending Interest elsewhere, now that an upstream has failed it,
     /// where the strategy wants that.
-    pub(crate) fn ask_elsewhere(&mut self, idx: EntryIdx, out: &mut impl Output) {
+    pub(crate) fn ask_elsewhere(
+        &mut self,
+        idx: EntryIdx,
+        fib: &FibView<'_>,
+        out: &mut impl Output,
+    ) {
         let mut wire = std::mem::take(&mut self.scratch.interest);
-        self.send_more(idx, Occasion::Silence, &mut wire, out);
+        self.send_more(idx, Occasion::Silence, fib, &mut wire, out);
         self.scratch.interest = wire;
     }
 
@@ -250,6 +227,7 @@ impl Pipelines {
         &mut self,
         idx: EntryIdx,
         occasion: Occasion,
+        fib: &FibView<'_>,
         wire: &mut Vec<u8>,
         out: &mut impl Output,
     ) {
@@ -284,14 +262,7 @@ impl Pipelines {
         } else {
             Scope::NonLocal
         };
-        let route = find_route(
-            &self.fib,
-            &self.key,
-            hint_hashes,
-            &interest,
-            hashes,
-            ingress,
-        );
+        let route = find_route(fib, &self.key, hint_hashes, &interest, hashes, ingress);
         let mut plan = std::mem::take(&mut self.scratch.plan);
         plan.clear();
         let live = entry.in_records().filter(|record| record.expiry > self.now);

@@ -158,7 +158,8 @@ fn small_engine() -> Engine {
     config.pit.max_entries = MAX_PIT_ENTRIES;
     config.pit.max_records_per_entry = 3;
     config.cs.max_pkts = MAX_CS_PKTS;
-    let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+    let mut engine =
+        Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
     for face in 256..262 {
         add_face(&mut engine, FaceId(face));
     }

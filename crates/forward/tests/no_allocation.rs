@@ -119,7 +119,8 @@ fn engine(cs: CsCapacity) -> Engine {
         dead_nonces_max: 4096,
         ..EngineConfig::default()
     };
-    let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+    let mut engine =
+        Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
     for face in [A, B, C, D] {
         engine.add_face(face, REMOTE);
     }
@@ -219,7 +220,8 @@ fn distinct_names_by_the_million_leave_memory_at_the_limits() {
     };
     config.pit.max_entries = 5_000;
     config.pit.max_bytes = 4 << 20;
-    let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+    let mut engine =
+        Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
     for face in [A, B] {
         engine.add_face(face, REMOTE);
     }

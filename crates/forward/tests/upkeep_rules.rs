@@ -6,7 +6,6 @@ mod bed;
 use std::time::Duration;
 
 use bed::*;
-use tachonym_tables::FibEngine as _;
 
 /// More than one call does.
 const N_ENTRIES: usize = 3000;
@@ -78,7 +77,8 @@ fn a_new_next_hop_is_offered_pending_interests_in_parts() {
 fn a_gone_face_leaves_the_fib_in_parts_and_is_sent_nothing_meanwhile() {
     let mut node = Node::with_remote_faces();
     for n in 0..N_ENTRIES {
-        node.route(&format!("/{n}"), B, 0);
+        // Equal next hops are kept once, and would go at once.
+        node.route(&format!("/{n}"), B, n as u64);
     }
     node.route("/kept", C, 0);
     node.engine.remove_face(B);
@@ -91,7 +91,7 @@ fn a_gone_face_leaves_the_fib_in_parts_and_is_sent_nothing_meanwhile() {
 
     // Another face with the number of one that is going has none of its routes.
     for n in 0..N_ENTRIES {
-        node.route(&format!("/{n}"), D, 0);
+        node.route(&format!("/{n}"), D, n as u64);
     }
     node.engine.remove_face(D);
     node.face(D, REMOTE);

@@ -87,7 +87,7 @@ pub trait ControlPlane {
     ///
     /// # Errors
     /// If the router cannot be reached.
-    fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError>;
+    fn fib_slice(&mut self, from: u64) -> Result<FibSlice, ControlError>;
 
     /// Changes what is given of the content store's configuration. The answer is
     /// the state afterwards.
@@ -272,7 +272,7 @@ pub struct FibSlice {
     pub entries: Vec<FibEntry>,
     /// Where the next slice begins, further on than this one; `None`: this was
     /// the last.
-    pub next: Option<u32>,
+    pub next: Option<u64>,
 }
 
 /// What to change of the content store; `None` leaves it as it is.

@@ -17,7 +17,7 @@ use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceState, FaceStatus,
     FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
 };
-use tachonym_tables::{CsCapacity, FibEngine as _, MAX_PREFIX_COMPONENTS};
+use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 
 use crate::drops;
 use crate::fib_jobs;
@@ -26,7 +26,7 @@ use crate::worker::Plane;
 
 /// Most FIB entries that one job copies, and most faces. Either takes some tens
 /// of microseconds, for which packets wait.
-const FIB_ENTRIES_PER_JOB: u32 = 256;
+const FIB_ENTRIES_PER_JOB: usize = 256;
 const FACES_PER_JOB: usize = 64;
 /// Most prefix announcements that one job forgets; likewise.
 const ANNOUNCEMENTS_PER_JOB: usize = 256;
@@ -180,11 +180,11 @@ impl ControlPlane for RouterControl {
         Ok(())
     }
 
-    fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError> {
+    fn fib_slice(&mut self, from: u64) -> Result<FibSlice, ControlError> {
         self.call(move |plane| {
             let (entries, next) = plane.engine.fib().slice(from, FIB_ENTRIES_PER_JOB);
             FibSlice {
-                entries: entries.map(fib_entry).collect(),
+                entries: entries.iter().map(fib_entry).collect(),
                 next,
             }
         })

@@ -12,7 +12,7 @@ use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
-use tachonym_tables::{CsCapacity, NextHop, PitConfig};
+use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig};
 use tracing::warn;
 
 use crate::config::{Config, UnsolicitedData};
@@ -264,7 +264,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             max_bytes: t.cs_bytes,
         },
         // The routes of management come on top.
-        fib_max_entries: t.routes + 2,
+        fib: FibConfig::with_max_entries(t.routes + 2),
         max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
         unsolicited_data: match config.forwarding.unsolicited_data {
@@ -278,7 +278,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         ..EngineConfig::default()
     };
     let key = HashKey::from_u64s(getrandom::u64()?, getrandom::u64()?);
-    Ok(Engine::new(engine_config, key, getrandom::u64()?))
+    Ok(Engine::new(engine_config, key, getrandom::u64()?)?)
 }
 
 /// Management is reached like any producer: by a route to the internal face.

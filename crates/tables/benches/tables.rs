@@ -10,7 +10,7 @@ use tachonym_packet::{
     tlv, types,
 };
 use tachonym_tables::{
-    ContentStore, CsCapacity, DeadNonceList, FibEngine, HashFib, InRecord, MIN_DEAD_NONCE_LIFETIME,
+    ContentStore, CsCapacity, DeadNonceList, Fib, FibConfig, InRecord, MIN_DEAD_NONCE_LIFETIME,
     NextHop, OutRecord, Pit, PitConfig,
 };
 
@@ -26,9 +26,11 @@ fn nth_name(n: usize) -> Name {
     base.with(&Component::segment(n as u64))
 }
 
+const KEY: HashKey = HashKey::from_u64s(3, 4);
+
 fn hashes_of(name: &Name) -> Vec<NameHash> {
     let mut buffer = NameHashes::new();
-    let span = buffer.push_name(&HashKey::from_u64s(3, 4), name.view());
+    let span = buffer.push_name(&KEY, name.view());
     buffer.slice(span).to_vec()
 }
 
@@ -188,12 +190,12 @@ fn fib(c: &mut Criterion, n_routes: usize) {
                 .expect("a URI")
         })
         .collect();
-    let hashes: Vec<_> = prefixes.iter().map(hashes_of).collect();
     let hop = NextHop::new(FaceId(256), 10);
     let fill = || {
-        let mut fib = HashFib::new(n_routes);
-        for (prefix, hashes) in prefixes.iter().zip(&hashes) {
-            fib.add_next_hop(prefix.view(), hashes, hop)
+        let config = FibConfig::with_max_entries(n_routes);
+        let mut fib = Fib::new(config, KEY).expect("memory for some routes");
+        for prefix in &prefixes {
+            fib.add_next_hop(prefix.view(), hop)
                 .expect("below the limits");
         }
         fib
@@ -202,6 +204,7 @@ fn fib(c: &mut Criterion, n_routes: usize) {
         b.iter_with_large_drop(fill);
     });
     let fib = fill();
+    let mut reader = fib.reader();
     let names: Vec<Name> = prefixes
         .iter()
         .map(|prefix| prefix.join(nth_name(1).view()))
@@ -213,7 +216,8 @@ fn fib(c: &mut Criterion, n_routes: usize) {
         |b| {
             b.iter(|| {
                 let n = next();
-                fib.find_longest(names[n].view(), &hashes[n]).is_some()
+                let view = reader.pin();
+                view.find_longest(names[n].view(), &hashes[n]).is_some()
             });
         },
     );

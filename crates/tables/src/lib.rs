@@ -11,7 +11,7 @@
 //! |---|---|
 //! | [`pit`] | pending Interests |
 //! | [`cs`] | cached Data |
-//! | [`fib`] | prefixes and their next hops, behind [`FibEngine`] |
+//! | [`fib`] | prefixes and their next hops |
 //! | [`dead_nonces`] | nonces of Interests whose entries are gone |
 //! | [`prefix_map`] | longest-prefix map, also for strategy choices and measurements |
 //! | [`wheel`] | deadlines |
@@ -32,7 +32,10 @@ pub use cs::{
     Admission, ContentStore, CsCapacity, CsCounters, DataRef, Eviction, Lru, NotAdmitted,
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
-pub use fib::{FibEngine, FibEntry, FibError, HashFib, MAX_NEXT_HOPS, NextHop, NextHops};
+pub use fib::{
+    Fib, FibConfig, FibEntry, FibError, FibMatch, FibProbe, FibReader, FibView, MAX_NEXT_HOPS,
+    NextHop, NextHops, NextHopsError, NextHopsView, PrefixHasher, Unrouted,
+};
 pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
 };

@@ -214,16 +214,6 @@ impl<V> PrefixMap<V> {
         n_removed
     }
 
-    /// Where the entry of exactly this name is. It stays there.
-    pub(crate) fn find_slot(&self, name: NameView<'_>, hash: NameHash) -> Option<u32> {
-        self.slot_of(name, hash)
-    }
-
-    /// The entry in a slot, to change its value.
-    pub(crate) fn slot_mut(&mut self, slot: u32) -> Option<&mut PrefixEntry<V>> {
-        self.slots.get_mut(slot)?.as_mut()
-    }
-
     /// Every entry, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &PrefixEntry<V>> {
         self.slots

@@ -6,10 +6,20 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use support::{Hashing, name};
+use tachonym_memory::PagePreference;
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_tables::{
-    FibEngine, FibError, HashFib, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop, NextHops,
+    Fib, FibConfig, FibError, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop, NextHops,
+    NextHopsError,
 };
+
+fn fib(hashing: Hashing, max_entries: usize) -> Fib {
+    let config = FibConfig {
+        pages: PagePreference::Base,
+        ..FibConfig::with_max_entries(max_entries)
+    };
+    Fib::new(config, hashing).expect("a small FIB")
+}
 
 fn hop(face: u64, cost: u64) -> NextHop {
     NextHop::new(FaceId(face), cost)
@@ -39,6 +49,7 @@ enum Step {
     AddNextHop { name: Name, face: u64, way: Way },
     RemoveNextHop { name: Name, face: u64 },
     RemoveFace { face: u64 },
+    Sweep,
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -51,6 +62,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             .prop_map(|(name, face, way)| Step::AddNextHop { name, face, way }),
         2 => (any_name(), 0_u64..6).prop_map(|(name, face)| Step::RemoveNextHop { name, face }),
         1 => (0_u64..6).prop_map(|face| Step::RemoveFace { face }),
+        1 => Just(Step::Sweep),
     ]
 }
 
@@ -65,15 +77,14 @@ fn sorted(hops: &BTreeMap<u64, Way>) -> Vec<NextHop> {
 }
 
 fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
-    let mut fib = HashFib::new(1000);
+    let mut fib = fib(hashing, 1000);
+    let mut reader = fib.reader();
     let mut model = Model::new();
     for step in steps {
         match step {
             Step::Insert { name, hops } => {
                 let next_hops = NextHops::new(hops.iter().map(|&(f, w)| inherited(f, w)).collect());
-                let hashes = hashing.hashes(name.view());
-                fib.insert(name.view(), &hashes, next_hops.unwrap())
-                    .unwrap();
+                fib.insert(name.view(), &next_hops.unwrap()).unwrap();
                 let mut expected = BTreeMap::<u64, Way>::new();
                 for &(face, way) in hops {
                     expected
@@ -84,18 +95,16 @@ fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
                 model.insert(name.clone(), expected);
             }
             Step::Remove { name } => {
-                let removed = fib.remove(name.view(), &hashing.hashes(name.view()));
+                let removed = fib.remove(name.view());
                 assert_eq!(removed, model.remove(name).is_some());
             }
             Step::AddNextHop { name, face, way } => {
-                let hashes = hashing.hashes(name.view());
-                fib.add_next_hop(name.view(), &hashes, inherited(*face, *way))
+                fib.add_next_hop(name.view(), inherited(*face, *way))
                     .unwrap();
                 model.entry(name.clone()).or_default().insert(*face, *way);
             }
             Step::RemoveNextHop { name, face } => {
-                let hashes = hashing.hashes(name.view());
-                let removed = fib.remove_next_hop(name.view(), &hashes, FaceId(*face));
+                let removed = fib.remove_next_hop(name.view(), FaceId(*face));
                 let expected = model.get_mut(name).and_then(|hops| hops.remove(face));
                 assert_eq!(removed, expected.is_some());
             }
@@ -106,22 +115,24 @@ fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
                     .count();
                 let mut n_removed = 0;
                 loop {
-                    let n_now = fib.remove_face_from_some(FaceId(*face), 2);
-                    n_removed += n_now;
-                    assert!(n_now <= 2);
-                    if n_now < 2 {
+                    let unrouted = fib.remove_face_from_some(FaceId(*face), 2);
+                    n_removed += unrouted.n_prefixes;
+                    if unrouted.n_sets < 2 {
                         break;
                     }
                 }
                 assert_eq!(n_removed, n_changed);
                 assert_eq!(fib.remove_face(FaceId(*face)), 0);
             }
+            Step::Sweep => {
+                fib.sweep(3);
+            }
         }
         model.retain(|_, hops| !hops.is_empty());
         assert_eq!(fib.len(), model.len());
         let mut listed: Vec<_> = fib
             .iter()
-            .map(|e| (e.name().to_name(), e.next_hops().to_vec()))
+            .map(|entry| (entry.name().to_name(), entry.next_hops().to_vec()))
             .collect();
         listed.sort_by(|a, b| a.0.cmp(&b.0));
         let expected: Vec<_> = model
@@ -129,19 +140,29 @@ fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
             .map(|(name, hops)| (name.clone(), sorted(hops)))
             .collect();
         assert_eq!(listed, expected);
-        for probe in probes {
-            let hashes = hashing.hashes(probe.view());
-            let found = fib.find_longest(probe.view(), &hashes);
+        let view = reader.pin();
+        let hashes: Vec<_> = probes.iter().map(|p| hashing.hashes(p.view())).collect();
+        let queries: Vec<_> = probes
+            .iter()
+            .zip(&hashes)
+            .map(|(probe, hashes)| (probe.view(), hashes.as_slice()))
+            .collect();
+        let mut in_burst = vec![None; probes.len()];
+        view.find_longest_burst(&queries, &mut in_burst);
+        for ((probe, &(name, hashes)), in_burst) in probes.iter().zip(&queries).zip(in_burst) {
             let expected = (0..=probe.len()).rev().find_map(|n| {
                 let prefix = probe.prefix(n).to_name();
                 model.get(&prefix).map(|hops| (prefix, sorted(hops)))
             });
-            assert_eq!(
-                found.map(|entry| (entry.name().to_name(), entry.next_hops().to_vec())),
-                expected
-            );
-            let exact = fib.find_exact(probe.view(), &hashes);
-            assert_eq!(exact.is_some(), model.contains_key(probe));
+            for found in [view.find_longest(name, hashes), in_burst] {
+                let found = found.map(|found| {
+                    let hops: Vec<_> = found.next_hops().iter().collect();
+                    (found.prefix().to_name(), hops)
+                });
+                assert_eq!(found, expected);
+            }
+            let exact = model.get(probe).map(sorted).unwrap_or_default();
+            assert_eq!(fib.next_hops(name), exact);
         }
     }
 }
@@ -206,15 +227,11 @@ fn a_next_hop_gives_back_what_it_was_made_of() {
 
 #[test]
 fn limits_are_refusals_that_change_nothing() {
-    let mut fib = HashFib::new(2);
+    let mut fib = fib(Hashing::Keyed, 2);
     let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
     let mut insert = |uri: &str| {
         let name = name(uri);
-        fib.insert(
-            name.view(),
-            &Hashing::Keyed.hashes(name.view()),
-            hops.clone(),
-        )
+        fib.insert(name.view(), &hops)
     };
     assert_eq!(insert(&"/a".repeat(MAX_PREFIX_COMPONENTS)), Ok(()));
     assert_eq!(
@@ -225,31 +242,29 @@ fn limits_are_refusals_that_change_nothing() {
     assert_eq!(insert("/c"), Err(FibError::Full));
     assert_eq!(insert("/b"), Ok(()));
     assert_eq!(fib.len(), 2);
-    assert_eq!(NextHops::new(vec![]), Err(FibError::NoNextHop));
+    assert_eq!(NextHops::new(vec![]), Err(NextHopsError::NoNextHop));
     let many = (0..=MAX_NEXT_HOPS as u64)
         .map(|face| hop(face, 1))
         .collect();
-    assert_eq!(NextHops::new(many), Err(FibError::TooManyNextHops));
+    assert_eq!(NextHops::new(many), Err(NextHopsError::TooManyNextHops));
     // A name much deeper than any entry still finds its prefix.
     let deep = name(&"/a".repeat(500));
-    let found = fib
-        .find_longest(deep.view(), &Hashing::Keyed.hashes(deep.view()))
-        .unwrap();
+    let mut reader = fib.reader();
+    let view = reader.pin();
+    let hashes = Hashing::Keyed.hashes(deep.view());
+    let found = view.find_longest(deep.view(), &hashes).unwrap();
     assert_eq!(found.n_components(), MAX_PREFIX_COMPONENTS);
 }
 
 #[test]
 fn a_walk_in_slices_meets_what_is_there_throughout_once() {
-    let mut fib = HashFib::new(1000);
+    let mut fib = fib(Hashing::Keyed, 1000);
     let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
     let names: Vec<Name> = (0..1000).map(|i| name(&format!("/r/{i}"))).collect();
     for name in &names {
-        let hashes = Hashing::Keyed.hashes(name.view());
-        fib.insert(name.view(), &hashes, hops.clone()).unwrap();
+        fib.insert(name.view(), &hops).unwrap();
     }
-    let remove = |fib: &mut HashFib, name: &Name| {
-        assert!(fib.remove(name.view(), &Hashing::Keyed.hashes(name.view())));
-    };
+    let remove = |fib: &mut Fib, name: &Name| assert!(fib.remove(name.view()));
     // Gaps, one of them longer than a slice.
     names[..300].iter().for_each(|name| remove(&mut fib, name));
     let mut met = Vec::new();
@@ -257,7 +272,7 @@ fn a_walk_in_slices_meets_what_is_there_throughout_once() {
     while let Some(place) = from {
         let (entries, next) = fib.slice(place, 64);
         let before = met.len();
-        met.extend(entries.map(|entry| entry.name().to_name()));
+        met.extend(entries.iter().map(|entry| entry.name().to_name()));
         assert!(met.len() - before <= 64);
         from = next;
         // Meanwhile some go, in front of the walk and behind it.
@@ -275,6 +290,63 @@ fn a_walk_in_slices_meets_what_is_there_throughout_once() {
     );
     assert!(names[..300].iter().all(|name| !unique.contains(name)));
     // Beyond the end there is nothing.
-    let (mut entries, next) = fib.slice(u32::MAX, u32::MAX);
-    assert!(entries.next().is_none() && next.is_none());
+    let (entries, next) = fib.slice(u64::MAX, usize::MAX);
+    assert!(entries.is_empty() && next.is_none());
+}
+
+#[test]
+fn prefixes_whose_hashes_all_collide_are_found_until_there_are_too_many() {
+    let mut fib = fib(Hashing::Constant, 10_000);
+    let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+    let names: Vec<Name> = (0..2000).map(|i| name(&format!("/r/{i}"))).collect();
+    let n_taken = names
+        .iter()
+        .take_while(|name| fib.insert(name.view(), &hops).is_ok())
+        .count();
+    assert!((500..2000).contains(&n_taken), "{n_taken}");
+    let refused = fib.insert(names[n_taken].view(), &hops);
+    assert_eq!(refused, Err(FibError::TooManyCollisions));
+    assert_eq!(fib.len(), n_taken);
+    let mut reader = fib.reader();
+    for (idx, name) in names.iter().enumerate() {
+        let hashes = Hashing::Constant.hashes(name.view());
+        let view = reader.pin();
+        assert_eq!(
+            view.find_longest(name.view(), &hashes).is_some(),
+            idx < n_taken
+        );
+    }
+    for name in &names[..n_taken] {
+        assert!(fib.remove(name.view()));
+    }
+    assert!(fib.is_empty() && fib.iter().next().is_none());
+}
+
+#[test]
+fn a_fib_grows_while_it_is_read_and_uses_memory_again() {
+    let mut fib = fib(Hashing::Keyed, 100_000);
+    let mut reader = fib.reader();
+    let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+    let n_names = if cfg!(miri) { 300 } else { 20_000 };
+    let names: Vec<Name> = (0..n_names).map(|i| name(&format!("/r/{i}/x"))).collect();
+    let mut bytes_after_first = 0;
+    for round in 0..4 {
+        for name in &names {
+            fib.insert(name.view(), &hops).unwrap();
+        }
+        for name in &names {
+            let hashes = Hashing::Keyed.hashes(name.view());
+            let view = reader.pin();
+            let found = view.find_longest(name.view(), &hashes).expect("inserted");
+            assert_eq!(found.prefix().to_name(), *name);
+        }
+        for name in &names {
+            assert!(fib.remove(name.view()));
+        }
+        if round == 0 {
+            bytes_after_first = fib.memory_bytes();
+        }
+    }
+    // What waits for readers is bounded.
+    assert!(fib.memory_bytes() < bytes_after_first * 11 / 10 + (1 << 16));
 }

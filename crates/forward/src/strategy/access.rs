@@ -134,7 +134,7 @@ impl Access {
 }
 
 /// Next hops but the downstream, even where the link is ad hoc.
-fn others<'a>(ask: &'a Ask<'_>) -> impl Iterator<Item = &'a NextHop> {
+fn others(ask: &Ask<'_>) -> impl Iterator<Item = NextHop> {
     ask.eligible_next_hops()
         .filter(|hop| hop.face() != ask.ingress)
 }

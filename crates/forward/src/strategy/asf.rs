@@ -55,7 +55,7 @@ impl Asf {
         let Some(route) = ask.route else {
             return Verdict::Reject;
         };
-        let (prefix, hash) = (route.name(), route.name_hash());
+        let (prefix, hash) = (route.prefix(), route.prefix_hash());
         let place = self.measurements.find_or_insert(prefix, hash, ask.now);
         ask.state.namespace = place;
         let limits = self.options.limits;

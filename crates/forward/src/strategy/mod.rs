@@ -26,7 +26,7 @@ mod suppression;
 use std::time::Duration;
 
 use tachonym_packet::{FaceId, MonoNs, NameHash, NameView};
-use tachonym_tables::{FibEntry, NextHop, OutRecord, PitEntry};
+use tachonym_tables::{FibMatch, NextHop, OutRecord, PitEntry};
 
 pub(crate) use choice::{InstanceIdx, StrategyTable};
 pub(crate) use suppression::IntervalMs;
@@ -127,7 +127,7 @@ pub(crate) struct Ask<'a> {
     /// Hashes of its name's prefixes, from the empty one to the name itself.
     pub(crate) hashes: &'a [NameHash],
     /// What the FIB says; `None` for nothing.
-    pub(crate) route: Option<&'a FibEntry>,
+    pub(crate) route: Option<FibMatch<'a>>,
     pub(crate) state: &'a mut EntryState,
     /// What the strategy has to say besides its answer.
     pub(crate) remarks: Remarks,
@@ -271,9 +271,10 @@ impl Ask<'_> {
         is_eligible(self.faces, face, self.ingress, self.reach)
     }
 
-    fn eligible_next_hops(&self) -> impl Iterator<Item = &NextHop> {
-        let next_hops = self.route.map_or(&[][..], FibEntry::next_hops);
-        next_hops.iter().filter(|hop| self.is_eligible(hop.face()))
+    fn eligible_next_hops(&self) -> impl Iterator<Item = NextHop> {
+        let next_hops = self.route.map(|route| route.next_hops().iter());
+        let next_hops = next_hops.into_iter().flatten();
+        next_hops.filter(|hop| self.is_eligible(hop.face()))
     }
 
     /// Whether any upstream may still answer.

@@ -352,7 +352,8 @@ impl Node {
     }
 
     pub(crate) fn with(config: EngineConfig) -> Self {
-        let engine = Engine::new(config, HashKey::from_u64s(1, 2), 3);
+        let engine =
+            Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
         // Not at the origin, where too much is zero.
         Self {
             engine,

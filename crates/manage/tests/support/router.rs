@@ -312,7 +312,7 @@ impl ControlPlane for MemoryRouter {
         Ok(refusals)
     }
 
-    fn fib_slice(&mut self, from: u32) -> Result<FibSlice, ControlError> {
+    fn fib_slice(&mut self, from: u64) -> Result<FibSlice, ControlError> {
         self.check()?;
         self.n_fib_slices += 1;
         let entry = |(name, hops): (&Name, &BTreeMap<u64, u64>)| FibEntry {
@@ -322,7 +322,7 @@ impl ControlPlane for MemoryRouter {
                 .map(|(&face_id, &cost)| NextHopRecord { face_id, cost })
                 .collect(),
         };
-        let end = from + FIB_SLICE_LEN;
+        let end = from + u64::from(FIB_SLICE_LEN);
         let slice = self.fib.iter().skip(from as usize);
         Ok(FibSlice {
             entries: slice.take(FIB_SLICE_LEN as usize).map(entry).collect(),

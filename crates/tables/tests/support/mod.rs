@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use tachonym_packet::{HashKey, Name, NameHash, NameHashes, NameView, tlv, types};
+use tachonym_tables::PrefixHasher;
 
 /// How a test hashes names: as the router does, or so badly that only
 /// comparing bytes can tell names apart.
@@ -29,6 +30,12 @@ impl Hashing {
             Self::TwoBits => NameHash(hash.0 & 3),
         };
         buffer.slice(span).iter().map(weaken).collect()
+    }
+}
+
+impl PrefixHasher for Hashing {
+    fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>) {
+        *hashes = self.hashes(name);
     }
 }
 

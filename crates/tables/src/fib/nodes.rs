@@ -1,0 +1,300 @@
+//! The nodes of a FIB: names, and what is known at each.
+//!
+//! Owns the bytes of names, and for one or more lengths of each (levels) what a
+//! search needs to know there. A node is a run of 64-bit words: one for the name
+//! itself, one more for each shorter prefix of it that the hash table finds here
+//! too, so that they share its bytes (Yuan 2015, section 3.3.2), then the bytes.
+//! Nodes never move. A node is written before the hash table tells of it, and
+//! written over only when no reader can still know of it; after that only the
+//! upper half of a level changes, and that as part of one word.
+
+use tachonym_memory::sync::{AtomicU64, Ordering};
+use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
+
+/// Where a node is: the number of its first word. 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeRef(pub(crate) u64);
+
+impl NodeRef {
+    pub(crate) const NONE: Self = Self(0);
+}
+
+/// Most levels of a node.
+pub(crate) const MAX_LEVELS: usize = 15;
+const MAX_NAME_BYTES: usize = (1 << 14) - 1;
+
+const N_COMPONENTS_SHIFT: u32 = 14;
+const N_LEVELS_SHIFT: u32 = 20;
+const OWN: u64 = 1 << 24;
+const INFO_SHIFT: u32 = 32;
+
+/// One length of a name at which the FIB knows something, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level(u64);
+
+impl Level {
+    /// A level of a name of so many bytes and components. Only the first level of a
+    /// node, which is the longest, counts its levels.
+    pub(crate) fn new(name_bytes: usize, n_components: usize, n_levels: usize) -> Self {
+        assert!(name_bytes <= MAX_NAME_BYTES, "names fit packets");
+        assert!(n_components < 64 && n_levels <= MAX_LEVELS);
+        Self(
+            name_bytes as u64
+                | (n_components as u64) << N_COMPONENTS_SHIFT
+                | (n_levels as u64) << N_LEVELS_SHIFT,
+        )
+    }
+
+    /// Bytes of the prefix.
+    pub(crate) const fn name_bytes(self) -> usize {
+        (self.0 & MAX_NAME_BYTES as u64) as usize
+    }
+
+    /// Components of the prefix.
+    pub(crate) const fn n_components(self) -> usize {
+        (self.0 >> N_COMPONENTS_SHIFT & 63) as usize
+    }
+
+    /// Levels of the node, if this is its first.
+    pub(crate) const fn n_levels(self) -> usize {
+        (self.0 >> N_LEVELS_SHIFT & MAX_LEVELS as u64) as usize
+    }
+
+    /// Whether the prefix has next hops of its own; else it is a marker.
+    pub(crate) const fn is_own(self) -> bool {
+        self.0 & OWN != 0
+    }
+
+    /// Of a prefix with next hops of its own: the number of their set. Else what the
+    /// engine makes of it.
+    pub(crate) const fn info(self) -> u32 {
+        (self.0 >> INFO_SHIFT) as u32
+    }
+
+    pub(crate) const fn with_own(self, set: u32) -> Self {
+        Self(self.0 & (OWN - 1) | OWN | (set as u64) << INFO_SHIFT)
+    }
+
+    pub(crate) const fn with_marker(self, info: u32) -> Self {
+        Self(self.0 & (OWN - 1) | (info as u64) << INFO_SHIFT)
+    }
+
+    /// Words of the node whose first level this is.
+    const fn node_words(self) -> usize {
+        self.n_levels() + self.name_bytes().div_ceil(8)
+    }
+}
+
+/// The nodes, as readers see them.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    words: Words,
+}
+
+impl Nodes {
+    fn word(&self, idx: u64) -> &AtomicU64 {
+        &self.words.words()[idx as usize]
+    }
+
+    /// The longest level of a node.
+    pub(crate) fn first_level(&self, node: NodeRef) -> Level {
+        Level(self.word(node.0).load(Ordering::Acquire))
+    }
+
+    /// The level of a node that is a name of so many components.
+    pub(crate) fn level(&self, node: NodeRef, n_components: usize) -> Option<Level> {
+        let first = self.first_level(node);
+        if first.n_components() == n_components {
+            return Some(first);
+        }
+        let others = node.0 + 1..node.0 + first.n_levels() as u64;
+        let mut others = others.map(|idx| Level(self.word(idx).load(Ordering::Acquire)));
+        others.find(|level| level.n_components() == n_components)
+    }
+
+    /// Whether the node's name begins with the first bytes of `name`, as many as
+    /// `level` has: the prefix of `name` that `level` stands for, if it is.
+    pub(crate) fn is_prefix_of(&self, node: NodeRef, level: Level, name: &[u8]) -> bool {
+        let n_bytes = level.name_bytes();
+        let Some(prefix) = name.get(..n_bytes) else {
+            return false;
+        };
+        let n_levels = self.first_level(node).n_levels();
+        let at = node.0 as usize + n_levels;
+        let Some(stored) = self.words.words().get(at..at + n_bytes.div_ceil(8)) else {
+            return false;
+        };
+        let (whole, tail) = prefix.as_chunks::<8>();
+        let is_equal = |(bytes, word): (&[u8; 8], &AtomicU64)| {
+            u64::from_le_bytes(*bytes) == word.load(Ordering::Relaxed)
+        };
+        if !whole.iter().zip(stored).all(is_equal) {
+            return false;
+        }
+        let Some(last) = stored.get(whole.len()) else {
+            return true;
+        };
+        let mask = (1 << (8 * tail.len())) - 1;
+        last.load(Ordering::Relaxed) & mask == word_of(tail)
+    }
+
+    /// Fetches a node whose name has so many bytes at most.
+    #[inline]
+    pub(crate) fn prefetch(&self, node: NodeRef, name_bytes: usize) {
+        let at = node.0 as usize;
+        // Fewer lines than the longest names have: what is beyond, hardware guesses.
+        let n_words = (1 + name_bytes / 8).min(MAX_PREFETCH_WORDS);
+        for offset in (0..n_words).step_by(8) {
+            self.words.prefetch(at + offset);
+        }
+        self.words.prefetch(at + n_words);
+    }
+
+    /// Appends the bytes of the node's name.
+    pub(crate) fn copy_name(&self, node: NodeRef, out: &mut Vec<u8>) {
+        let first = self.first_level(node);
+        let n_bytes = first.name_bytes();
+        let at = node.0 as usize + first.n_levels();
+        let start = out.len();
+        for word in &self.words.words()[at..at + n_bytes.div_ceil(8)] {
+            out.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        out.truncate(start + n_bytes);
+    }
+
+    pub(crate) fn pages(&self) -> Pages {
+        self.words.pages()
+    }
+}
+
+/// Most words of a node that are fetched ahead.
+const MAX_PREFETCH_WORDS: usize = 48;
+
+/// Up to eight bytes as the low bytes of a word.
+fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
+/// What the writer knows of the nodes: which words are free.
+#[derive(Debug)]
+pub(crate) struct NodeAllocator {
+    /// First word that was never used. Word 0 is nobody's.
+    next: u64,
+    /// Free nodes by number of words.
+    free: Vec<Vec<u64>>,
+    max_words: u64,
+}
+
+/// The memory that nodes are taken from is committed in steps of at least this.
+const MIN_COMMIT_WORDS: u64 = 1 << 12;
+
+impl NodeAllocator {
+    /// No nodes, and room for up to `max_words` words of them.
+    ///
+    /// # Errors
+    /// If there is no address space for them.
+    pub(crate) fn new(max_words: u64, pages: PagePreference) -> Result<(Self, Nodes), MemoryError> {
+        let max_words = max_words.min(1 << 40);
+        let words = Words::reserve(max_words as usize, pages)?;
+        words.commit(MIN_COMMIT_WORDS.min(max_words) as usize)?;
+        let allocator = Self {
+            next: 1,
+            free: Vec::new(),
+            max_words,
+        };
+        Ok((allocator, Nodes { words }))
+    }
+
+    /// Writes a node: `levels`, the longest first, and `name`. Nobody knows of it yet.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn write(
+        &mut self,
+        nodes: &Nodes,
+        levels: &[Level],
+        name: &[u8],
+    ) -> Result<NodeRef, MemoryError> {
+        let node = self.allocate(nodes, levels[0].node_words())?;
+        let mut at = node.0;
+        for level in levels {
+            nodes.word(at).store(level.0, Ordering::Relaxed);
+            at += 1;
+        }
+        for bytes in name.chunks(8) {
+            nodes.word(at).store(word_of(bytes), Ordering::Relaxed);
+            at += 1;
+        }
+        Ok(node)
+    }
+
+    /// Changes what is known at one level.
+    pub(crate) fn set_level(&self, nodes: &Nodes, node: NodeRef, level: Level) {
+        let first = nodes.first_level(node);
+        let n_levels = first.n_levels() as u64;
+        let at = (node.0..node.0 + n_levels)
+            .find(|&idx| {
+                Level(nodes.word(idx).load(Ordering::Relaxed)).n_components()
+                    == level.n_components()
+            })
+            .expect("a level of the node");
+        nodes.word(at).store(level.0, Ordering::Release);
+    }
+
+    /// Takes back a node that no reader can know of any more.
+    pub(crate) fn free(&mut self, nodes: &Nodes, node: NodeRef) {
+        let level = nodes.first_level(node);
+        // So that walks pass it by.
+        self.set_level(nodes, node, level.with_marker(0));
+        self.free[level.node_words()].push(node.0);
+    }
+
+    /// Whether the place of a node is one that [`NodeAllocator::after`] may begin at.
+    pub(crate) const fn has_been_used(&self, node: NodeRef) -> bool {
+        node.0 < self.next
+    }
+
+    /// The node after `node` in memory, free ones included; `None`: there is none.
+    /// Begins at [`NodeRef::NONE`].
+    pub(crate) fn after(&self, nodes: &Nodes, node: NodeRef) -> Option<NodeRef> {
+        let next = match node {
+            NodeRef::NONE => 1,
+            NodeRef(at) => at + nodes.first_level(node).node_words() as u64,
+        };
+        (next < self.next).then_some(NodeRef(next))
+    }
+
+    /// Bytes of nodes and of what is free between them.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let lists: usize = self.free.iter().map(Vec::capacity).sum();
+        (self.next as usize + lists) * 8
+    }
+
+    fn allocate(&mut self, nodes: &Nodes, n_words: usize) -> Result<NodeRef, MemoryError> {
+        if self.free.len() <= n_words {
+            self.free.resize_with(n_words + 1, Vec::new);
+        }
+        let at = match self.free[n_words].pop() {
+            Some(at) => at,
+            None => self.extend(nodes, n_words as u64)?,
+        };
+        Ok(NodeRef(at))
+    }
+
+    fn extend(&mut self, nodes: &Nodes, n_words: u64) -> Result<u64, MemoryError> {
+        let end = self.next + n_words;
+        let n_committed = nodes.words.words().len() as u64;
+        if end > n_committed {
+            let step = (n_committed / 8).max(MIN_COMMIT_WORDS);
+            let wanted = end.max(n_committed + step).min(self.max_words.max(end));
+            nodes.words.commit(wanted as usize)?;
+        }
+        let at = self.next;
+        self.next = end;
+        Ok(at)
+    }
+}
+
+const _: () = assert!(MAX_NAME_BYTES >= tachonym_packet::types::MAX_PACKET_BYTES);

@@ -1,0 +1,317 @@
+//! The FIB as a reader sees it.
+//!
+//! Owns the search for the longest prefix. A search has two halves, so that bursts can
+//! fetch ahead between them: [`FibView::probe`] asks the hash table alone, by tags, and
+//! [`FibView::confirm`] compares the name and finds the next hops (Takemasa 2019,
+//! section 4.3; Yuan 2015, section 3.3.2: string matching at the end). Should the tags
+//! have lied, `confirm` searches all over again, comparing every name.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tachonym_memory::Pages;
+use tachonym_memory::grace::{Domain, Pin, Reader};
+use tachonym_memory::sync::{AtomicU64, Ordering};
+use tachonym_packet::{NameHash, NameView};
+
+use super::MAX_PREFIX_COMPONENTS;
+use super::buckets::Buckets;
+use super::next_hops::NextHopsView;
+use super::nodes::{NodeRef, Nodes};
+use super::sets::{SetId, Sets};
+
+/// What the writer and all readers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) nodes: Nodes,
+    pub(crate) sets: Sets,
+    /// Bit per number of components that some prefix has.
+    pub(crate) lengths: AtomicU64,
+    /// The hash table in force. Locked only when it is another one than before.
+    table: Mutex<Arc<Buckets>>,
+    table_version: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(nodes: Nodes, sets: Sets, table: Arc<Buckets>) -> Self {
+        Self {
+            domain: Domain::new(),
+            nodes,
+            sets,
+            lengths: AtomicU64::new(0),
+            table: Mutex::new(table),
+            table_version: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn table(&self) -> Arc<Buckets> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&table)
+    }
+
+    pub(crate) fn publish_table(&self, table: Arc<Buckets>) {
+        *self.table.lock().unwrap_or_else(PoisonError::into_inner) = table;
+        self.table_version.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn pages(&self) -> Pages {
+        self.nodes.pages() + self.sets.pages() + self.table().pages()
+    }
+}
+
+/// A reader of a FIB. It can be sent to a thread of its own, while a [`Fib`](super::Fib)
+/// changes the prefixes.
+#[derive(Debug)]
+pub struct FibReader {
+    shared: Arc<Shared>,
+    grace: Reader,
+    table: Arc<Buckets>,
+    table_version: u64,
+}
+
+impl FibReader {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        // The version first: a table that is newer than its version is asked for again.
+        let table_version = shared.table_version.load(Ordering::Acquire);
+        Self {
+            grace: shared.domain.reader(),
+            table: shared.table(),
+            table_version,
+            shared,
+        }
+    }
+
+    /// The FIB to search. Hold it for a burst: what is removed meanwhile cannot be used
+    /// again until the view is dropped. Takes no lock, unless the FIB has grown since
+    /// the last time.
+    pub fn pin(&mut self) -> FibView<'_> {
+        let pin = self.grace.pin();
+        let version = self.shared.table_version.load(Ordering::Acquire);
+        if version != self.table_version {
+            self.table = self.shared.table();
+            self.table_version = version;
+        }
+        FibView {
+            shared: &self.shared,
+            table: &self.table,
+            _pin: pin,
+        }
+    }
+}
+
+/// The longest prefix of a name that the FIB has.
+#[derive(Clone, Copy, Debug)]
+pub struct FibMatch<'a> {
+    name: NameView<'a>,
+    n_components: usize,
+    hash: NameHash,
+    next_hops: NextHopsView<'a>,
+}
+
+impl<'a> FibMatch<'a> {
+    /// The prefix.
+    #[must_use]
+    pub fn prefix(&self) -> NameView<'a> {
+        self.name.prefix(self.n_components)
+    }
+
+    /// Components of the prefix.
+    #[must_use]
+    pub const fn n_components(&self) -> usize {
+        self.n_components
+    }
+
+    /// Hash of the prefix.
+    #[must_use]
+    pub const fn prefix_hash(&self) -> NameHash {
+        self.hash
+    }
+
+    /// Its next hops, the best first.
+    #[must_use]
+    pub const fn next_hops(&self) -> NextHopsView<'a> {
+        self.next_hops
+    }
+}
+
+/// What tags promise of a name: the longest prefix that the hash table has, unless
+/// another name has the same tag.
+#[derive(Clone, Copy, Debug)]
+pub struct FibProbe {
+    node: NodeRef,
+    n_components: u8,
+}
+
+impl Default for FibProbe {
+    fn default() -> Self {
+        Self {
+            node: NodeRef::NONE,
+            n_components: 0,
+        }
+    }
+}
+
+/// A FIB during a burst; see [`FibReader::pin`]. In each method `hashes[i]` is the hash
+/// of the first `i` components of `name`; there is one more of them than components.
+#[derive(Debug)]
+pub struct FibView<'r> {
+    shared: &'r Shared,
+    table: &'r Buckets,
+    _pin: Pin<'r>,
+}
+
+/// Most names of a burst that are searched for together.
+const MAX_BURST: usize = 64;
+
+impl FibView<'_> {
+    /// The longest prefix of `name`.
+    #[must_use]
+    pub fn find_longest<'a>(
+        &'a self,
+        name: NameView<'a>,
+        hashes: &[NameHash],
+    ) -> Option<FibMatch<'a>> {
+        let probe = self.probe(hashes);
+        self.confirm(name, hashes, probe)
+    }
+
+    /// The longest prefix of each name, as [`FibView::find_longest`] would find it one
+    /// by one; memory is fetched for 64 names at a time.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn find_longest_burst<'a>(
+        &'a self,
+        names: &[(NameView<'a>, &[NameHash])],
+        found: &mut [Option<FibMatch<'a>>],
+    ) {
+        assert_eq!(names.len(), found.len(), "an answer for each name");
+        for (names, found) in names.chunks(MAX_BURST).zip(found.chunks_mut(MAX_BURST)) {
+            let mut probes = [FibProbe::default(); MAX_BURST];
+            for (_, hashes) in names {
+                self.prefetch_buckets(hashes);
+            }
+            for ((name, hashes), probe) in names.iter().zip(&mut probes) {
+                *probe = self.probe(hashes);
+                self.prefetch_node(*name, *probe);
+            }
+            for (((name, hashes), probe), found) in names.iter().zip(&probes).zip(found) {
+                *found = self.confirm(*name, hashes, *probe);
+            }
+        }
+    }
+
+    /// Fetches what [`FibView::probe`] will read.
+    #[inline]
+    pub fn prefetch_buckets(&self, hashes: &[NameHash]) {
+        let mut lengths = self.lengths_of(hashes);
+        while lengths != 0 {
+            self.table
+                .prefetch(hashes[lengths.trailing_zeros() as usize]);
+            lengths &= lengths - 1;
+        }
+    }
+
+    /// Fetches what [`FibView::confirm`] will read.
+    #[inline]
+    pub fn prefetch_node(&self, name: NameView<'_>, probe: FibProbe) {
+        if probe.node != NodeRef::NONE {
+            self.shared
+                .nodes
+                .prefetch(probe.node, name.value_bytes().len());
+        }
+    }
+
+    /// What tags promise.
+    #[inline]
+    #[must_use]
+    pub fn probe(&self, hashes: &[NameHash]) -> FibProbe {
+        let mut lengths = self.lengths_of(hashes);
+        while lengths != 0 {
+            let length = lengths.ilog2();
+            lengths &= !(1 << length);
+            if let Some(slot) = self.table.find(hashes[length as usize], |_| true) {
+                return FibProbe {
+                    node: slot.node(),
+                    n_components: length as u8,
+                };
+            }
+        }
+        FibProbe::default()
+    }
+
+    /// The longest prefix of `name`, of which `probe` is what tags promised.
+    #[inline]
+    #[must_use]
+    pub fn confirm<'a>(
+        &'a self,
+        name: NameView<'a>,
+        hashes: &[NameHash],
+        probe: FibProbe,
+    ) -> Option<FibMatch<'a>> {
+        if probe.node == NodeRef::NONE {
+            return None;
+        }
+        let length = usize::from(probe.n_components);
+        match self.own_next_hops(probe.node, name, length) {
+            Some(next_hops) => Some(FibMatch {
+                name,
+                n_components: length,
+                hash: hashes[length],
+                next_hops,
+            }),
+            None => self.search_again(name, hashes),
+        }
+    }
+
+    /// Searches from the start, comparing every name: tags were equal and names are not,
+    /// or the prefix has just lost its next hops.
+    #[cold]
+    fn search_again<'a>(&'a self, name: NameView<'a>, hashes: &[NameHash]) -> Option<FibMatch<'a>> {
+        let mut lengths = self.lengths_of(hashes);
+        while lengths != 0 {
+            let length = lengths.ilog2() as usize;
+            lengths &= !(1 << length);
+            let mut next_hops = None;
+            self.table.find(hashes[length], |slot| {
+                next_hops = self.own_next_hops(slot.node(), name, length);
+                next_hops.is_some()
+            });
+            if let Some(next_hops) = next_hops {
+                return Some(FibMatch {
+                    name,
+                    n_components: length,
+                    hash: hashes[length],
+                    next_hops,
+                });
+            }
+        }
+        None
+    }
+
+    /// The next hops at a node, if it is the prefix of `name` of so many components and
+    /// has any of its own.
+    #[inline]
+    fn own_next_hops(
+        &self,
+        node: NodeRef,
+        name: NameView<'_>,
+        n_components: usize,
+    ) -> Option<NextHopsView<'_>> {
+        let nodes = &self.shared.nodes;
+        let level = nodes.level(node, n_components)?;
+        // Equal bytes are equal components.
+        if !level.is_own() || !nodes.is_prefix_of(node, level, name.value_bytes()) {
+            return None;
+        }
+        let next_hops = self.shared.sets.get(SetId(level.info()));
+        (!next_hops.is_empty()).then_some(next_hops)
+    }
+
+    /// A bit for each length of a prefix that these may be the hashes of.
+    #[inline]
+    fn lengths_of(&self, hashes: &[NameHash]) -> u64 {
+        let longest = (hashes.len() - 1).min(MAX_PREFIX_COMPONENTS);
+        self.shared.lengths.load(Ordering::Acquire) & (u64::MAX >> (63 - longest))
+    }
+}

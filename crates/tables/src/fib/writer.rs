@@ -1,0 +1,639 @@
+//! Changes of the FIB.
+//!
+//! Owns what only the one who writes needs to know: free memory, who has which set of
+//! next hops, and what readers may still know of. A change allocates, and may copy the
+//! whole hash table when that has grown full, so the packet path does not make any.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tachonym_memory::grace::Era;
+use tachonym_memory::sync::Ordering;
+use tachonym_memory::{MemoryError, PagePreference, Pages, available_bytes};
+use tachonym_packet::types::MAX_PACKET_BYTES;
+use tachonym_packet::{FaceId, HashKey, NameHash, NameHashes, NameView};
+
+use super::MAX_PREFIX_COMPONENTS;
+use super::buckets::Buckets;
+use super::next_hops::{NextHop, NextHops, NextHopsError};
+use super::nodes::{Level, NodeAllocator, NodeRef};
+use super::recent::RecentChanges;
+use super::sets::{Leftover, SetId, SetWriter};
+use super::view::{FibReader, Shared};
+
+/// Where the hashes of names come from. Readers must use the same.
+pub trait PrefixHasher: Send + std::fmt::Debug {
+    /// Replaces the contents of `hashes` by the hash of each prefix of `name`, from no
+    /// component to all of them.
+    fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>);
+}
+
+impl PrefixHasher for HashKey {
+    fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>) {
+        let mut buffer = NameHashes::new();
+        let span = buffer.push_name(self, name);
+        hashes.clear();
+        hashes.extend_from_slice(buffer.slice(span));
+    }
+}
+
+/// Limits and layout of a [`Fib`].
+#[derive(Clone, Copy, Debug)]
+pub struct FibConfig {
+    /// Most prefixes.
+    pub max_entries: usize,
+    /// Prefixes for which there is room from the start, so that loading them copies
+    /// nothing.
+    pub expected_entries: usize,
+    /// Pages of its memory.
+    pub pages: PagePreference,
+}
+
+impl FibConfig {
+    /// Room for so many prefixes, as they come.
+    #[must_use]
+    pub const fn with_max_entries(max_entries: usize) -> Self {
+        Self {
+            max_entries,
+            expected_entries: 0,
+            pages: PagePreference::Auto,
+        }
+    }
+}
+
+/// Why a FIB was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FibError {
+    /// The FIB holds as many prefixes as it may.
+    Full,
+    /// The prefix has more than [`MAX_PREFIX_COMPONENTS`] components, or more bytes than
+    /// a packet.
+    NameTooLong,
+    /// The prefix would have more than [`MAX_NEXT_HOPS`](super::MAX_NEXT_HOPS) next hops.
+    TooManyNextHops,
+    /// An entry without a next hop leads nowhere.
+    NoNextHop,
+    /// So many bytes of memory are missing.
+    OutOfMemory {
+        /// How many.
+        missing_bytes: u64,
+    },
+    /// Too many prefixes have almost the same hash. Under a secret key that is chance,
+    /// and will not be under the next one.
+    TooManyCollisions,
+}
+
+impl std::fmt::Display for FibError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the FIB is full",
+            Self::NameTooLong => "the prefix has too many components or bytes",
+            Self::TooManyNextHops => "the prefix has too many next hops",
+            Self::NoNextHop => "a FIB entry needs a next hop",
+            Self::OutOfMemory { missing_bytes } => {
+                return write!(f, "the FIB lacks {missing_bytes} bytes of memory");
+            }
+            Self::TooManyCollisions => "the hashes of too many prefixes collide",
+        })
+    }
+}
+
+impl std::error::Error for FibError {}
+
+impl From<NextHopsError> for FibError {
+    fn from(error: NextHopsError) -> Self {
+        match error {
+            NextHopsError::NoNextHop => Self::NoNextHop,
+            NextHopsError::TooManyNextHops => Self::TooManyNextHops,
+        }
+    }
+}
+
+impl From<MemoryError> for FibError {
+    fn from(error: MemoryError) -> Self {
+        let missing_bytes = match error {
+            MemoryError::TooLarge {
+                needed_bytes,
+                available_bytes,
+                ..
+            } => needed_bytes.saturating_sub(available_bytes),
+            MemoryError::Map { needed_bytes, .. } => needed_bytes,
+            MemoryError::BeyondReserve { .. } => return Self::Full,
+            _ => 0,
+        };
+        Self::OutOfMemory { missing_bytes }
+    }
+}
+
+/// A prefix with its next hops, as [`Fib::iter`] lists them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FibEntry {
+    name: Vec<u8>,
+    next_hops: Vec<NextHop>,
+}
+
+impl FibEntry {
+    /// The prefix.
+    #[must_use]
+    pub fn name(&self) -> NameView<'_> {
+        NameView::parse_value(&self.name).expect("copied from a name")
+    }
+
+    /// Next hops, the best first; at least one.
+    #[must_use]
+    pub fn next_hops(&self) -> &[NextHop] {
+        &self.next_hops
+    }
+}
+
+/// What a face was taken out of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unrouted {
+    /// Different sets of next hops.
+    pub n_sets: usize,
+    /// Prefixes that have those.
+    pub n_prefixes: usize,
+}
+
+/// Words of a bucket.
+const SLOTS_PER_BUCKET: usize = 8;
+/// The hash table is copied into a larger one when it is this full.
+const MAX_LOAD_PCT: usize = 75;
+/// How full the larger one then is, and one that is made for what is expected.
+const NEW_LOAD_PCT: usize = 50;
+const EXPECTED_LOAD_PCT: usize = 68;
+const MIN_BUCKETS: usize = 16;
+/// Nodes are freed when as many wait for readers.
+const MAX_RETIRED: usize = 256;
+
+/// Something that some reader may still know of.
+#[derive(Clone, Copy, Debug)]
+enum Retired {
+    Node(NodeRef),
+    Hops(Leftover),
+}
+
+/// The FIB, for the one who changes it; see the module `fib`.
+#[derive(Debug)]
+pub struct Fib {
+    config: FibConfig,
+    hasher: Box<dyn PrefixHasher>,
+    shared: Arc<Shared>,
+    table: Arc<Buckets>,
+    nodes: NodeAllocator,
+    sets: SetWriter,
+    /// Prefixes that have next hops.
+    len: usize,
+    /// Nodes of prefixes whose last next hop has gone with its face.
+    n_dead: usize,
+    n_by_length: [usize; MAX_PREFIX_COMPONENTS + 1],
+    retired: VecDeque<(Era, Retired)>,
+    recent: RecentChanges,
+    hashes: Vec<NameHash>,
+    /// Where the search for dead nodes goes on.
+    sweep_at: NodeRef,
+}
+
+impl Fib {
+    /// An empty FIB.
+    ///
+    /// # Errors
+    /// If there is not as much memory as `expected_entries` need; nothing is kept of it.
+    pub fn new(
+        config: FibConfig,
+        hasher: impl PrefixHasher + 'static,
+    ) -> Result<Self, MemoryError> {
+        let max_entries = config.max_entries.min(1 << 31);
+        let n_buckets = n_buckets_for(config.expected_entries, EXPECTED_LOAD_PCT);
+        let table = Arc::new(Buckets::new(n_buckets, config.pages)?);
+        let (allocator, nodes) = NodeAllocator::new(max_node_words(max_entries), config.pages)?;
+        let (set_writer, sets) = SetWriter::new(max_entries, config.pages)?;
+        Ok(Self {
+            config: FibConfig {
+                max_entries,
+                ..config
+            },
+            hasher: Box::new(hasher),
+            shared: Arc::new(Shared::new(nodes, sets, Arc::clone(&table))),
+            table,
+            nodes: allocator,
+            sets: set_writer,
+            len: 0,
+            n_dead: 0,
+            n_by_length: [0; MAX_PREFIX_COMPONENTS + 1],
+            retired: VecDeque::new(),
+            recent: RecentChanges::default(),
+            hashes: Vec::new(),
+            sweep_at: NodeRef::NONE,
+        })
+    }
+
+    /// One more reader.
+    #[must_use]
+    pub fn reader(&self) -> FibReader {
+        FibReader::new(Arc::clone(&self.shared))
+    }
+
+    /// Number of prefixes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no prefix has a next hop.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Memory in use, next hops included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + self.nodes.memory_bytes() + self.sets.memory_bytes()
+    }
+
+    /// The pages of that memory.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.shared.pages()
+    }
+
+    /// The next hops of exactly this prefix, the best first; none if it is not there.
+    #[must_use]
+    pub fn next_hops(&self, prefix: NameView<'_>) -> Vec<NextHop> {
+        let mut hashes = Vec::new();
+        self.hasher.hash_prefixes(prefix, &mut hashes);
+        match self.find_node(prefix, hashes[prefix.len()]) {
+            Some((_, level)) => self.shared.sets.get(SetId(level.info())).iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Sets all next hops of a prefix, replacing those it had.
+    ///
+    /// # Errors
+    /// If the prefix is too long, or is new and the FIB is full; nothing has changed.
+    pub fn insert(&mut self, prefix: NameView<'_>, next_hops: &NextHops) -> Result<(), FibError> {
+        let hash = self.hash(prefix)?;
+        match self.find_node(prefix, hash) {
+            Some((node, level)) => self.change_next_hops(node, level, next_hops),
+            None => self.insert_new(prefix, hash, next_hops),
+        }
+    }
+
+    /// Removes a prefix; `false` if it was not there.
+    pub fn remove(&mut self, prefix: NameView<'_>) -> bool {
+        let Ok(hash) = self.hash(prefix) else {
+            return false;
+        };
+        let Some((node, level)) = self.find_node(prefix, hash) else {
+            return false;
+        };
+        let was_alive = !self.shared.sets.is_empty(SetId(level.info()));
+        self.settle();
+        self.remove_node(node, level, hash);
+        was_alive
+    }
+
+    /// Adds a next hop to a prefix, or changes the one of its face.
+    ///
+    /// # Errors
+    /// As [`Fib::insert`], and if the prefix has too many next hops.
+    pub fn add_next_hop(&mut self, prefix: NameView<'_>, hop: NextHop) -> Result<(), FibError> {
+        let mut hops = self.next_hops(prefix);
+        hops.retain(|other| other.face() != hop.face());
+        hops.push(hop);
+        self.insert(prefix, &NextHops::new(hops)?)
+    }
+
+    /// Removes a next hop from a prefix, and the prefix with its last one; `false` if it
+    /// was not there.
+    pub fn remove_next_hop(&mut self, prefix: NameView<'_>, face: FaceId) -> bool {
+        let hops = self.next_hops(prefix);
+        if !hops.iter().any(|hop| hop.face() == face) {
+            return false;
+        }
+        let rest = hops.into_iter().filter(|hop| hop.face() != face).collect();
+        match NextHops::new(rest) {
+            // Without memory for what is left, rather no way than a wrong one.
+            Ok(rest) => self.insert(prefix, &rest).is_ok() || self.remove(prefix),
+            Err(_) => self.remove(prefix),
+        }
+    }
+
+    /// Removes a face from every prefix, and the prefixes that have no other next hop;
+    /// the number of prefixes that had it.
+    pub fn remove_face(&mut self, face: FaceId) -> usize {
+        self.remove_face_from_some(face, usize::MAX).n_prefixes
+    }
+
+    /// As [`Fib::remove_face`], but changes `max_sets` different sets of next hops at
+    /// most: if it changes fewer, no prefix has the face any more.
+    pub fn remove_face_from_some(&mut self, face: FaceId, max_sets: usize) -> Unrouted {
+        let mut unrouted = Unrouted::default();
+        while unrouted.n_sets < max_sets
+            && let Some(set) = self.sets.set_with_face(face)
+        {
+            self.recent.wait(&self.shared.domain);
+            unrouted.n_sets += 1;
+            unrouted.n_prefixes += self.remove_face_from_set(face, set);
+        }
+        unrouted
+    }
+
+    /// Frees prefixes that have lost their last next hop with its face, which no search
+    /// finds any more: looks at `max_nodes` at most. `false`: there are no more.
+    pub fn sweep(&mut self, max_nodes: usize) -> bool {
+        for _ in 0..max_nodes {
+            if self.n_dead == 0 {
+                break;
+            }
+            let next = self.nodes.after(&self.shared.nodes, self.sweep_at);
+            self.sweep_at = next.unwrap_or(NodeRef::NONE);
+            if next.is_none() {
+                continue;
+            }
+            let level = self.shared.nodes.first_level(self.sweep_at);
+            if level.is_own() && self.shared.sets.is_empty(SetId(level.info())) {
+                let mut name = Vec::new();
+                self.shared.nodes.copy_name(self.sweep_at, &mut name);
+                let name = NameView::parse_value(&name).expect("copied from a name");
+                let hash = self.hash(name).expect("it was inserted");
+                self.settle();
+                self.remove_node(self.sweep_at, level, hash);
+            }
+        }
+        self.n_dead > 0
+    }
+
+    /// Every prefix, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = FibEntry> {
+        let nodes = std::iter::successors(
+            self.nodes.after(&self.shared.nodes, NodeRef::NONE),
+            |&node| self.nodes.after(&self.shared.nodes, node),
+        );
+        nodes.filter_map(|node| self.entry(node))
+    }
+
+    /// The prefixes at the next `max_nodes` places in memory, and where the walk through
+    /// all of them, which begins at 0, goes on; `None`: it is complete. Prefixes that are
+    /// there throughout a walk are met once.
+    pub fn slice(&self, from: u64, max_nodes: usize) -> (Vec<FibEntry>, Option<u64>) {
+        let mut node = NodeRef(from);
+        let mut entries = Vec::new();
+        if !self.nodes.has_been_used(node) {
+            return (entries, None);
+        }
+        for _ in 0..max_nodes {
+            match self.nodes.after(&self.shared.nodes, node) {
+                None => return (entries, None),
+                Some(next) => node = next,
+            }
+            entries.extend(self.entry(node));
+        }
+        (entries, Some(node.0))
+    }
+
+    fn entry(&self, node: NodeRef) -> Option<FibEntry> {
+        let level = self.shared.nodes.first_level(node);
+        let next_hops = self.shared.sets.get(SetId(level.info()));
+        if !level.is_own() || next_hops.is_empty() {
+            return None;
+        }
+        let mut name = Vec::new();
+        self.shared.nodes.copy_name(node, &mut name);
+        Some(FibEntry {
+            name,
+            next_hops: next_hops.iter().collect(),
+        })
+    }
+
+    /// Hashes a prefix, and keeps the hashes of all that is above it.
+    fn hash(&mut self, prefix: NameView<'_>) -> Result<NameHash, FibError> {
+        if prefix.len() > MAX_PREFIX_COMPONENTS || prefix.value_bytes().len() > MAX_PACKET_BYTES {
+            return Err(FibError::NameTooLong);
+        }
+        self.hasher.hash_prefixes(prefix, &mut self.hashes);
+        Ok(self.hashes[prefix.len()])
+    }
+
+    /// The node of a prefix, even if it has lost its next hops.
+    fn find_node(&self, prefix: NameView<'_>, hash: NameHash) -> Option<(NodeRef, Level)> {
+        let nodes = &self.shared.nodes;
+        let mut found = None;
+        self.table.find(hash, |slot| {
+            let level = nodes.level(slot.node(), prefix.len()).filter(|level| {
+                level.is_own()
+                    && level.name_bytes() == prefix.value_bytes().len()
+                    && nodes.is_prefix_of(slot.node(), *level, prefix.value_bytes())
+            });
+            found = level.map(|level| (slot.node(), level));
+            found.is_some()
+        });
+        found
+    }
+
+    fn change_next_hops(
+        &mut self,
+        node: NodeRef,
+        level: Level,
+        next_hops: &NextHops,
+    ) -> Result<(), FibError> {
+        let old = SetId(level.info());
+        let was_dead = self.shared.sets.is_empty(old);
+        if was_dead && self.len >= self.config.max_entries {
+            return Err(FibError::Full);
+        }
+        let set = self.sets.acquire(&self.shared.sets, next_hops)?;
+        self.settle();
+        self.nodes
+            .set_level(&self.shared.nodes, node, level.with_own(set.0));
+        self.n_dead -= usize::from(was_dead);
+        self.len += usize::from(was_dead);
+        let leftover = self.sets.release(&self.shared.sets, old);
+        self.retire(Retired::Hops(leftover));
+        Ok(())
+    }
+
+    fn insert_new(
+        &mut self,
+        prefix: NameView<'_>,
+        hash: NameHash,
+        next_hops: &NextHops,
+    ) -> Result<(), FibError> {
+        if self.len >= self.config.max_entries {
+            return Err(FibError::Full);
+        }
+        self.make_room();
+        let set = self.sets.acquire(&self.shared.sets, next_hops)?;
+        let name = prefix.value_bytes();
+        let level = Level::new(name.len(), prefix.len(), 1).with_own(set.0);
+        let node = match self.nodes.write(&self.shared.nodes, &[level], name) {
+            Ok(node) => node,
+            Err(error) => {
+                let leftover = self.sets.release(&self.shared.sets, set);
+                self.sets.free(leftover);
+                return Err(error.into());
+            }
+        };
+        self.settle();
+        // Readers look for a length before there is anything of it.
+        self.n_by_length[prefix.len()] += 1;
+        self.shared
+            .lengths
+            .fetch_or(1 << prefix.len(), Ordering::Release);
+        if self.table.insert(hash, node).is_err() && !self.insert_into_larger(hash, node) {
+            self.forget_length(prefix.len());
+            self.nodes.free(&self.shared.nodes, node);
+            let leftover = self.sets.release(&self.shared.sets, set);
+            self.sets.free(leftover);
+            return Err(FibError::TooManyCollisions);
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    fn remove_node(&mut self, node: NodeRef, level: Level, hash: NameHash) {
+        self.table.remove(hash, node);
+        self.forget_length(level.n_components());
+        let set = SetId(level.info());
+        if self.shared.sets.is_empty(set) {
+            self.n_dead -= 1;
+        } else {
+            self.len -= 1;
+        }
+        // So that walks pass it by. A search that knows it still goes on to the next.
+        self.nodes
+            .set_level(&self.shared.nodes, node, level.with_marker(0));
+        let leftover = self.sets.release(&self.shared.sets, set);
+        self.retire(Retired::Hops(leftover));
+        self.retire(Retired::Node(node));
+    }
+
+    fn remove_face_from_set(&mut self, face: FaceId, set: SetId) -> usize {
+        let sets = &self.shared.sets;
+        let (leftover, n_users) = match self.sets.remove_face(sets, set, face) {
+            Ok(changed) => changed,
+            Err(_) => {
+                // Without memory for the others, rather no way than one to a face that
+                // is another's tomorrow.
+                let leftover = self.sets.clear(sets, set);
+                (leftover, self.sets.n_users(set))
+            }
+        };
+        if sets.is_empty(set) {
+            self.len -= n_users as usize;
+            self.n_dead += n_users as usize;
+        }
+        self.retire(Retired::Hops(leftover));
+        n_users as usize
+    }
+
+    fn forget_length(&mut self, length: usize) {
+        self.n_by_length[length] -= 1;
+        if self.n_by_length[length] == 0 {
+            self.shared
+                .lengths
+                .fetch_and(!(1 << length), Ordering::Release);
+        }
+    }
+
+    /// Before a change of the prefix that was hashed last becomes visible: waits for
+    /// searches that may have missed an earlier one above or below it.
+    fn settle(&mut self) {
+        let domain = &self.shared.domain;
+        self.recent.note(&self.hashes, domain);
+    }
+
+    fn retire(&mut self, what: Retired) {
+        if let Retired::Hops(Leftover {
+            set: None,
+            hops: None,
+        }) = what
+        {
+            return;
+        }
+        let era = self.shared.domain.advance();
+        self.retired.push_back((era, what));
+        if self.retired.len() >= MAX_RETIRED {
+            self.reclaim();
+        }
+    }
+
+    /// Frees what no reader knows of any more.
+    fn reclaim(&mut self) {
+        // Eras end in order, and asking is dear: the middle answers for half of them.
+        while let Some(&(era, _)) = self.retired.get(self.retired.len() / 2) {
+            if !self.shared.domain.is_over(era) {
+                if self.retired.len() < 16 * MAX_RETIRED {
+                    return;
+                }
+                self.shared.domain.wait(era);
+            }
+            for _ in 0..=self.retired.len() / 2 {
+                match self.retired.pop_front() {
+                    Some((_, Retired::Node(node))) => self.nodes.free(&self.shared.nodes, node),
+                    Some((_, Retired::Hops(leftover))) => self.sets.free(leftover),
+                    None => return,
+                }
+            }
+        }
+    }
+
+    /// Copies the hash table into a larger one before it is too full. Without memory for
+    /// that the old one goes on until nothing fits.
+    fn make_room(&mut self) {
+        let n_nodes = self.len + self.n_dead + 1;
+        if n_nodes * 100 > self.table.n_slots() * MAX_LOAD_PCT {
+            let _ = self.grow(n_buckets_for(n_nodes, NEW_LOAD_PCT));
+        }
+    }
+
+    fn insert_into_larger(&mut self, hash: NameHash, node: NodeRef) -> bool {
+        let n_buckets = self.table.n_buckets() * 2;
+        // A table that is half empty does not lack room: hashes collide.
+        let n_nodes = self.len + self.n_dead + 1;
+        n_nodes * 100 > self.table.n_slots() * NEW_LOAD_PCT / 2
+            && self.grow(n_buckets).is_some()
+            && self.table.insert(hash, node).is_ok()
+    }
+
+    fn grow(&mut self, n_buckets: usize) -> Option<()> {
+        let table = Buckets::new(n_buckets, self.config.pages).ok()?;
+        let mut hashes = Vec::new();
+        let mut name = Vec::new();
+        let mut node = NodeRef::NONE;
+        while let Some(next) = self.nodes.after(&self.shared.nodes, node) {
+            node = next;
+            let level = self.shared.nodes.first_level(node);
+            if !level.is_own() {
+                continue;
+            }
+            name.clear();
+            self.shared.nodes.copy_name(node, &mut name);
+            let prefix = NameView::parse_value(&name).expect("copied from a name");
+            self.hasher.hash_prefixes(prefix, &mut hashes);
+            table.insert(hashes[prefix.len()], node).ok()?;
+        }
+        self.table = Arc::new(table);
+        self.shared.publish_table(Arc::clone(&self.table));
+        Some(())
+    }
+}
+
+/// Buckets of a table that is `load_pct` full with so many nodes.
+fn n_buckets_for(n_nodes: usize, load_pct: usize) -> usize {
+    (n_nodes * 100 / load_pct)
+        .div_ceil(SLOTS_PER_BUCKET)
+        .max(MIN_BUCKETS)
+}
+
+/// Address space for the nodes of so many prefixes: of the longest names, but no more
+/// than memory would ever hold.
+fn max_node_words(max_entries: usize) -> u64 {
+    let longest = (MAX_PACKET_BYTES / 8 + 16) as u64;
+    let by_names = (max_entries as u64 + 1).saturating_mul(longest);
+    let by_memory = available_bytes().max(1 << 30).saturating_mul(4) / 8;
+    by_names.min(by_memory).max(1 << 12)
+}
