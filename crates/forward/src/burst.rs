@@ -66,6 +66,11 @@ impl<'a> RxPacket<'a> {
         }
     }
 
+    /// Whether the FIB is asked about its name.
+    pub(crate) fn is_routed_by_name(&self) -> bool {
+        matches!(&self.packet, RxKind::Interest(interest) if !interest.has_forwarding_hint())
+    }
+
     pub(crate) fn name(&self) -> NameView<'a> {
         match &self.packet {
             RxKind::Interest(interest) | RxKind::Nack(_, interest) => interest.name(),

@@ -8,6 +8,7 @@ use tachonym_packet::Name;
 use tachonym_tables::{CsCapacity, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig};
 
 use crate::faces::FaceTraits;
+use crate::schedule::Schedule;
 
 /// Longest time that an Interest stays pending unless configured otherwise, in
 /// milliseconds. Longer InterestLifetimes are treated as this one.
@@ -22,6 +23,8 @@ pub struct EngineConfig {
     pub cs: CsCapacity,
     /// Limits and layout of the FIB.
     pub fib: FibConfig,
+    /// The order of work in a burst.
+    pub schedule: Schedule,
     /// Most nonces in the dead nonce list.
     pub dead_nonces_max: usize,
     /// How long a nonce stays there; at least six seconds.
@@ -48,6 +51,7 @@ impl Default for EngineConfig {
             pit: PitConfig::default(),
             cs: CsCapacity::default(),
             fib: FibConfig::with_max_entries(4 << 20),
+            schedule: Schedule::default(),
             dead_nonces_max: 1 << 20,
             dead_nonce_lifetime: MIN_DEAD_NONCE_LIFETIME,
             max_lifetime_ms: MAX_LIFETIME_MS,

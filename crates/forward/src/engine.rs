@@ -2,7 +2,7 @@
 
 use tachonym_memory::MemoryError;
 use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHashes};
-use tachonym_tables::FibReader;
+use tachonym_tables::{FibProbe, FibReader, FibView};
 
 use crate::block::Block;
 use crate::burst::{Output, RxKind, RxPacket};
@@ -10,6 +10,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
 use crate::pipelines::{Arrival, Pipelines};
 use crate::routes::Routes;
+use crate::schedule::Schedule;
 
 /// A forwarding engine with its tables.
 ///
@@ -23,6 +24,9 @@ pub struct Engine {
     /// Prefix hashes of the names of one burst, and where each name's are.
     hashes: NameHashes,
     spans: Vec<HashSpan>,
+    /// What the FIB promises each packet, of those that it was asked about.
+    probes: Vec<Option<FibProbe>>,
+    schedule: Schedule,
 }
 
 /// How many entries the tables hold.
@@ -53,12 +57,15 @@ impl Engine {
     /// If there is not as much memory as the tables need from the start.
     pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
         let routes = Routes::new(config.fib, key)?;
+        let schedule = config.schedule;
         Ok(Self {
             fib: routes.reader(),
             routes,
             pipelines: Pipelines::new(config, key, seed),
             hashes: NameHashes::new(),
             spans: Vec::new(),
+            probes: Vec::new(),
+            schedule,
         })
     }
 
@@ -71,34 +78,32 @@ impl Engine {
         self.pipelines.handle_timers(now, &fib, out);
         self.hashes.clear();
         self.spans.clear();
-        for packet in rx {
-            out.enter(packet.reception());
-            let span = self.hashes.push_name(&self.pipelines.key, packet.name());
-            self.spans.push(span);
-        }
-        for (packet, &span) in rx.iter().zip(&self.spans) {
-            out.enter(Block::Checks);
-            let pipelines = &mut self.pipelines;
-            let Some(traits) = pipelines.faces.find(packet.face) else {
-                pipelines.count_unknown_face(packet);
-                continue;
-            };
-            let arrival = Arrival {
-                face: packet.face,
-                traits,
-                headers: packet.headers,
-                announcement: packet.prefix_announcement,
-                hashes: self.hashes.slice(span),
-                fib: &fib,
-            };
-            match &packet.packet {
-                RxKind::Interest(interest) => pipelines.incoming_interest(&arrival, interest, out),
-                RxKind::Data(data) => pipelines.incoming_data(&arrival, data, out),
-                RxKind::Nack(reason, interest) => {
-                    pipelines.incoming_nack(&arrival, *reason, interest, out);
-                }
+        self.probes.clear();
+        let mut burst = Burst {
+            rx,
+            fib: &fib,
+            pipelines: &mut self.pipelines,
+            hashes: &mut self.hashes,
+            spans: &mut self.spans,
+            probes: &mut self.probes,
+            n_fetched: 0,
+        };
+        let lead = self.schedule.lead();
+        for idx in 0..rx.len() {
+            burst.hash_until(idx.saturating_add(lead.hash), out);
+            if let Some(ahead) = lead.buckets {
+                burst.fetch_buckets_until(idx + ahead);
             }
+            if let Some(ahead) = lead.entries {
+                burst.fetch_entries_until(idx + ahead);
+            }
+            burst.carry(idx, out);
         }
+    }
+
+    /// Changes the order of work in a burst; no outcome depends on it.
+    pub const fn set_schedule(&mut self, schedule: Schedule) {
+        self.schedule = schedule;
     }
 
     /// Does what has become due by `now`: expires pending Interests, forgets
@@ -129,6 +134,88 @@ impl Engine {
     #[must_use]
     pub fn sizes(&self) -> TableSizes {
         self.pipelines.sizes(self.routes.fib.len())
+    }
+}
+
+/// A burst on its way through the tables, each step at a packet of its own.
+struct Burst<'b, 'rx> {
+    rx: &'b [RxPacket<'rx>],
+    fib: &'b FibView<'b>,
+    pipelines: &'b mut Pipelines,
+    hashes: &'b mut NameHashes,
+    /// Of the packets that are hashed.
+    spans: &'b mut Vec<HashSpan>,
+    /// Of the packets whose entries are fetched.
+    probes: &'b mut Vec<Option<FibProbe>>,
+    /// Packets whose buckets are fetched.
+    n_fetched: usize,
+}
+
+impl Burst<'_, '_> {
+    /// Hashes the names of the packets up to `last`.
+    fn hash_until(&mut self, last: usize, out: &mut impl Output) {
+        for packet in self
+            .rx
+            .iter()
+            .take(last.saturating_add(1))
+            .skip(self.spans.len())
+        {
+            out.enter(packet.reception());
+            let span = self.hashes.push_name(&self.pipelines.key, packet.name());
+            self.spans.push(span);
+        }
+    }
+
+    /// Fetches the buckets of the packets up to `last`.
+    fn fetch_buckets_until(&mut self, last: usize) {
+        let ahead = self.rx.iter().zip(&*self.spans);
+        for (packet, &span) in ahead.take(last + 1).skip(self.n_fetched) {
+            let hashes = self.hashes.slice(span);
+            if packet.is_routed_by_name() {
+                self.fib.prefetch_buckets(hashes);
+            }
+            self.n_fetched += 1;
+        }
+    }
+
+    /// Fetches what tags in the buckets of the packets up to `last` promise.
+    fn fetch_entries_until(&mut self, last: usize) {
+        let ahead = self.rx.iter().zip(&*self.spans);
+        for (packet, &span) in ahead.take(last + 1).skip(self.probes.len()) {
+            let hashes = self.hashes.slice(span);
+            let probe = packet.is_routed_by_name().then(|| {
+                let probe = self.fib.probe(hashes);
+                self.fib.prefetch_node(packet.name(), probe);
+                probe
+            });
+            self.probes.push(probe);
+        }
+    }
+
+    /// Carries a packet through the tables.
+    fn carry(&mut self, idx: usize, out: &mut impl Output) {
+        out.enter(Block::Checks);
+        let packet = &self.rx[idx];
+        let pipelines = &mut *self.pipelines;
+        let Some(traits) = pipelines.faces.find(packet.face) else {
+            return pipelines.count_unknown_face(packet);
+        };
+        let arrival = Arrival {
+            face: packet.face,
+            traits,
+            headers: packet.headers,
+            announcement: packet.prefix_announcement,
+            hashes: self.hashes.slice(self.spans[idx]),
+            fib: self.fib,
+            probe: self.probes.get(idx).copied().flatten(),
+        };
+        match &packet.packet {
+            RxKind::Interest(interest) => pipelines.incoming_interest(&arrival, interest, out),
+            RxKind::Data(data) => pipelines.incoming_data(&arrival, data, out),
+            RxKind::Nack(reason, interest) => {
+                pipelines.incoming_nack(&arrival, *reason, interest, out);
+            }
+        }
     }
 }
 

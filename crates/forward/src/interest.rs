@@ -5,7 +5,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, NackReason, NameHash, NameHashes, Nonce,
 };
-use tachonym_tables::{EntryIdx, FibMatch, FibView, InRecord, OutRecord, PitRefusal};
+use tachonym_tables::{EntryIdx, FibMatch, FibProbe, FibView, InRecord, OutRecord, PitRefusal};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -266,7 +266,7 @@ impl Pipelines {
             &self.key,
             &mut self.scratch.hint_hashes,
             interest,
-            arrival.hashes,
+            (arrival.hashes, arrival.probe),
             arrival.traits.scope,
         );
         out.enter(Block::Strategy);
@@ -403,11 +403,12 @@ pub(crate) fn find_route<'a>(
     key: &HashKey,
     hint_hashes: &mut NameHashes,
     interest: &InterestView<'a>,
-    hashes: &[NameHash],
+    (hashes, probe): (&[NameHash], Option<FibProbe>),
     ingress: Scope,
 ) -> Option<FibMatch<'a>> {
     if !interest.has_forwarding_hint() {
-        return fib.find_longest(interest.name(), hashes);
+        let probe = probe.unwrap_or_else(|| fib.probe(hashes));
+        return fib.confirm(interest.name(), hashes, probe);
     }
     interest.forwarding_hint().find_map(|delegation| {
         if ingress == Scope::NonLocal && is_localhost(delegation) {

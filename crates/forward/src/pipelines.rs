@@ -8,8 +8,8 @@ use tachonym_packet::{
     NameView, Nonce, PitToken,
 };
 use tachonym_tables::{
-    ContentStore, DeadNonceList, EntryIdx, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME, Pit,
-    PitEntry,
+    ContentStore, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME,
+    Pit, PitEntry,
 };
 
 use crate::announcements::Announcements;
@@ -35,6 +35,9 @@ pub(crate) struct Arrival<'a> {
     pub(crate) hashes: &'a [NameHash],
     /// The FIB during this burst.
     pub(crate) fib: &'a FibView<'a>,
+    /// What tags there promise of an Interest without a forwarding hint, if that was
+    /// asked ahead.
+    pub(crate) probe: Option<FibProbe>,
 }
 
 impl Arrival<'_> {

@@ -262,7 +262,14 @@ impl Pipelines {
         } else {
             Scope::NonLocal
         };
-        let route = find_route(fib, &self.key, hint_hashes, &interest, hashes, ingress);
+        let route = find_route(
+            fib,
+            &self.key,
+            hint_hashes,
+            &interest,
+            (hashes, None),
+            ingress,
+        );
         let mut plan = std::mem::take(&mut self.scratch.plan);
         plan.clear();
         let live = entry.in_records().filter(|record| record.expiry > self.now);

@@ -5,7 +5,7 @@ mod bed;
 
 use bed::*;
 use proptest::prelude::*;
-use tachonym_forward::{Engine, EngineConfig, RxPacket, UnsolicitedDataPolicy};
+use tachonym_forward::{Engine, EngineConfig, RxPacket, Schedule, UnsolicitedDataPolicy};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken};
 use tachonym_tables::NextHop;
@@ -149,8 +149,9 @@ fn add_face(engine: &mut Engine, face: FaceId) {
 const MAX_PIT_ENTRIES: usize = 12;
 const MAX_CS_PKTS: usize = 3;
 
-fn small_engine() -> Engine {
+fn small_engine(schedule: Schedule) -> Engine {
     let mut config = EngineConfig {
+        schedule,
         unsolicited_data: UnsolicitedDataPolicy::AdmitLocal,
         producer_regions: vec![name("/a/b")],
         ..EngineConfig::default()
@@ -230,15 +231,27 @@ proptest! {
 
     #[test]
     fn burst_answers_as_its_packets_one_by_one(steps in prop::collection::vec(any_step(), 1..40)) {
-        let (mut by_burst, mut one_by_one) = (small_engine(), small_engine());
-        let (mut now, mut same_now) = (MonoNs(7), MonoNs(7));
+        let mut by_burst = small_engine(Schedule::Burst);
+        // The first gets packets one by one, the others whole bursts.
+        let mut others = [
+            Schedule::Naive,
+            Schedule::Naive,
+            Schedule::BucketPrefetch,
+            Schedule::PreHash,
+            Schedule::Shtl,
+        ]
+        .map(|schedule| (small_engine(schedule), MonoNs(7)));
+        let mut now = MonoNs(7);
         let mut n_in = 0;
         for step in &steps {
             let sent = apply(&mut by_burst, step, &mut now, usize::MAX);
-            let same = apply(&mut one_by_one, step, &mut same_now, 1);
-            prop_assert_eq!(&sent, &same);
-            prop_assert_eq!(by_burst.counters(), one_by_one.counters());
-            prop_assert_eq!(by_burst.sizes(), one_by_one.sizes());
+            for (idx, (other, other_now)) in others.iter_mut().enumerate() {
+                let n_at_once = if idx == 0 { 1 } else { usize::MAX };
+                let same = apply(other, step, other_now, n_at_once);
+                prop_assert_eq!(&sent, &same);
+                prop_assert_eq!(by_burst.counters(), other.counters());
+                prop_assert_eq!(by_burst.sizes(), other.sizes());
+            }
             if let Step::Burst(events) = step {
                 n_in += events.iter().filter(|e| e.wire[0] == 5 || e.headers.nack.is_none()).count();
             }

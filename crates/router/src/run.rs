@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tachonym_face::{FaceSystem, SystemOptions};
-use tachonym_forward::{Engine, EngineConfig, FaceTraits, UnsolicitedDataPolicy};
+use tachonym_forward::{Engine, EngineConfig, FaceTraits, Schedule, UnsolicitedDataPolicy};
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
 use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig};
 use tracing::warn;
 
-use crate::config::{Config, UnsolicitedData};
+use crate::config::{self, Config, UnsolicitedData};
 use crate::control::RouterControl;
 use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, Queue, ToManager};
@@ -275,6 +275,13 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         },
         producer_regions: regions?,
         verify_parameters_digest: config.forwarding.verify_parameters_digest,
+        schedule: match config.forwarding.schedule {
+            config::Schedule::Naive => Schedule::Naive,
+            config::Schedule::BucketPrefetch => Schedule::BucketPrefetch,
+            config::Schedule::PreHash => Schedule::PreHash,
+            config::Schedule::Shtl => Schedule::Shtl,
+            config::Schedule::Burst => Schedule::Burst,
+        },
         ..EngineConfig::default()
     };
     let key = HashKey::from_u64s(getrandom::u64()?, getrandom::u64()?);

@@ -296,6 +296,24 @@ pub enum UnsolicitedData {
     AdmitAll,
 }
 
+/// In which order the packets of a burst are hashed, fetched for and carried. No
+/// outcome depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Nothing is fetched ahead.
+    Naive,
+    /// A packet's hash buckets are fetched when its name is hashed.
+    BucketPrefetch,
+    /// The next packet is hashed, and its buckets fetched, before a packet is carried.
+    PreHash,
+    /// As `pre-hash`, and the next packet's table entries are fetched too.
+    Shtl,
+    /// The whole burst is hashed first and fetched for as memory allows.
+    #[default]
+    Burst,
+}
+
 /// How packets are forwarded.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -311,6 +329,8 @@ pub struct Forwarding {
     /// Whether an Interest with parameters is dropped unless the digest in its
     /// name is theirs. Costs a SHA-256 each; producers check it anyway.
     pub verify_parameters_digest: bool,
+    /// In which order the packets of a burst are hashed, fetched for and carried.
+    pub schedule: Schedule,
 }
 
 impl Default for Forwarding {
@@ -320,6 +340,7 @@ impl Default for Forwarding {
             unsolicited_data: UnsolicitedData::default(),
             producer_region: Vec::new(),
             verify_parameters_digest: false,
+            schedule: Schedule::default(),
         }
     }
 }

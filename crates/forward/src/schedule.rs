@@ -1,0 +1,117 @@
+//! When the packets of a burst are hashed, fetched for and carried.
+//!
+//! Owns the order of work in a burst, which hides the latency of memory and changes no
+//! outcome. Each packet takes four steps: its name is hashed; the buckets of the tables
+//! that may know it are fetched; the entries that tags in these promise are fetched; it
+//! is carried. A schedule says how many packets ahead of the one that is carried each
+//! other step is taken (Takemasa 2019, sections 4.3 and 4.4.1).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// Fetches nothing ahead.
+    Naive,
+    /// Fetches a packet's buckets when its name is hashed (So et al. 2013).
+    BucketPrefetch,
+    /// Hashes the name of the next packet, and fetches its buckets, before a packet is
+    /// carried (Takemasa's Pre-Hash Computation).
+    PreHash,
+    /// As [`Schedule::PreHash`], a packet earlier, and fetches the next packet's entries
+    /// by the tags in its buckets (Takemasa's Speculative Hash Table Lookup).
+    Shtl,
+    /// Hashes the whole burst and fetches as far ahead as memory takes to answer.
+    #[default]
+    Burst,
+}
+
+/// By how many packets steps run ahead of the one that is carried; `None`: not at all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lead {
+    pub(crate) hash: usize,
+    pub(crate) buckets: Option<usize>,
+    pub(crate) entries: Option<usize>,
+}
+
+impl Schedule {
+    const LABELS: [(Self, &str); 5] = [
+        (Self::Naive, "naive"),
+        (Self::BucketPrefetch, "bucket-prefetch"),
+        (Self::PreHash, "pre-hash"),
+        (Self::Shtl, "shtl"),
+        (Self::Burst, "burst"),
+    ];
+
+    pub(crate) const fn lead(self) -> Lead {
+        let (hash, buckets, entries) = match self {
+            Self::Naive => (0, None, None),
+            Self::BucketPrefetch => (0, Some(0), None),
+            Self::PreHash => (1, Some(1), None),
+            Self::Shtl => (2, Some(2), Some(1)),
+            Self::Burst => (usize::MAX, Some(BUCKETS_AHEAD), Some(ENTRIES_AHEAD)),
+        };
+        Lead {
+            hash,
+            buckets,
+            entries,
+        }
+    }
+}
+
+/// How far ahead [`Schedule::Burst`] fetches, in packets. A packet touches about twelve
+/// lines of buckets, and processors have some tens of them under way at a time.
+const BUCKETS_AHEAD: usize = 8;
+const ENTRIES_AHEAD: usize = 4;
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = Self::LABELS.iter().find(|(schedule, _)| schedule == self);
+        f.write_str(label.map_or("", |(_, label)| label))
+    }
+}
+
+/// The text names no schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownSchedule;
+
+impl fmt::Display for UnknownSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not one of naive, bucket-prefetch, pre-hash, shtl, burst")
+    }
+}
+
+impl std::error::Error for UnknownSchedule {}
+
+impl FromStr for Schedule {
+    type Err = UnknownSchedule;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSchedule> {
+        let label = Self::LABELS.iter().find(|(_, label)| *label == text);
+        label.map(|(schedule, _)| *schedule).ok_or(UnknownSchedule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_written_as_they_are_read() {
+        for (schedule, label) in Schedule::LABELS {
+            assert_eq!(schedule.to_string(), label);
+            assert_eq!(label.parse(), Ok(schedule));
+        }
+        assert_eq!("fast".parse::<Schedule>(), Err(UnknownSchedule));
+    }
+
+    #[test]
+    fn no_step_runs_ahead_of_the_one_that_it_needs() {
+        for (schedule, _) in Schedule::LABELS {
+            let lead = schedule.lead();
+            assert!(lead.buckets.is_none_or(|buckets| buckets <= lead.hash));
+            assert!(lead.entries <= lead.buckets);
+        }
+    }
+}
