@@ -13,6 +13,7 @@ pub mod figures;
 pub mod footprint;
 pub mod impair;
 pub mod launch;
+pub mod lookup;
 pub mod machine;
 pub mod output;
 pub mod process;

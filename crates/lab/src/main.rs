@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
+    exchange, fairness, figures, footprint, impair, lookup, routes, soak, startup, transfer,
 };
 
 /// Experiments with NDN forwarders.
@@ -27,6 +27,7 @@ enum Command {
     Fairness(Box<fairness::FairnessArgs>),
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
+    Lookup(Box<lookup::LookupArgs>),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Fairness(args) => fairness::run(&args),
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
+        Command::Lookup(args) => lookup::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }
