@@ -9,7 +9,8 @@ use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, DropCount, FaceEventNotification,
-    FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, status_code,
+    FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, TableMemory,
+    status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -190,6 +191,17 @@ impl<'e> Controller<'e> {
     pub fn drops(&mut self) -> Result<Vec<DropCount>, CommandError> {
         Ok(DropCount::decode_list(
             &self.dataset("status", "drops", None)?,
+        )?)
+    }
+
+    /// What memory the tables have on pages that they asked the system for, in a
+    /// router of this kind; others as for [`drops`](Self::drops).
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn table_memory(&mut self) -> Result<TableMemory, CommandError> {
+        Ok(TableMemory::decode(
+            &self.dataset("status", "memory", None)?,
         )?)
     }
 

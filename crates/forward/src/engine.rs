@@ -1,6 +1,6 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
-use tachonym_memory::MemoryError;
+use tachonym_memory::{MemoryError, Pages};
 use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHashes};
 use tachonym_tables::{FibProbe, FibReader, FibView};
 
@@ -134,6 +134,13 @@ impl Engine {
     #[must_use]
     pub fn sizes(&self) -> TableSizes {
         self.pipelines.sizes(self.routes.fib.len())
+    }
+
+    /// What the tables have on pages that they asked the system for: the FIB. The
+    /// others have their memory from the allocator, which is not told here.
+    #[must_use]
+    pub fn memory_pages(&self) -> Pages {
+        self.routes.fib.pages()
     }
 }
 

@@ -11,7 +11,7 @@
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceStatus, FaceUri,
-    FibEntry, ForwarderStatus, StrategyChoice, face_flags, status_code,
+    FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -136,6 +136,12 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn drops(&mut self) -> Result<Vec<DropCount>, ControlError>;
+
+    /// What memory the tables have on pages that they asked the system for.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn table_memory(&mut self) -> Result<TableMemory, ControlError>;
 
     /// Version, times and counters of the router.
     ///

@@ -672,6 +672,7 @@ impl<C: ControlPlane> Manager<C> {
                 drops.extend(control.drops()?);
                 DropCount::encode_list(&drops)
             }
+            Dataset::Memory => control.table_memory()?.encode(),
             Dataset::GeneralStatus => {
                 let mut content = Vec::new();
                 control.general_status()?.encode_value_into(&mut content);

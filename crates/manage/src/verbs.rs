@@ -81,6 +81,8 @@ pub(crate) enum Dataset {
     GeneralStatus,
     /// This router's own; NFD has no such dataset.
     Drops,
+    /// Likewise.
+    Memory,
 }
 
 /// What a module and a verb together name.
@@ -106,6 +108,7 @@ impl Target {
             ("strategy-choice", "list") => Dataset::StrategyList,
             ("status", "general") => Dataset::GeneralStatus,
             ("status", "drops") => Dataset::Drops,
+            ("status", "memory") => Dataset::Memory,
             _ => return Self::command(module, verb),
         };
         Self::Dataset(dataset)

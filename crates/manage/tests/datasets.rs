@@ -45,6 +45,9 @@ fn every_dataset_tells_the_state_of_the_router() {
     assert_eq!(choices[0].name, Name::new());
     let status = ForwarderStatus::decode_value(&site.dataset("status", "general")).unwrap();
     assert_eq!(status.n_fib_entries, 2);
+    let memory = TableMemory::decode(&site.dataset("status", "memory")).unwrap();
+    assert_eq!(memory.asked_for, "2m");
+    assert_eq!(memory.n_huge_2m_bytes, 3 << 21);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::param::page_size;
 
@@ -37,8 +37,10 @@ pub struct Words {
     preference: PagePreference,
     /// Whether whole stretches of 2 MiB are backed by huge pages when touched.
     transparent: bool,
-    huge_2m_bytes: AtomicUsize,
-    huge_1g_bytes: AtomicUsize,
+    /// Held by whoever makes it grow, while huge pages are zeroed, too.
+    growing: Mutex<()>,
+    /// What it has got; held for moments.
+    got: Mutex<Pages>,
 }
 
 impl Words {
@@ -90,8 +92,8 @@ impl Words {
             reserved_bytes,
             preference: pages,
             transparent: wants_huge && advised && has_transparent_pages(),
-            huge_2m_bytes: AtomicUsize::new(0),
-            huge_1g_bytes: AtomicUsize::new(0),
+            growing: Mutex::new(()),
+            got: Mutex::new(Pages::default()),
         })
     }
 
@@ -115,9 +117,7 @@ impl Words {
                 max_words: self.max_words,
             });
         }
-        // One growth at a time in the whole process: else two might both be
-        // admitted to the same memory.
-        let mut ledger = ledger::lock();
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let used = self.mapping.used_bytes();
         let end = (n_words * 8).next_multiple_of(page_size());
         if end <= used {
@@ -132,6 +132,9 @@ impl Words {
         self.plan(used, end, sizes, &mut runs);
         let lazy = runs.iter().filter(|run| matches!(run, Run::Lazy(_)));
         let lazy_bytes = lazy.map(|run| run.len() as u64).sum();
+        // One at a time in the whole process: else two arrays might be admitted to
+        // the same memory.
+        let mut ledger = ledger::lock();
         ledger.admit(lazy_bytes)?;
         self.mapping
             .extend(&runs)
@@ -141,20 +144,32 @@ impl Words {
             })?;
         let base = self.mapping.base().addr();
         let mut at = base + used;
+        let mut got = self.pages();
         for run in runs {
             match &run {
                 Run::Lazy(len) => ledger.add(base, at, *len),
-                Run::Huge(file) => {
-                    let bytes = match file.page_bytes() {
-                        HUGE_1G => &self.huge_1g_bytes,
-                        _ => &self.huge_2m_bytes,
-                    };
-                    bytes.fetch_add(file.len(), Ordering::Relaxed);
+                Run::Huge(file) if file.page_bytes() == HUGE_1G => {
+                    got.huge_1g_bytes += file.len() as u64;
                 }
+                Run::Huge(file) => got.huge_2m_bytes += file.len() as u64,
             }
             at += run.len();
         }
+        (got.base_bytes, got.transparent_bytes) = (0, 0);
+        for (addr, len) in ledger.within(base, self.reserved_bytes) {
+            let whole = match self.transparent {
+                true => whole_stretches(addr, len),
+                false => 0,
+            };
+            got.transparent_bytes += whole as u64;
+            got.base_bytes += (len - whole) as u64;
+        }
+        *self.lock_got() = got;
         Ok(())
+    }
+
+    fn lock_got(&self) -> MutexGuard<'_, Pages> {
+        self.got.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends to `runs` what covers the bytes from `from` to `end`, or beyond
@@ -246,22 +261,7 @@ impl Words {
     /// What pages the usable part has. [`PageSize::Transparent`] is what the
     /// kernel was asked to back so and has not refused to.
     pub fn pages(&self) -> Pages {
-        let base = self.mapping.base().addr();
-        let ledger = ledger::lock();
-        let mut pages = Pages {
-            huge_2m_bytes: self.huge_2m_bytes.load(Ordering::Relaxed) as u64,
-            huge_1g_bytes: self.huge_1g_bytes.load(Ordering::Relaxed) as u64,
-            ..Pages::default()
-        };
-        for (addr, len) in ledger.within(base, self.reserved_bytes) {
-            let whole = match self.transparent {
-                true => whole_stretches(addr, len),
-                false => 0,
-            };
-            pages.transparent_bytes += whole as u64;
-            pages.base_bytes += (len - whole) as u64;
-        }
-        pages
+        *self.lock_got()
     }
 }
 

@@ -15,6 +15,12 @@
 //! | 36865 | DropReason | DropCount |
 //! | 36866 | FaceState | FaceStatus |
 //! | 36867 | NDropped | DropCount |
+//! | 36868 | TableMemory | `status/memory` |
+//! | 36869 | PagesAskedFor | TableMemory |
+//! | 36871 | NBaseBytes | TableMemory |
+//! | 36873 | NTransparentBytes | TableMemory |
+//! | 36875 | NHuge2mBytes | TableMemory |
+//! | 36877 | NHuge1gBytes | TableMemory |
 
 use tachonym_packet::{DecodeError, Name};
 
@@ -243,6 +249,25 @@ management_value! {
         reason: Required<String> = 36865,
         /// How many packets (or connections) since the start.
         n_dropped: Required<u64> = 36867,
+    }
+}
+
+management_value! {
+    /// What memory the tables have that ask the system for pages by themselves; the
+    /// entry of `status/memory`, a dataset of this router's own. What tables have
+    /// from the allocator is not in it.
+    #[derive(Default)]
+    TableMemory = 36868 {
+        /// What pages the configuration asks for.
+        asked_for: Required<String> = 36869,
+        /// Bytes in the smallest pages of the machine.
+        n_base_bytes: Required<u64> = 36871,
+        /// Bytes that the kernel backs by 2 MiB pages as it finds them.
+        n_transparent_bytes: Required<u64> = 36873,
+        /// Bytes in 2 MiB pages of the kernel's pool.
+        n_huge_2m_bytes: Required<u64> = 36875,
+        /// Bytes in 1 GiB pages of the kernel's pool.
+        n_huge_1g_bytes: Required<u64> = 36877,
     }
 }
 

@@ -219,6 +219,14 @@ proptest! {
             n_misses: n[4],
         };
         prop_assert_eq!(CsInfo::decode(&info.encode()), Ok(info));
+        let memory = TableMemory {
+            asked_for: uris.1.clone(),
+            n_base_bytes: n[0],
+            n_transparent_bytes: n[1],
+            n_huge_2m_bytes: n[2],
+            n_huge_1g_bytes: n[3],
+        };
+        prop_assert_eq!(TableMemory::decode(&memory.encode()), Ok(memory));
         let channel = ChannelStatus { local_uri: uris.0.clone() };
         prop_assert_eq!(ChannelStatus::decode(&channel.encode()), Ok(channel));
         let filter = FaceQueryFilter {

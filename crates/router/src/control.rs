@@ -12,10 +12,11 @@ use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibSlice, LinkOptions,
 };
+use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceState, FaceStatus,
-    FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, cs_flags, face_flags,
+    FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, TableMemory, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 
@@ -35,15 +36,18 @@ const ANNOUNCEMENTS_PER_JOB: usize = 256;
 pub(crate) struct RouterControl {
     worker: WorkerHandle,
     link: FaceOptions,
+    pages: PagePreference,
     started_ms: u64,
 }
 
 impl RouterControl {
-    /// `link` is what faces made by commands have unless they say otherwise.
-    pub(crate) fn new(worker: WorkerHandle, link: FaceOptions) -> Self {
+    /// `link` is what faces made by commands have unless they say otherwise;
+    /// `pages` is what the tables were asked to use.
+    pub(crate) fn new(worker: WorkerHandle, link: FaceOptions, pages: PagePreference) -> Self {
         Self {
             worker,
             link,
+            pages,
             started_ms: wall_ms(),
         }
     }
@@ -259,6 +263,17 @@ impl ControlPlane for RouterControl {
         let mut dropped = self.call(|plane| drops::collect(plane))?;
         dropped.sort_by_key(|dropped| dropped.face);
         Ok(dropped.into_iter().map(DropCount::from).collect())
+    }
+
+    fn table_memory(&mut self) -> Result<TableMemory, ControlError> {
+        let got = self.call(|plane| plane.engine.memory_pages())?;
+        Ok(TableMemory {
+            asked_for: self.pages.to_string(),
+            n_base_bytes: got.base_bytes,
+            n_transparent_bytes: got.transparent_bytes,
+            n_huge_2m_bytes: got.huge_2m_bytes,
+            n_huge_1g_bytes: got.huge_1g_bytes,
+        })
     }
 
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {

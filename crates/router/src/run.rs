@@ -140,7 +140,11 @@ impl Router {
                 trust,
                 ..ManagerConfig::default()
             },
-            RouterControl::new(handle.clone(), link_options(config)),
+            RouterControl::new(
+                handle.clone(),
+                link_options(config),
+                config.memory.pages.into(),
+            ),
         );
         let mut manager = ManagerThread {
             manager,
@@ -264,7 +268,10 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             max_bytes: t.cs_bytes,
         },
         // The routes of management come on top.
-        fib: FibConfig::with_max_entries(t.routes + 2),
+        fib: FibConfig {
+            pages: config.memory.pages.into(),
+            ..FibConfig::with_max_entries(t.routes + 2)
+        },
         max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
         unsolicited_data: match config.forwarding.unsolicited_data {

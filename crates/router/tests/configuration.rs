@@ -475,6 +475,12 @@ fn a_remedy_is_toml_rather_than_rust() {
             "forwarding.unsolicited_data",
             "\"drop-all\" or",
         ),
+        (
+            "[memory]\npages = \"4k\"",
+            2,
+            "memory.pages",
+            "\"transparent\" or",
+        ),
         ("[[route]]\nprefix = \"/a\"", 1, "route[0]", "add `next_hop"),
     ]);
 }

@@ -421,6 +421,15 @@ impl ControlPlane for MemoryRouter {
         Ok(self.drops.clone())
     }
 
+    fn table_memory(&mut self) -> Result<TableMemory, ControlError> {
+        self.check()?;
+        Ok(TableMemory {
+            asked_for: "2m".into(),
+            n_huge_2m_bytes: 3 << 21,
+            ..TableMemory::default()
+        })
+    }
+
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {
         self.check()?;
         Ok(ForwarderStatus {

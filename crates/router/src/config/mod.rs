@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tachonym_memory::PagePreference;
 
 pub(crate) use check::{NAME_REMEDY, parse_name};
 pub use load::{Complaint, ConfigError};
@@ -33,6 +34,8 @@ pub struct Config {
     /// Sizes of the tables. Each is a hard limit: reaching it is counted and
     /// answered, never exceeded.
     pub tables: Tables,
+    /// The memory of the tables.
+    pub memory: Memory,
     /// How packets are forwarded.
     pub forwarding: Forwarding,
     /// Which strategy forwards under which prefix. Prefixes without one use
@@ -279,6 +282,51 @@ impl Default for Tables {
             dead_nonce_ms: 6000,
         }
     }
+}
+
+/// What pages the memory of the tables should have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TablePages {
+    /// The largest of which enough are free.
+    #[default]
+    Auto,
+    /// 1 GiB pages of the kernel's pool.
+    #[serde(rename = "1g")]
+    Huge1G,
+    /// 2 MiB pages of the kernel's pool.
+    #[serde(rename = "2m")]
+    Huge2M,
+    /// As the kernel finds 2 MiB pages.
+    Transparent,
+    /// The smallest pages.
+    Base,
+}
+
+impl From<TablePages> for PagePreference {
+    fn from(pages: TablePages) -> Self {
+        match pages {
+            TablePages::Auto => Self::Auto,
+            TablePages::Huge1G => Self::Huge1G,
+            TablePages::Huge2M => Self::Huge2M,
+            TablePages::Transparent => Self::Transparent,
+            TablePages::Base => Self::Base,
+        }
+    }
+}
+
+/// The memory of the tables.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    /// What pages the FIB should have. `1g` and `2m` are pages of the kernel's
+    /// pool (`sysctl vm.nr_hugepages`), which it takes as it grows;
+    /// `transparent` leaves it to the kernel to find 2 MiB pages; `base` are its
+    /// smallest pages. Where there are too few of a kind, the FIB gets the next
+    /// smaller one for the rest. `auto` takes pages of the pool if there are enough
+    /// for all of a growth, else transparent ones. `tachonym status` tells what
+    /// was got.
+    pub pages: TablePages,
 }
 
 /// Which Data is cached although nobody asked for it.

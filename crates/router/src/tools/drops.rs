@@ -1,27 +1,7 @@
-//! How the tools learn and show what the router dropped.
+//! How the tools show what the router dropped.
 
 use serde_json::Value;
-use tachonym_client::{CommandError, Controller};
 use tachonym_protocol::DropCount;
-
-/// What a router of this kind calls itself begins so.
-const OWN_VERSION: &str = "tachonym-";
-
-/// What was dropped; `None` if the forwarder, whose version is `version`, does
-/// not tell. Others are not asked: NFD leaves the question unanswered.
-pub(super) fn fetch(
-    controller: &mut Controller<'_>,
-    version: &str,
-) -> Result<Option<Vec<DropCount>>, CommandError> {
-    if !version.starts_with(OWN_VERSION) {
-        return Ok(None);
-    }
-    match controller.drops() {
-        Ok(drops) => Ok(Some(drops)),
-        Err(CommandError::Refused { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
 
 /// Those of `face`, or of the whole router.
 fn of(drops: &[DropCount], face: Option<u64>) -> impl Iterator<Item = &DropCount> {

@@ -12,7 +12,9 @@ use tachonym_protocol::{
 };
 
 use super::failure::Failure;
-use super::{FaceArgument, Management, Switch, asked, canonical, drops, find_face, output, text};
+use super::{
+    FaceArgument, Management, Switch, asked, canonical, drops, find_face, output, own, text,
+};
 
 /// List, make, change and destroy faces.
 #[derive(Args)]
@@ -213,7 +215,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Command::Show { face } => {
             let face = status_of(controller, face)?;
             let version = controller.general_status()?.nfd_version;
-            let drops = drops::fetch(controller, &version)?;
+            let drops = own::tell(&version, || controller.drops())?;
             let of_face = Some(face.face_id);
             let mut value = to_json(&face);
             if let Some(drops) = &drops {

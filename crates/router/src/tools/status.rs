@@ -7,7 +7,7 @@ use serde_json::json;
 use tachonym_client::CommandError;
 use tachonym_protocol::cs_flags;
 
-use super::{Management, drops, text};
+use super::{Management, drops, memory, own, text};
 
 /// Show how the router is: uptime, tables, packets.
 #[derive(Args)]
@@ -30,7 +30,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             other => other?,
         };
         let store = controller.content_store()?;
-        let drops = drops::fetch(controller, &status.nfd_version)?;
+        let drops = own::tell(&status.nfd_version, || controller.drops())?;
+        let memory = own::tell(&status.nfd_version, || controller.table_memory())?;
         let uptime_ms = status
             .current_timestamp_ms
             .saturating_sub(status.start_timestamp_ms);
@@ -68,6 +69,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         });
         if let Some(drops) = &drops {
             value["drops"] = drops::to_json(drops, None);
+        }
+        if let Some(memory) = &memory {
+            value["memory"] = memory::to_json(memory);
         }
         arguments.management.print(&value, || {
             let row = |label: &str, value: String| vec![label.to_owned(), value];
@@ -119,6 +123,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     ),
                 ),
             ]);
+            rows.extend(memory.iter().map(|m| row("table memory", memory::line(m))));
             rows.extend(drops.iter().flat_map(|drops| drops::rows(drops, None)));
             text::columns(&rows)
         })
