@@ -135,11 +135,27 @@ impl Pipelines {
     /// Ends an entry whose Data has been delivered.
     fn satisfy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) {
         self.counters.n_satisfied_interests += 1;
-        let Some((instance, state)) = self.strategy_of(idx) else {
-            return;
-        };
         let Some(entry) = self.pit.get(idx) else {
             return;
+        };
+        // The same Interest may be sent again before its nonces are forgotten,
+        // since the content store will not answer it for long.
+        if entry.must_be_fresh() && data.freshness_period_ms() < self.dead_nonce_lifetime_ms {
+            self.bury_nonces(idx);
+        }
+        if !(self.strategies.any_measures() && self.measures_on(idx, arrival, data)) {
+            self.pit.remove(idx);
+        }
+    }
+
+    /// Tells the strategy of an entry that its Data has come. True if the entry
+    /// lingers, for other upstreams may answer too and the strategy wants to know.
+    fn measures_on(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
+        let Some((instance, state)) = self.strategy_of(idx) else {
+            return false;
+        };
+        let Some(entry) = self.pit.get(idx) else {
+            return false;
         };
         let answer = Answer {
             now: self.now,
@@ -153,28 +169,25 @@ impl Pipelines {
             .strategies
             .strategy_mut(instance)
             .before_satisfy(&answer);
-        // The same Interest may be sent again before its nonces are forgotten,
-        // since the content store will not answer it for long.
-        if entry.must_be_fresh() && data.freshness_period_ms() < self.dead_nonce_lifetime_ms {
-            self.bury_nonces(idx);
+        if linger.is_zero() {
+            return false;
         }
         let Some(entry) = self.pit.get_mut(idx) else {
-            return;
+            return false;
         };
         entry.remove_out_record(arrival.face);
         let (faces, now) = (&self.faces, self.now);
-        if !linger.is_zero()
-            && entry
-                .out_records()
-                .any(|record| is_awaited(record, faces, now))
-        {
-            entry.satisfied = true;
-            self.pit.retain_in_records(idx, |_| false);
-            self.save_state(idx, instance, state);
-            self.pit.set_expiry(idx, now + linger);
-        } else {
-            self.pit.remove(idx);
+        let is_awaited = entry
+            .out_records()
+            .any(|record| is_awaited(record, faces, now));
+        if !is_awaited {
+            return false;
         }
+        entry.satisfied = true;
+        self.pit.retain_in_records(idx, |_| false);
+        self.save_state(idx, instance, state);
+        self.pit.set_expiry(idx, now + linger);
+        true
     }
 
     /// A slower upstream has answered too.

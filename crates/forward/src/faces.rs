@@ -66,17 +66,42 @@ impl FaceTraits {
 ///
 /// For a while, records in the tables may name faces that have gone; whoever
 /// uses such a record asks here first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct FaceTable {
     faces: HashMap<FaceId, FaceTraits, foldhash::fast::FixedState>,
+    /// Copies of what is in `faces`, each at the place of its number: several
+    /// look-ups of a packet need no hash. Of those that share a place, the one that
+    /// came last has it.
+    places: Box<[Option<(FaceId, FaceTraits)>; N_PLACES]>,
     /// On-demand ones last.
     non_local: BTreeSet<(bool, FaceId)>,
+}
+
+/// Places of faces that are found at once. Numbers are given in sequence, so that
+/// as many faces, if they came one after the other, have a place each.
+const N_PLACES: usize = 256;
+
+impl Default for FaceTable {
+    fn default() -> Self {
+        Self {
+            faces: HashMap::default(),
+            places: Box::new([None; N_PLACES]),
+            non_local: BTreeSet::new(),
+        }
+    }
+}
+
+/// Place of a face.
+const fn place_of(face: FaceId) -> usize {
+    // The remainder fits a usize, since the divisor came from one.
+    (face.0 % N_PLACES as u64) as usize
 }
 
 impl FaceTable {
     pub(crate) fn insert(&mut self, face: FaceId, traits: FaceTraits) {
         self.remove(face);
         self.faces.insert(face, traits);
+        self.places[place_of(face)] = Some((face, traits));
         if !traits.is_local() {
             self.non_local.insert((traits.is_on_demand, face));
         }
@@ -86,17 +111,28 @@ impl FaceTable {
     pub(crate) fn remove(&mut self, face: FaceId) -> bool {
         let removed = self.faces.remove(&face);
         if let Some(traits) = removed {
+            self.places[place_of(face)].take_if(|(placed, _)| *placed == face);
             self.non_local.remove(&(traits.is_on_demand, face));
         }
         removed.is_some()
     }
 
+    #[inline]
     pub(crate) fn find(&self, face: FaceId) -> Option<FaceTraits> {
+        match self.places[place_of(face)] {
+            Some((placed, traits)) if placed == face => Some(traits),
+            _ => self.find_displaced(face),
+        }
+    }
+
+    #[cold]
+    fn find_displaced(&self, face: FaceId) -> Option<FaceTraits> {
         self.faces.get(&face).copied()
     }
 
+    #[inline]
     pub(crate) fn contains(&self, face: FaceId) -> bool {
-        self.faces.contains_key(&face)
+        self.find(face).is_some()
     }
 
     /// Faces that lead off this host: those that were asked for, then those that
@@ -107,5 +143,28 @@ impl FaceTable {
 
     pub(crate) fn len(&self) -> usize {
         self.faces.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faces_that_share_a_place_are_told_apart() {
+        let mut faces = FaceTable::default();
+        let [old, young] = [FaceId(300), FaceId(300 + N_PLACES as u64)];
+        faces.insert(old, FaceTraits::LOCAL);
+        assert_eq!(faces.find(young), None);
+        faces.insert(young, FaceTraits::REMOTE);
+        assert_eq!(faces.find(old), Some(FaceTraits::LOCAL));
+        assert_eq!(faces.find(young), Some(FaceTraits::REMOTE));
+        // The one that has no place goes, and then the one that has it.
+        faces.insert(old, FaceTraits::REMOTE);
+        assert!(faces.remove(young));
+        assert_eq!(faces.find(young), None);
+        assert_eq!(faces.find(old), Some(FaceTraits::REMOTE));
+        assert!(faces.remove(old));
+        assert!(!faces.contains(old) && faces.len() == 0);
     }
 }

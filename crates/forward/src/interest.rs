@@ -5,7 +5,9 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, NackReason, NameHash, NameHashes, Nonce,
 };
-use tachonym_tables::{EntryIdx, FibMatch, FibProbe, FibView, InRecord, OutRecord, PitRefusal};
+use tachonym_tables::{
+    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, OutRecord, PitRefusal,
+};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -102,20 +104,22 @@ impl Pipelines {
             return;
         }
         out.enter(Block::PendingInsertion);
-        let idx = match self.pit.find_or_insert(interest, arrival.hashes, self.now) {
-            Ok((idx, _)) => idx,
+        let (idx, inserted) = match self.pit.find_or_insert(interest, arrival.hashes, self.now) {
+            Ok(found) => found,
             Err(_) => {
                 self.drop_packet(DropReason::PitFull);
                 return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
             }
         };
-        let Some(entry) = self.pit.get(idx) else {
-            return;
-        };
-        if is_loop(entry, nonce, arrival.face, arrival.traits) {
-            return self.looped_interest(arrival, wire, out);
+        if inserted == Inserted::Existing {
+            let Some(entry) = self.pit.get(idx) else {
+                return;
+            };
+            if is_loop(entry, nonce, arrival.face, arrival.traits) {
+                return self.looped_interest(arrival, wire, out);
+            }
+            self.revive(idx);
         }
-        self.revive(idx);
         if let Err(refusal) = self.join_downstream(idx, arrival, interest, nonce) {
             self.drop_packet(match refusal {
                 PitRefusal::FaceShareUsed => DropReason::PitShareUsed,

@@ -86,7 +86,7 @@ impl<'a> DataView<'a> {
                 types::META_INFO => self.read_meta_info(element.value)?,
                 types::CONTENT => self.content = Span::of(self.wire, element.value),
                 types::SIGNATURE_INFO => {
-                    SignatureInfoView::parse_value(element.value)?;
+                    SignatureInfoView::check(element.value)?;
                     self.signature_info = Span::of(self.wire, element.value);
                 }
                 _ => self.signature_value = Span::of(self.wire, element.value),

@@ -113,7 +113,7 @@ impl<'a> InterestView<'a> {
                 }
                 (types::APPLICATION_PARAMETERS, _) => self.application_parameters = place,
                 (types::INTEREST_SIGNATURE_INFO, _) => {
-                    SignatureInfoView::parse_value(element.value)?;
+                    SignatureInfoView::check(element.value)?;
                     self.signature_info = place;
                 }
                 (types::INTEREST_SIGNATURE_VALUE, _) => self.signature_value = place,

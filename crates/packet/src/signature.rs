@@ -107,6 +107,17 @@ impl<'a> SignatureInfoView<'a> {
     /// # Errors
     /// If it is malformed or has no signature type.
     pub fn parse_value(value: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::read(value)
+    }
+
+    /// Whether [`parse_value`](Self::parse_value) would succeed.
+    pub(crate) fn check(value: &'a [u8]) -> Result<(), DecodeError> {
+        Self::read(value).map(drop)
+    }
+
+    /// Inlined, so that a check puts no fields together.
+    #[inline(always)]
+    fn read(value: &'a [u8]) -> Result<Self, DecodeError> {
         let mut fields = FieldReader::new(value, &FIELDS);
         let mut typ = None;
         let mut info = Self {

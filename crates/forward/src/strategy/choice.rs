@@ -41,6 +41,8 @@ pub(crate) struct StrategyTable {
     next_id: u32,
     /// Instances that want to hear of new next hops.
     n_wanting_next_hops: usize,
+    /// Instances that want to hear of Data.
+    n_measuring: usize,
     key: HashKey,
 }
 
@@ -64,6 +66,7 @@ impl StrategyTable {
             epoch: 1,
             next_id: 2,
             n_wanting_next_hops: 0,
+            n_measuring: 0,
             key,
         }
     }
@@ -123,10 +126,16 @@ impl StrategyTable {
     }
 
     /// The instance that serves `name`.
+    #[inline]
     pub(crate) fn find(&self, name: NameView<'_>, hashes: &[NameHash]) -> InstanceIdx {
+        // Only the root has a choice in most routers.
         if self.by_prefix.len() == 1 {
             return ROOT;
         }
+        self.find_longest(name, hashes)
+    }
+
+    fn find_longest(&self, name: NameView<'_>, hashes: &[NameHash]) -> InstanceIdx {
         self.by_prefix
             .find_longest(name, hashes)
             .map_or(ROOT, |entry| entry.value)
@@ -168,6 +177,11 @@ impl StrategyTable {
         self.n_wanting_next_hops > 0
     }
 
+    /// Whether any strategy wants to hear of Data.
+    pub(crate) fn any_measures(&self) -> bool {
+        self.n_measuring > 0
+    }
+
     /// Routes measured by all strategies together.
     pub(crate) fn n_measurements(&self) -> usize {
         self.instances
@@ -188,14 +202,16 @@ impl StrategyTable {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1).max(1);
         let new = new.map(|(strategy, name)| Instance { id, name, strategy });
-        let wants = |instance: &Option<Instance>| {
-            instance
-                .as_ref()
-                .is_some_and(|instance| instance.strategy.wants_new_next_hops())
-        };
-        self.n_wanting_next_hops += usize::from(wants(&new));
         let old = std::mem::replace(&mut self.instances[idx.0 as usize], new);
-        self.n_wanting_next_hops -= usize::from(wants(&old));
+        let count = |instance: &Option<Instance>, is_counted: fn(&Strategy) -> bool| {
+            let strategy = instance.as_ref().map(|instance| &instance.strategy);
+            usize::from(strategy.is_some_and(is_counted))
+        };
+        let new = &self.instances[idx.0 as usize];
+        self.n_wanting_next_hops += count(new, Strategy::wants_new_next_hops);
+        self.n_wanting_next_hops -= count(&old, Strategy::wants_new_next_hops);
+        self.n_measuring += count(new, Strategy::measures);
+        self.n_measuring -= count(&old, Strategy::measures);
     }
 
     fn begin_epoch(&mut self) {

@@ -228,6 +228,11 @@ impl Strategy {
         }
     }
 
+    /// Whether [`Self::before_satisfy`] ever does anything.
+    pub(crate) fn measures(&self) -> bool {
+        matches!(self, Self::Asf(_) | Self::Access(_))
+    }
+
     /// Whether [`Self::after_new_next_hops`] ever plans anything.
     pub(crate) fn wants_new_next_hops(&self) -> bool {
         matches!(self, Self::Multicast(_))
