@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tachonym_packet::Name;
-use tachonym_tables::{CsCapacity, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig};
+use tachonym_tables::{CsCapacity, CsPolicy, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig};
 
 use crate::faces::FaceTraits;
 use crate::schedule::Schedule;
@@ -21,6 +21,8 @@ pub struct EngineConfig {
     pub pit: PitConfig,
     /// Limits of the content store.
     pub cs: CsCapacity,
+    /// What the content store evicts.
+    pub cs_policy: CsPolicy,
     /// Limits and layout of the FIB.
     pub fib: FibConfig,
     /// The order of work in a burst.
@@ -50,6 +52,7 @@ impl Default for EngineConfig {
         Self {
             pit: PitConfig::default(),
             cs: CsCapacity::default(),
+            cs_policy: CsPolicy::default(),
             fib: FibConfig::with_max_entries(4 << 20),
             schedule: Schedule::default(),
             dead_nonces_max: 1 << 20,

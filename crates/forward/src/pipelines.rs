@@ -8,8 +8,8 @@ use tachonym_packet::{
     NameView, Nonce, PitToken,
 };
 use tachonym_tables::{
-    ContentStore, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME,
-    Pit, PitEntry,
+    ContentStore, CsConfig, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord,
+    MIN_DEAD_NONCE_LIFETIME, Pit, PitEntry,
 };
 
 use crate::announcements::Announcements;
@@ -130,6 +130,11 @@ impl Pipelines {
     pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Self {
         let mut faces = FaceTable::default();
         faces.insert(FaceId::INTERNAL, FaceTraits::LOCAL);
+        let cs = CsConfig {
+            capacity: config.cs,
+            policy: config.cs_policy,
+            index: config.pit.index,
+        };
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
         Self {
             now: MonoNs::ZERO,
@@ -137,7 +142,7 @@ impl Pipelines {
             rng: Rng::from_seed(seed),
             faces,
             pit: Pit::new(config.pit),
-            cs: ContentStore::new(config.cs),
+            cs: ContentStore::new(cs, key),
             dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
             strategies: StrategyTable::new(key),
             announcements: Announcements::default(),

@@ -2,24 +2,17 @@
 //! `cargo bench -p tachonym-tables`.
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use tachonym_packet::{
     Component, DataView, FaceId, HashKey, InterestView, MonoNs, Name, NameHash, NameHashes, Nonce,
     tlv, types,
 };
 use tachonym_tables::{
-    ContentStore, CsCapacity, DeadNonceList, Fib, FibConfig, InRecord, MIN_DEAD_NONCE_LIFETIME,
-    NextHop, OutRecord, Pit, PitConfig,
+    ContentStore, CsCapacity, CsConfig, CsPolicy, DeadNonceList, Fib, FibConfig, InRecord,
+    IndexKind, MIN_DEAD_NONCE_LIFETIME, NextHop, OutRecord, Pit, PitConfig,
 };
-
-/// Packets of names that differ in their last component, with their hashes.
-struct Packets {
-    interest_wires: Vec<Vec<u8>>,
-    data_wires: Vec<Vec<u8>>,
-    hashes: Vec<Vec<NameHash>>,
-}
 
 fn nth_name(n: usize) -> Name {
     let base: Name = "/example/site/file/v=1".parse().expect("a URI");
@@ -34,32 +27,6 @@ fn hashes_of(name: &Name) -> Vec<NameHash> {
     buffer.slice(span).to_vec()
 }
 
-impl Packets {
-    fn new(n_names: usize) -> Self {
-        let names: Vec<Name> = (0..n_names).map(nth_name).collect();
-        Self {
-            interest_wires: names.iter().map(interest_wire).collect(),
-            data_wires: names.iter().map(data_wire).collect(),
-            hashes: names.iter().map(hashes_of).collect(),
-        }
-    }
-
-    /// Parsed beforehand: parsing is no part of what is measured.
-    fn interests(&self) -> Vec<InterestView<'_>> {
-        let wires = self.interest_wires.iter();
-        wires
-            .map(|wire| InterestView::parse(wire).expect("encoded here"))
-            .collect()
-    }
-
-    fn data(&self) -> Vec<DataView<'_>> {
-        let wires = self.data_wires.iter();
-        wires
-            .map(|wire| DataView::parse(wire).expect("encoded here"))
-            .collect()
-    }
-}
-
 fn interest_wire(name: &Name) -> Vec<u8> {
     let mut wire = Vec::new();
     tlv::write_nested(&mut wire, types::INTEREST, |out| {
@@ -69,11 +36,11 @@ fn interest_wire(name: &Name) -> Vec<u8> {
     wire
 }
 
-fn data_wire(name: &Name) -> Vec<u8> {
+fn data_wire(name: &Name, content_bytes: usize) -> Vec<u8> {
     let mut wire = Vec::new();
     tlv::write_nested(&mut wire, types::DATA, |out| {
         name.encode_into(out);
-        tlv::write_tlv(out, types::CONTENT, &[7; 1000]);
+        tlv::write_tlv(out, types::CONTENT, &vec![7; content_bytes]);
         tlv::write_nested(out, types::SIGNATURE_INFO, |out| {
             tlv::write_nni(out, types::SIGNATURE_TYPE, 0);
         });
@@ -93,93 +60,176 @@ fn scattered(n_names: usize) -> impl FnMut() -> usize {
     }
 }
 
-/// What an exchange does to the PIT, with `n_pending` others waiting.
-fn pit_exchange(c: &mut Criterion, n_pending: usize) {
-    let packets = Packets::new(n_pending);
-    let (interests, data) = (packets.interests(), packets.data());
+/// Packets in a burst.
+const BURST: usize = 32;
+
+/// A burst of packets of one size, written anew in warm memory for each use.
+struct Burst {
+    interest_wires: Vec<Vec<u8>>,
+    data_wires: Vec<Vec<u8>>,
+    hashes: Vec<Vec<NameHash>>,
+}
+
+impl Burst {
+    fn new() -> Self {
+        Self {
+            interest_wires: vec![Vec::new(); BURST],
+            data_wires: vec![Vec::new(); BURST],
+            hashes: vec![Vec::new(); BURST],
+        }
+    }
+
+    fn write(&mut self, mut number: impl FnMut() -> usize, content_bytes: usize) {
+        for n in 0..BURST {
+            let base: Name = "/example/site/file/v=1".parse().expect("a URI");
+            let number = (number() as u32).to_be_bytes();
+            let name = base.with(&Component::generic(number));
+            self.interest_wires[n] = interest_wire(&name);
+            self.data_wires[n] = data_wire(&name, content_bytes);
+            self.hashes[n] = hashes_of(&name);
+        }
+    }
+
+    fn interests(&self) -> Vec<InterestView<'_>> {
+        let wires = self.interest_wires.iter();
+        wires
+            .map(|wire| InterestView::parse(wire).expect("encoded here"))
+            .collect()
+    }
+
+    fn data(&self) -> Vec<DataView<'_>> {
+        let wires = self.data_wires.iter();
+        wires
+            .map(|wire| DataView::parse(wire).expect("encoded here"))
+            .collect()
+    }
+}
+
+/// Time of `routine` for each of a burst's packets; what is before it in an
+/// iteration is not measured.
+fn bench_bursts(c: &mut Criterion, label: &str, mut burst: impl FnMut() -> Duration) {
+    c.bench_function(label, |b| {
+        b.iter_custom(|n_packets| {
+            let n_bursts = n_packets.div_ceil(BURST as u64);
+            let time: Duration = (0..n_bursts).map(|_| burst()).sum();
+            time.mul_f64(n_packets as f64 / (n_bursts * BURST as u64) as f64)
+        });
+    });
+}
+
+fn express(pit: &mut Pit, interest: &InterestView<'_>, hashes: &[NameHash]) {
+    let found = pit.find_or_insert(interest, hashes, MonoNs::ZERO);
+    let (idx, _) = found.expect("below the limits");
+    let (nonce, face) = (Nonce([1; 4]), FaceId(256));
+    let expiry = MonoNs::ZERO.plus_ms(4000);
+    let downstream = InRecord {
+        face,
+        nonce,
+        expiry,
+        pit_token: None,
+        flags: 0,
+    };
+    pit.insert_in_record(idx, downstream)
+        .expect("below the limits");
+    let upstream = OutRecord {
+        face,
+        nonce,
+        expiry,
+        last_sent: MonoNs::ZERO,
+        nack: None,
+        strategy_word: 0,
+    };
+    pit.insert_out_record(idx, upstream)
+        .expect("below the limits");
+}
+
+/// What exchanges do to the PIT, with `n_pending` others waiting: each Data finds
+/// the entry of any of them and removes it, and the same Interest comes anew.
+fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
     let mut pit = Pit::new(PitConfig {
-        max_bytes: 1 << 30,
+        max_entries: 2 * n_pending,
+        max_bytes: 4 << 30,
+        index,
         ..PitConfig::default()
     });
-    let (nonce, face) = (Nonce([1; 4]), FaceId(256));
-    let mut matches = Vec::new();
-    let express = |pit: &mut Pit, n: usize| {
-        let found = pit.find_or_insert(&interests[n], &packets.hashes[n], MonoNs::ZERO);
-        let (idx, _) = found.expect("below the limits");
-        let expiry = MonoNs::ZERO.plus_ms(4000);
-        let downstream = InRecord {
-            face,
-            nonce,
-            expiry,
-            pit_token: None,
-            flags: 0,
-        };
-        pit.insert_in_record(idx, downstream)
-            .expect("below the limits");
-        let upstream = OutRecord {
-            face,
-            nonce,
-            expiry,
-            last_sent: MonoNs::ZERO,
-            nack: None,
-            strategy_word: 0,
-        };
-        pit.insert_out_record(idx, upstream)
-            .expect("below the limits");
-    };
-    (0..n_pending).for_each(|n| express(&mut pit, n));
+    let mut burst = Burst::new();
+    let mut in_turn = 0..n_pending;
+    for _ in 0..n_pending / BURST {
+        burst.write(|| in_turn.next().expect("as many"), 0);
+        for (interest, hashes) in burst.interests().iter().zip(&burst.hashes) {
+            express(&mut pit, interest, hashes);
+        }
+    }
     let mut next = scattered(n_pending);
-    c.bench_function(&format!("tables/pit_exchange/pending={n_pending}"), |b| {
-        b.iter_batched(
-            &mut next,
-            |n| {
-                pit.matches_for_data(&data[n], &packets.hashes[n], &mut matches);
-                pit.remove(matches[0]);
-                express(&mut pit, n);
-            },
-            BatchSize::SmallInput,
-        );
+    let mut matches = Vec::new();
+    let label = format!("tables/pit_exchange/pending={n_pending},index={index},burst={BURST}");
+    bench_bursts(c, &label, || {
+        burst.write(&mut next, 0);
+        let (interests, data) = (burst.interests(), burst.data());
+        let begun = Instant::now();
+        for (data, hashes) in data.iter().zip(&burst.hashes) {
+            pit.matches_for_data(data, hashes, &mut matches);
+            // One of its like in the burst may have removed it.
+            if let Some(&idx) = matches.first() {
+                pit.remove(idx);
+            }
+        }
+        for (interest, hashes) in interests.iter().zip(&burst.hashes) {
+            express(&mut pit, interest, hashes);
+        }
+        begun.elapsed()
     });
     assert_eq!(pit.len(), n_pending);
 }
 
-fn content_store(c: &mut Criterion, n_cached: usize) {
-    let packets = Packets::new(2 * n_cached);
-    let (interests, data) = (packets.interests(), packets.data());
-    let capacity = CsCapacity {
-        max_pkts: n_cached,
-        max_bytes: 4 << 30,
-    };
-    let mut cs = ContentStore::new(capacity);
-    for (data, hashes) in data.iter().zip(&packets.hashes).take(n_cached) {
-        cs.insert(data, hashes, MonoNs::ZERO);
-    }
-    let mut next = scattered(n_cached);
-    c.bench_function(&format!("tables/cs_hit/cached={n_cached}"), |b| {
-        b.iter(|| {
-            let n = next();
-            let found = cs.find(&interests[n], &packets.hashes[n], MonoNs::ZERO);
-            black_box(found.expect("cached").wire().len())
-        });
-    });
-    let mut next = scattered(n_cached);
-    c.bench_function(&format!("tables/cs_miss/cached={n_cached}"), |b| {
-        b.iter(|| {
-            let n = n_cached + next();
-            cs.find(&interests[n], &packets.hashes[n], MonoNs::ZERO)
-                .is_none()
-        });
-    });
-    let mut n = 0;
-    c.bench_function(
-        &format!("tables/cs_insert_evict_1000B/cached={n_cached}"),
-        |b| {
-            b.iter(|| {
-                n = (n + 1) % (2 * n_cached);
-                cs.insert(&data[n], &packets.hashes[n], MonoNs::ZERO)
-            });
+fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_bytes: usize) {
+    let config = CsConfig {
+        capacity: CsCapacity {
+            max_pkts: n_cached,
+            max_bytes: 4 << 30,
         },
+        ..config
+    };
+    let mut cs = ContentStore::new(config, HashKey::from_u64s(3, 4));
+    let mut burst = Burst::new();
+    let mut number = 0;
+    let mut in_turn = move || {
+        number += 1;
+        number - 1
+    };
+    let mut insert = |cs: &mut ContentStore, burst: &mut Burst| {
+        burst.write(&mut in_turn, content_bytes);
+        let data = burst.data();
+        let begun = Instant::now();
+        for (data, hashes) in data.iter().zip(&burst.hashes) {
+            cs.insert(data, hashes, MonoNs::ZERO);
+        }
+        begun.elapsed()
+    };
+    for _ in 0..n_cached / BURST {
+        insert(&mut cs, &mut burst);
+    }
+    let CsConfig { policy, index, .. } = config;
+    let params = format!(
+        "cached={n_cached},policy={policy},index={index},content={content_bytes},burst={BURST}"
     );
+    for (kind, n_first) in [("hit", 0), ("miss", 1 << 31)] {
+        let mut next = scattered(n_cached);
+        let label = format!("tables/cs_{kind}/{params}");
+        bench_bursts(c, &label, || {
+            burst.write(|| n_first + next(), content_bytes);
+            let interests = burst.interests();
+            let begun = Instant::now();
+            for (interest, hashes) in interests.iter().zip(&burst.hashes) {
+                let found = cs.find(interest, hashes, MonoNs::ZERO);
+                black_box(found.map(|data| data.wire().len()));
+            }
+            begun.elapsed()
+        });
+    }
+    let label = format!("tables/cs_insert_evict/{params}");
+    bench_bursts(c, &label, || insert(&mut cs, &mut burst));
+    assert_eq!(cs.len(), n_cached);
 }
 
 fn fib(c: &mut Criterion, n_routes: usize) {
@@ -239,11 +289,18 @@ fn dead_nonces(c: &mut Criterion) {
 }
 
 fn all(c: &mut Criterion) {
-    for n_pending in [64, 100_000] {
-        pit_exchange(c, n_pending);
-    }
-    for n_cached in [1024, 100_000] {
-        content_store(c, n_cached);
+    for index in IndexKind::ALL {
+        for n_pending in [64, 1 << 20] {
+            pit_exchange(c, n_pending, index);
+        }
+        let config = CsConfig {
+            index,
+            ..CsConfig::default()
+        };
+        content_store(c, 1024, config, 1000);
+        for policy in CsPolicy::ALL {
+            content_store(c, 1 << 20, CsConfig { policy, ..config }, 100);
+        }
     }
     fib(c, 100_000);
     dead_nonces(c);

@@ -14,9 +14,11 @@
 //! | [`fib`] | prefixes and their next hops |
 //! | [`dead_nonces`] | nonces of Interests whose entries are gone |
 //! | [`prefix_map`] | longest-prefix map, also for strategy choices and measurements |
+//! | [`buckets`] | the index of PIT and content store |
 //! | [`wheel`] | deadlines |
 #![forbid(unsafe_code)]
 
+pub mod buckets;
 pub mod cs;
 pub mod dead_nonces;
 mod digest;
@@ -28,8 +30,10 @@ pub mod prefix_map;
 mod slab;
 pub mod wheel;
 
+pub use buckets::{IndexKind, UnknownIndexKind};
 pub use cs::{
-    Admission, ContentStore, CsCapacity, CsCounters, DataRef, Eviction, Lru, NotAdmitted,
+    Admission, ContentStore, CsCapacity, CsConfig, CsCounters, CsPolicy, DataRef, Eviction,
+    NotAdmitted,
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
 pub use fib::{
@@ -40,4 +44,4 @@ pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
 };
 pub use prefix_map::{MAX_PREFIX_COMPONENTS, PrefixEntry, PrefixMap, PrefixMapError};
-pub use wheel::{TICK_NS, TimerWheel};
+pub use wheel::TICK_NS;

@@ -1,13 +1,18 @@
 //! A hierarchical timer wheel over slot numbers.
 //!
-//! Owns when each slot is due, and nothing else. Scheduling, rescheduling and
-//! cancelling are O(1); an entry moves at most once per level on its way down.
+//! Owns in which order slots become due, and nothing else: each slot carries its
+//! deadline and its links in the line that the table reads anyway. Scheduling
+//! writes to one neighbour, the slot scheduled last at about the same time;
+//! cancelling writes to two. Both are O(1), and so is rescheduling; an entry
+//! moves at most once per level on its way down.
 //! A tick is 2^20 ns, a little over a millisecond: nothing is reported before
 //! its deadline, and whatever is due is reported by the first call that comes a
 //! tick after it. Eight levels of 64 slots span every `u64` of nanoseconds, so
 //! no deadline is too far (Varghese and Lauck 1987, scheme 7).
 
 use tachonym_packet::MonoNs;
+
+use crate::slab::Slab;
 
 const TICK_BITS: u32 = 20;
 const LEVEL_BITS: u32 = 6;
@@ -27,30 +32,48 @@ const _: () = assert!(
 /// Length of a tick of [`TimerWheel`], in nanoseconds.
 pub const TICK_NS: u64 = 1 << TICK_BITS;
 
+/// Place of a slot in the wheel.
 #[derive(Clone, Copy, Debug)]
-struct Node {
-    when_tick: u64,
+pub(crate) struct Timer {
     prev: u32,
     next: u32,
     list: u16,
 }
 
-const UNUSED: Node = Node {
-    when_tick: 0,
-    prev: NIL,
-    next: NIL,
-    list: IDLE,
-};
+impl Default for Timer {
+    fn default() -> Self {
+        Self {
+            prev: NIL,
+            next: NIL,
+            list: IDLE,
+        }
+    }
+}
 
-/// Deadlines of numbered things. Memory grows with the largest number used.
+/// What a slot with a deadline carries for the wheel, which changes both.
+pub(crate) trait Timed {
+    fn timer(&self) -> &Timer;
+
+    fn timer_mut(&mut self) -> &mut Timer;
+
+    fn deadline(&self) -> MonoNs;
+
+    fn set_deadline(&mut self, at: MonoNs);
+}
+
+/// Rounding up keeps the promise that nothing is early.
+const fn tick_of(at: MonoNs) -> u64 {
+    at.0.div_ceil(TICK_NS)
+}
+
+/// Deadlines of the slots of one slab, which is passed to each call.
 #[derive(Debug)]
-pub struct TimerWheel {
+pub(crate) struct TimerWheel {
     heads: Box<[u32]>,
     /// Bit per slot of a level: set if its list is not empty.
     occupied: [u64; N_LEVELS],
     /// No list holds anything due at or before this tick, except `DUE`.
     now_tick: u64,
-    nodes: Vec<Node>,
     n_scheduled: usize,
     /// The list that the last call left half drained. Until it is done the
     /// clock stands, so what is in it stays where it belongs.
@@ -65,68 +88,55 @@ impl Default for TimerWheel {
 
 impl TimerWheel {
     /// An empty wheel at the origin of the clock.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             heads: vec![NIL; N_LEVELS * LEVEL_SLOTS + 1].into_boxed_slice(),
             occupied: [0; N_LEVELS],
             now_tick: 0,
-            nodes: Vec::new(),
             n_scheduled: 0,
             half_drained: None,
         }
     }
 
-    /// Sets the deadline of `id`, replacing an earlier one.
-    pub fn schedule(&mut self, id: u32, at: MonoNs) {
-        if id as usize >= self.nodes.len() {
-            self.nodes.resize(id as usize + 1, UNUSED);
-        }
-        // Rounding up keeps the promise that nothing is early.
-        let when_tick = at.0.div_ceil(TICK_NS);
-        let node = self.nodes[id as usize];
-        if node.list != IDLE {
-            if node.when_tick == when_tick {
-                return;
-            }
-            self.unlink(id);
-        } else {
+    /// Sets the deadline of a slot, replacing an earlier one.
+    pub(crate) fn schedule<T: Timed + Default>(
+        &mut self,
+        slots: &mut Slab<T>,
+        id: u32,
+        at: MonoNs,
+    ) {
+        let slot = &mut slots[id];
+        let tick_before = tick_of(slot.deadline());
+        slot.set_deadline(at);
+        if slot.timer().list == IDLE {
             self.n_scheduled += 1;
+        } else if tick_before == tick_of(at) {
+            return;
+        } else {
+            self.unlink(slots, id);
         }
-        self.nodes[id as usize].when_tick = when_tick;
-        self.link(id);
+        self.link(slots, id);
     }
 
-    /// Forgets the deadline of `id`, if it has one.
-    pub fn cancel(&mut self, id: u32) {
-        if self
-            .nodes
-            .get(id as usize)
-            .is_some_and(|node| node.list != IDLE)
-        {
-            self.unlink(id);
-            self.nodes[id as usize].list = IDLE;
+    /// Forgets the deadline of a slot, if it has one.
+    pub(crate) fn cancel<T: Timed + Default>(&mut self, slots: &mut Slab<T>, id: u32) {
+        if slots[id].timer().list != IDLE {
+            self.unlink(slots, id);
+            slots[id].timer_mut().list = IDLE;
             self.n_scheduled -= 1;
         }
     }
 
     /// Number of deadlines set.
-    #[must_use]
-    pub const fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
         self.n_scheduled
     }
 
-    /// Whether no deadline is set.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.n_scheduled == 0
-    }
-
-    /// When [`TimerWheel::expire`] next has work: never later than a tick after
+    /// When [`TimerWheel::expire_some`] next has work: never later than a tick after
     /// the earliest deadline; earlier, when far deadlines have to move down a
     /// level first.
-    #[must_use]
-    pub fn next_expiry(&self) -> Option<MonoNs> {
+    pub(crate) fn next_expiry(&self) -> Option<MonoNs> {
         let tick = if self.heads[DUE as usize] != NIL || self.half_drained.is_some() {
             self.now_tick
         } else {
@@ -136,16 +146,12 @@ impl TimerWheel {
     }
 
     /// Appends everything whose deadline is at or before `now`, rounded up to
-    /// the tick, and forgets those deadlines.
-    pub fn expire(&mut self, now: MonoNs, expired: &mut Vec<u32>) {
-        self.expire_some(now, usize::MAX, expired);
-    }
-
-    /// As [`TimerWheel::expire`], but looks at `max_deadlines` at most. False if
-    /// that left some: then [`TimerWheel::next_expiry`] is not after `now`, and
-    /// the next call goes on.
-    pub fn expire_some(
+    /// the tick, and forgets those deadlines; but looks at `max_deadlines` at
+    /// most. False if that left some: then [`TimerWheel::next_expiry`] is not
+    /// after `now`, and the next call goes on.
+    pub(crate) fn expire_some<T: Timed + Default>(
         &mut self,
+        slots: &mut Slab<T>,
         now: MonoNs,
         max_deadlines: usize,
         expired: &mut Vec<u32>,
@@ -153,11 +159,11 @@ impl TimerWheel {
         let target_tick = now.0 / TICK_NS;
         let mut n_left = max_deadlines;
         if let Some(list) = self.half_drained.take()
-            && !self.drain(list, target_tick, &mut n_left, expired)
+            && !self.drain(slots, list, target_tick, &mut n_left, expired)
         {
             return false;
         }
-        if !self.drain(DUE, target_tick, &mut n_left, expired) {
+        if !self.drain(slots, DUE, target_tick, &mut n_left, expired) {
             return false;
         }
         while let Some((start_tick, list)) = self.next_list() {
@@ -165,7 +171,7 @@ impl TimerWheel {
                 break;
             }
             self.now_tick = start_tick;
-            if !self.drain(list, target_tick, &mut n_left, expired) {
+            if !self.drain(slots, list, target_tick, &mut n_left, expired) {
                 return false;
             }
         }
@@ -174,9 +180,8 @@ impl TimerWheel {
     }
 
     /// Heap memory in use.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.heads.len() * size_of::<u32>() + self.nodes.capacity() * size_of::<Node>()
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.heads.len() * size_of::<u32>()
     }
 
     /// The list that begins next and its first tick.
@@ -193,8 +198,9 @@ impl TimerWheel {
 
     /// Takes what is due out of a list, and moves the rest where it belongs now.
     /// False if `n_left` did not suffice.
-    fn drain(
+    fn drain<T: Timed + Default>(
         &mut self,
+        slots: &mut Slab<T>,
         list: u16,
         target_tick: u64,
         n_left: &mut usize,
@@ -208,7 +214,7 @@ impl TimerWheel {
         while id != NIL {
             // If anything has come back to this list, the rest cannot.
             if *n_left == 0 && self.heads[list as usize] == NIL {
-                self.nodes[id as usize].prev = NIL;
+                slots[id].timer_mut().prev = NIL;
                 self.heads[list as usize] = id;
                 if list != DUE {
                     self.occupied[list as usize / LEVEL_SLOTS] |=
@@ -218,22 +224,22 @@ impl TimerWheel {
                 return false;
             }
             *n_left = n_left.saturating_sub(1);
-            let node = &mut self.nodes[id as usize];
-            let next = node.next;
-            if node.when_tick <= target_tick {
-                node.list = IDLE;
+            let slot = &mut slots[id];
+            let next = slot.timer().next;
+            if tick_of(slot.deadline()) <= target_tick {
+                slot.timer_mut().list = IDLE;
                 self.n_scheduled -= 1;
                 expired.push(id);
             } else {
-                self.link(id);
+                self.link(slots, id);
             }
             id = next;
         }
         true
     }
 
-    fn link(&mut self, id: u32) {
-        let when_tick = self.nodes[id as usize].when_tick;
+    fn link<T: Timed + Default>(&mut self, slots: &mut Slab<T>, id: u32) {
+        let when_tick = tick_of(slots[id].deadline());
         let list = if when_tick <= self.now_tick {
             DUE
         } else {
@@ -243,26 +249,24 @@ impl TimerWheel {
             self.occupied[level as usize] |= 1 << slot;
             (level as usize * LEVEL_SLOTS + slot) as u16
         };
-        let head = self.heads[list as usize];
+        let head = std::mem::replace(&mut self.heads[list as usize], id);
+        *slots[id].timer_mut() = Timer {
+            prev: NIL,
+            next: head,
+            list,
+        };
         if head != NIL {
-            self.nodes[head as usize].prev = id;
+            slots[head].timer_mut().prev = id;
         }
-        let node = &mut self.nodes[id as usize];
-        node.list = list;
-        node.prev = NIL;
-        node.next = head;
-        self.heads[list as usize] = id;
     }
 
-    fn unlink(&mut self, id: u32) {
-        let Node {
-            prev, next, list, ..
-        } = self.nodes[id as usize];
+    fn unlink<T: Timed + Default>(&mut self, slots: &mut Slab<T>, id: u32) {
+        let Timer { prev, next, list } = *slots[id].timer();
         if next != NIL {
-            self.nodes[next as usize].prev = prev;
+            slots[next].timer_mut().prev = prev;
         }
         if prev != NIL {
-            self.nodes[prev as usize].next = next;
+            slots[prev].timer_mut().next = next;
             return;
         }
         self.heads[list as usize] = next;
@@ -277,6 +281,38 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    #[derive(Debug, Default)]
+    struct Slot {
+        timer: Timer,
+        deadline: MonoNs,
+    }
+
+    impl Timed for Slot {
+        fn timer(&self) -> &Timer {
+            &self.timer
+        }
+
+        fn timer_mut(&mut self) -> &mut Timer {
+            &mut self.timer
+        }
+
+        fn deadline(&self) -> MonoNs {
+            self.deadline
+        }
+
+        fn set_deadline(&mut self, at: MonoNs) {
+            self.deadline = at;
+        }
+    }
+
+    fn slots() -> Slab<Slot> {
+        let mut slots = Slab::new();
+        for _ in 0..40 {
+            slots.alloc();
+        }
+        slots
+    }
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -311,7 +347,7 @@ mod tests {
         fn deadlines_pass_as_in_a_sorted_map(
             steps in proptest::collection::vec(any_step(), 1..120)
         ) {
-            let mut wheel = TimerWheel::new();
+            let (mut wheel, mut slots) = (TimerWheel::new(), slots());
             let mut oracle = BTreeMap::<u32, u64>::new();
             let mut now = MonoNs::ZERO;
             let mut is_done = true;
@@ -319,17 +355,17 @@ mod tests {
                 match step {
                     Step::Schedule { id, after_ns } => {
                         let at = now.0.saturating_add(after_ns);
-                        wheel.schedule(id, MonoNs(at));
+                        wheel.schedule(&mut slots, id, MonoNs(at));
                         oracle.insert(id, at);
                     }
                     Step::Cancel { id } => {
-                        wheel.cancel(id);
+                        wheel.cancel(&mut slots, id);
                         oracle.remove(&id);
                     }
                     Step::Advance { by_ns, max_deadlines } => {
                         now = MonoNs(now.0.saturating_add(by_ns));
                         let mut expired = Vec::new();
-                        is_done = wheel.expire_some(now, max_deadlines, &mut expired);
+                        is_done = wheel.expire_some(&mut slots, now, max_deadlines, &mut expired);
                         prop_assert!(expired.len() <= max_deadlines);
                         for id in expired {
                             let at = oracle.remove(&id).expect("only what was scheduled expires");
@@ -360,13 +396,13 @@ mod tests {
 
     #[test]
     fn waiting_until_next_expiry_always_makes_progress() {
-        let mut wheel = TimerWheel::new();
+        let (mut wheel, mut slots) = (TimerWheel::new(), slots());
         let at = MonoNs(987_654_321_987_654);
-        wheel.schedule(0, at);
+        wheel.schedule(&mut slots, 0, at);
         let mut expired = Vec::new();
         let mut n_wakes = 0;
         while let Some(next) = wheel.next_expiry() {
-            wheel.expire(next, &mut expired);
+            wheel.expire_some(&mut slots, next, usize::MAX, &mut expired);
             n_wakes += 1;
             assert!(n_wakes <= N_LEVELS, "one wake per level at most");
             if !expired.is_empty() {
@@ -378,13 +414,18 @@ mod tests {
 
     #[test]
     fn a_deadline_in_the_past_is_due_at_once() {
-        let mut wheel = TimerWheel::new();
-        wheel.expire(MonoNs(10 * TICK_NS), &mut Vec::new());
-        wheel.schedule(3, MonoNs(2 * TICK_NS));
+        let (mut wheel, mut slots) = (TimerWheel::new(), slots());
+        wheel.expire_some(
+            &mut slots,
+            MonoNs(10 * TICK_NS),
+            usize::MAX,
+            &mut Vec::new(),
+        );
+        wheel.schedule(&mut slots, 3, MonoNs(2 * TICK_NS));
         assert_eq!(wheel.next_expiry(), Some(MonoNs(10 * TICK_NS)));
         let mut expired = Vec::new();
-        wheel.expire(MonoNs(10 * TICK_NS), &mut expired);
+        wheel.expire_some(&mut slots, MonoNs(10 * TICK_NS), usize::MAX, &mut expired);
         assert_eq!(expired, [3]);
-        assert!(wheel.is_empty());
+        assert_eq!(wheel.len(), 0);
     }
 }

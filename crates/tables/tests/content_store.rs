@@ -4,9 +4,11 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Hashing, InterestSpec, data_wire, name};
-use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
+use tachonym_packet::{Component, DataView, HashKey, InterestView, MonoNs, Name};
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
-use tachonym_tables::{Admission, ContentStore, CsCapacity, NotAdmitted};
+use tachonym_tables::{
+    Admission, ContentStore, CsCapacity, CsConfig, CsPolicy, IndexKind, NotAdmitted,
+};
 
 /// A content store with the encoding and hashing around it.
 struct Bench {
@@ -17,10 +19,19 @@ struct Bench {
 
 impl Bench {
     fn new(hashing: Hashing, max_pkts: usize, max_bytes: usize) -> Self {
-        let cs = ContentStore::new(CsCapacity {
+        let capacity = CsCapacity {
             max_pkts,
             max_bytes,
-        });
+        };
+        let config = CsConfig {
+            capacity,
+            ..CsConfig::default()
+        };
+        Self::with_config(hashing, config)
+    }
+
+    fn with_config(hashing: Hashing, config: CsConfig) -> Self {
+        let cs = ContentStore::new(config, HashKey::from_u64s(5, 6));
         Self {
             cs,
             hashing,
@@ -134,9 +145,18 @@ impl ModelData {
     }
 }
 
-fn run(hashing: Hashing, steps: &[Step]) {
+fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, steps: &[Step]) {
     let mut max_pkts = 20;
-    let mut bench = Bench::new(hashing, max_pkts, 1 << 20);
+    let config = CsConfig {
+        capacity: CsCapacity {
+            max_pkts,
+            max_bytes: 1 << 20,
+        },
+        policy,
+        index,
+    };
+    let mut bench = Bench::with_config(hashing, config);
+    assert_eq!(bench.cs.policy(), policy);
     // Used longest ago first.
     let mut model = Vec::<ModelData>::new();
     let mut n_evictions = 0;
@@ -228,7 +248,19 @@ fn run(hashing: Hashing, steps: &[Step]) {
             Step::Advance { by_ms } => bench.now = bench.now.plus_ms(*by_ms),
         }
         while model.len() > max_pkts {
-            model.remove(0);
+            let victim = match policy {
+                CsPolicy::Lru => 0,
+                // Which it is depends on the places in the index, but it is not what
+                // has just come.
+                CsPolicy::Lfu => {
+                    let is_gone = |data: &ModelData| {
+                        !bench.cs.iter().any(|cached| cached.wire() == data.wire)
+                    };
+                    let gone = model.iter().position(is_gone);
+                    gone.expect("one that is no longer cached")
+                }
+            };
+            model.remove(victim);
             n_evictions += 1;
         }
         assert_eq!(bench.cs.len(), model.len());
@@ -255,11 +287,18 @@ proptest! {
     })]
 
     #[test]
-    fn content_store_agrees_with_a_list_under_any_hash(
+    fn content_store_agrees_with_a_list_under_any_hash_policy_and_index(
         steps in proptest::collection::vec(any_step(), 1..120)
     ) {
         for hashing in Hashing::ALL {
-            run(hashing, &steps);
+            for (policy, index) in [
+                (CsPolicy::Lru, IndexKind::Single),
+                (CsPolicy::Lru, IndexKind::DLeft),
+                (CsPolicy::Lfu, IndexKind::Single),
+                (CsPolicy::Lfu, IndexKind::DLeft),
+            ] {
+                run(hashing, policy, index, &steps);
+            }
         }
     }
 }
@@ -327,6 +366,90 @@ fn a_search_for_fresh_data_is_bounded_and_giving_up_is_counted() {
     }
     assert!(bench.find(&prefix).is_none());
     assert_eq!(bench.cs.counters().n_searches_given_up, 1);
+}
+
+#[test]
+fn prefixes_are_found_however_many_data_came_unasked() {
+    let n_names = if cfg!(miri) { 300 } else { 10_000 };
+    let mut bench = Bench::new(Hashing::Keyed, n_names, 64 << 20);
+    let prefix = |n: usize| InterestSpec::new(name(&format!("/a/{n}"))).can_be_prefix();
+    let wire = |n: usize| data_wire(&name(&format!("/a/{n}/b")), 0, b"x");
+    (0..n_names).for_each(|n| assert_eq!(bench.insert(&wire(n)), Admission::Inserted));
+    // A search does not wait until all are entered: one that finds nothing before
+    // is counted.
+    let newest = bench.find(&prefix(n_names - 1));
+    let n_given_up = bench.cs.counters().n_searches_given_up;
+    assert_eq!(n_given_up, u64::from(newest.is_none()));
+    assert!(bench.has_below(&name(&format!("/a/{}", n_names - 1))));
+    assert!(!bench.has_below(&name("/b")));
+    // Oldest first, in turns that are bounded.
+    assert_eq!(bench.find(&prefix(0)), Some(wire(0)));
+    (0..16).for_each(|_| drop(bench.find(&prefix(n_names))));
+    for n in 0..n_names {
+        assert_eq!(bench.find(&prefix(n)), Some(wire(n)));
+    }
+    // Whoever comes now is entered as it comes.
+    let used_bytes = bench.cs.used_bytes();
+    for n in n_names..2 * n_names {
+        bench.insert(&wire(n));
+        assert_eq!(bench.find(&prefix(n)), Some(wire(n)));
+        assert_eq!(bench.cs.used_bytes(), used_bytes);
+    }
+}
+
+#[test]
+fn prefixes_are_kept_up_to_date_only_while_they_are_asked_for() {
+    let mut bench = Bench::new(Hashing::Keyed, 100, 1 << 20);
+    let insert = |bench: &mut Bench, n: usize| {
+        bench.insert(&data_wire(&name(&format!("/a/{n:04}/b/c")), 0, b"x"));
+        bench.cs.used_bytes()
+    };
+    let bare_bytes = (0..100).map(|n| insert(&mut bench, n)).last().unwrap();
+    assert!(
+        bench
+            .find(&InterestSpec::new(name("/a/0050/b")).can_be_prefix())
+            .is_some()
+    );
+    let entered_bytes = bench.cs.used_bytes();
+    assert!(entered_bytes > bare_bytes + 100 * 64);
+    for n in 100..200 {
+        assert_eq!(insert(&mut bench, n), entered_bytes);
+    }
+    let later_bytes = (200..300).map(|n| insert(&mut bench, n)).last();
+    assert_eq!(later_bytes, Some(bare_bytes));
+}
+
+#[test]
+fn what_is_used_often_outlives_what_is_used_once_under_lfu() {
+    for index in IndexKind::ALL {
+        let config = CsConfig {
+            capacity: CsCapacity {
+                max_pkts: 1000,
+                max_bytes: 16 << 20,
+            },
+            policy: CsPolicy::Lfu,
+            index,
+        };
+        let mut bench = Bench::with_config(Hashing::Keyed, config);
+        let popular = |n: usize| InterestSpec::new(name(&format!("/popular/{n}")));
+        for n in 0..500 {
+            bench.insert(&data_wire(&popular(n).name, 0, b"x"));
+        }
+        for round in 0..20 {
+            let n_hits = (0..500)
+                .filter(|&n| bench.find(&popular(n)).is_some())
+                .count();
+            // LRU would have none: more than a thousand others have come.
+            assert!(n_hits > 450, "{index}: {n_hits} in round {round}");
+            for n in 0..1500 {
+                bench.insert(&data_wire(&name(&format!("/once/{round}/{n}")), 0, b"x"));
+                if n % 300 == 0 {
+                    (0..500).for_each(|n| drop(bench.find(&popular(n))));
+                }
+            }
+        }
+        assert_eq!(bench.cs.len(), 1000);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce};
 use tachonym_tables::pit::MAX_HINTS_PER_NAME;
 use tachonym_tables::{
-    EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitRefusal, TICK_NS,
+    EntryIdx, InRecord, IndexKind, Inserted, OutRecord, Pit, PitConfig, PitRefusal, TICK_NS,
 };
 
 fn in_record(face: u64, nonce: u32) -> InRecord {
@@ -92,8 +92,12 @@ fn any_name() -> impl Strategy<Value = Name> {
     )
 }
 
+/// Makes an Interest too large for the entry alone.
+const LONG_HINT: &str = "/i/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/\
+    0123456789/0123456789/0123456789/0123456789/0123456789/0123456789";
+
 fn any_interest() -> impl Strategy<Value = InterestSpec> {
-    let hint = prop_oneof![3 => Just(None), 1 => Just(Some("/h")), 1 => Just(Some("/i"))];
+    let hint = prop_oneof![3 => Just(None), 1 => Just(Some("/h")), 1 => Just(Some(LONG_HINT))];
     let digest = prop_oneof![4 => Just(None), 1 => (0_u8..3).prop_map(Some)];
     (
         any_name(),
@@ -180,8 +184,12 @@ impl ModelEntry {
     }
 }
 
-fn run(hashing: Hashing, steps: &[Step]) {
-    let mut bench = Bench::new(hashing, PitConfig::default());
+fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
+    let config = PitConfig {
+        index,
+        ..PitConfig::default()
+    };
+    let mut bench = Bench::new(hashing, config);
     let mut model = Vec::<ModelEntry>::new();
     for (n_step, step) in steps.iter().enumerate() {
         match step {
@@ -300,11 +308,13 @@ proptest! {
     })]
 
     #[test]
-    fn pit_agrees_with_a_list_under_any_hash(
+    fn pit_agrees_with_a_list_under_any_hash_and_index(
         steps in proptest::collection::vec(any_step(), 1..80)
     ) {
         for hashing in Hashing::ALL {
-            run(hashing, &steps);
+            for index in IndexKind::ALL {
+                run(hashing, index, &steps);
+            }
         }
     }
 }
@@ -403,6 +413,7 @@ fn bytes_of_interests_and_records_are_bounded() {
         max_entries: 1 << 20,
         max_bytes: 1 << 20,
         max_records_per_entry: 64,
+        ..PitConfig::default()
     };
     let mut bench = Bench::new(Hashing::Keyed, config);
     let mut entries = Vec::new();

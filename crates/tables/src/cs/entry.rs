@@ -3,12 +3,15 @@
 //! Owns the Data as it arrived and what lookups need of it. A slot of the
 //! content store; a free one has no buffer.
 
-use tachonym_packet::{DataView, MonoNs, NameHash};
+use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
+use super::eviction::{SlotState, SlotStates};
 use super::prefixes::Place;
+use crate::slab::Slab;
 
 /// A cached Data; one cache line.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct CsEntry {
     pub(super) name_hash: NameHash,
     /// Copy of the Data, in a buffer that may be longer; empty if the slot is
@@ -16,15 +19,23 @@ pub(super) struct CsEntry {
     pub(super) buffer: Box<[u8]>,
     /// Fresh before this time; zero if it never is.
     pub(super) fresh_until: MonoNs,
-    /// The implicit digest, once it was asked for.
-    pub(super) digest: Option<Box<[u8; 32]>>,
+    /// The eviction policy's.
+    pub(super) state: SlotState,
     pub(super) place: Place,
     pub(super) wire_len: u16,
     name_start: u16,
     name_len: u16,
+    /// Whether the store has kept its implicit digest.
+    pub(super) has_digest: bool,
 }
 
 const _: () = assert!(size_of::<CsEntry>() == 64);
+
+impl SlotStates for Slab<CsEntry> {
+    fn state_mut(&mut self, slot: u32) -> &mut SlotState {
+        &mut self[slot].state
+    }
+}
 
 impl CsEntry {
     /// Puts `data` into the slot. `buffer` begins with a copy of its wire.
@@ -46,7 +57,7 @@ impl CsEntry {
         self.wire_len = wire.len() as u16;
         self.name_start = name_start as u16;
         self.name_len = name.len() as u16;
-        self.digest = None;
+        self.has_digest = false;
         self.set_arrival(data, now);
     }
 
@@ -70,14 +81,8 @@ impl CsEntry {
         &self.buffer[..usize::from(self.wire_len)]
     }
 
-    /// The implicit digest, computed at the first call.
-    pub(super) fn implicit_digest(&mut self) -> [u8; 32] {
-        if let Some(digest) = &self.digest {
-            return **digest;
-        }
-        let data = DataView::parse(self.wire()).expect("copied from a Data");
-        let digest = data.implicit_digest();
-        self.digest = Some(Box::new(digest));
-        digest
+    /// The name, as a view.
+    pub(super) fn name(&self) -> NameView<'_> {
+        NameView::parse_value(self.name_bytes()).expect("copied from a name")
     }
 }

@@ -6,34 +6,51 @@
 //! MustBeFresh only within the FreshnessPeriod since arrival. A hit borrows the
 //! packet and copies nothing.
 //!
+//! What lies below a prefix is found out when it is asked for: a Data that
+//! arrives is only put on a list, and entered under its prefixes when the next
+//! CanBePrefix Interest comes, or as further Data arrive while there are such
+//! Interests. Where there are none it never is.
+//!
 //! Bounded in packets and bytes; what does not fit evicts what its policy
 //! ([`Eviction`]) names. Whether Data may be cached at all (solicited, NoCache)
-//! is the engine's affair. A search for fresh Data under a prefix looks at a
-//! bounded number of candidates: giving up is a counted miss.
+//! is the engine's affair. A search under a prefix enters a bounded number of
+//! Data, and one for fresh Data looks at a bounded number of candidates: giving
+//! up is a counted miss.
 
 mod entry;
 mod eviction;
 mod prefixes;
 
+use hashbrown::HashMap;
 use tachonym_packet::types::MAX_PACKET_BYTES;
-use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
+use tachonym_packet::{DataView, HashKey, InterestView, MonoNs, NameHash, NameView};
 
 use self::entry::CsEntry;
-pub use self::eviction::{Eviction, Lru};
+use self::eviction::Policy;
+pub use self::eviction::{
+    CsPolicy, Eviction, LocalLfu, Lru, SlotState, SlotStates, UnknownCsPolicy,
+};
 pub use self::prefixes::MAX_CS_COMPONENTS;
 use self::prefixes::{NODE_BYTES, PrefixTree, SearchGivenUp};
+use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
-use crate::hash_index::HashIndex;
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
 
 /// What a Data costs beside its buffer, in bytes, and beside the prefixes that
-/// only it has: slot, place in the free list and in the eviction order, and
-/// nine bytes in an index between 7/16 and 7/8 full.
-pub const CS_ENTRY_BYTES: usize = size_of::<CsEntry>() + 4 + 8 + 20;
+/// only it has: slot, place in the free list, and a word in an index between 5/16
+/// and 5/8 full.
+pub const CS_ENTRY_BYTES: usize = size_of::<CsEntry>() + 4 + 20;
 
-/// Heap bytes of a digest that was asked for.
-const DIGEST_BYTES: usize = 48;
+/// Bytes of a digest that was asked for, in a map between 7/16 and 7/8 full.
+const DIGEST_BYTES: usize = 64;
+
+/// Most Data that a search enters under their prefixes.
+const MAX_ENTERED_PER_FIND: usize = 1024;
+
+/// The same for an arrival, while there are searches: more than one, so that the
+/// list gets shorter.
+const MAX_ENTERED_PER_INSERT: usize = 2;
 
 /// Limits of a [`ContentStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +69,17 @@ impl Default for CsCapacity {
             max_bytes: 128 << 20,
         }
     }
+}
+
+/// What a [`ContentStore`] is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CsConfig {
+    /// The limits.
+    pub capacity: CsCapacity,
+    /// What is evicted.
+    pub policy: CsPolicy,
+    /// How Data are found.
+    pub index: IndexKind,
 }
 
 /// Why a Data was not cached.
@@ -102,7 +130,7 @@ pub struct CsCounters {
     pub n_not_admitted_size: u64,
     /// See [`NotAdmitted::NameUnsuited`].
     pub n_not_admitted_name: u64,
-    /// Misses at which a search for fresh Data was given up.
+    /// Misses at which a search under a prefix was given up.
     pub n_searches_given_up: u64,
 }
 
@@ -130,45 +158,55 @@ impl<'a> DataRef<'a> {
 /// components of the name in question; fewer of them than its components and
 /// one more make it panic.
 #[derive(Debug)]
-pub struct ContentStore<P = Lru> {
+pub struct ContentStore {
     capacity: CsCapacity,
     admits: bool,
     serves: bool,
     slots: Slab<CsEntry>,
     len: usize,
-    index: HashIndex,
+    index: BucketIndex,
+    index_kind: IndexKind,
     tree: PrefixTree,
-    policy: P,
+    /// Arrivals for which the tree is still kept up to date: as many as there
+    /// were Data at the last search under a prefix.
+    n_entering: usize,
+    policy: Policy,
+    /// Where victims of no matter which kind were last looked for.
+    hand: usize,
     pool: BufferPool,
-    n_digests: usize,
+    digests: HashMap<u32, [u8; 32], foldhash::fast::FixedState>,
     counters: CsCounters,
 }
 
-impl ContentStore<Lru> {
-    /// An empty store that evicts what was used longest ago, admits and serves.
+impl ContentStore {
+    /// An empty store that admits and serves. `key` must be secret and random,
+    /// lest peers choose prefixes that collide; it may be that of the hashes that
+    /// are passed to the store.
     #[must_use]
-    pub fn new(capacity: CsCapacity) -> Self {
-        Self::with_policy(capacity, Lru::default())
-    }
-}
-
-impl<P: Eviction> ContentStore<P> {
-    /// An empty store that admits and serves.
-    #[must_use]
-    pub fn with_policy(capacity: CsCapacity, policy: P) -> Self {
+    pub fn new(config: CsConfig, key: HashKey) -> Self {
+        let capacity = bounded(config.capacity);
         Self {
-            capacity: bounded(capacity),
+            capacity,
             admits: true,
             serves: true,
             slots: Slab::new(),
             len: 0,
-            index: HashIndex::new(),
-            tree: PrefixTree::new(),
-            policy,
+            index: BucketIndex::new(config.index, max_slots(capacity)),
+            index_kind: config.index,
+            tree: PrefixTree::new(key),
+            n_entering: 0,
+            policy: Policy::new(config.policy),
+            hand: 0,
             pool: BufferPool::new(capacity.max_bytes / 16),
-            n_digests: 0,
+            digests: HashMap::default(),
             counters: CsCounters::default(),
         }
+    }
+
+    /// The eviction policy.
+    #[must_use]
+    pub const fn policy(&self) -> CsPolicy {
+        self.policy.policy()
     }
 
     /// Number of Data.
@@ -192,7 +230,13 @@ impl<P: Eviction> ContentStore<P> {
     /// Sets the limits; evicts what exceeds them.
     pub fn set_capacity(&mut self, capacity: CsCapacity) {
         self.capacity = bounded(capacity);
-        self.evict_for(0, 0);
+        self.evict_for(0, 0, None);
+        if max_slots(self.capacity) > self.index.max_slots() {
+            self.index = BucketIndex::new(self.index_kind, max_slots(self.capacity));
+            for (slot, entry) in live(&self.slots) {
+                self.index.insert(entry.name_hash.0, slot);
+            }
+        }
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
     }
 
@@ -226,11 +270,11 @@ impl<P: Eviction> ContentStore<P> {
 
     /// Bytes that count towards [`CsCapacity::max_bytes`].
     #[must_use]
-    pub const fn used_bytes(&self) -> usize {
+    pub fn used_bytes(&self) -> usize {
         self.len * CS_ENTRY_BYTES
             + self.pool.used_bytes()
             + self.tree.n_nodes() * NODE_BYTES
-            + self.n_digests * DIGEST_BYTES
+            + self.digests.len() * DIGEST_BYTES
     }
 
     /// Heap memory in use, spare slots and buffers included.
@@ -239,9 +283,8 @@ impl<P: Eviction> ContentStore<P> {
         self.slots.memory_bytes()
             + self.index.memory_bytes()
             + self.tree.memory_bytes()
-            + self.policy.memory_bytes()
             + self.pool.memory_bytes()
-            + self.n_digests * DIGEST_BYTES
+            + self.digests.allocation_size()
     }
 
     /// A Data that answers `interest`.
@@ -263,7 +306,7 @@ impl<P: Eviction> ContentStore<P> {
             }
             Some(slot) => {
                 self.counters.n_hits += 1;
-                self.policy.handle_hit(slot);
+                self.policy.handle_hit(slot, &mut self.slots);
                 Some(DataRef {
                     wire: self.slots[slot].wire(),
                 })
@@ -294,7 +337,7 @@ impl<P: Eviction> ContentStore<P> {
         match self.find_exact(name, hashes[name.len()]) {
             Some(slot) => self.insert_again(slot, data, now),
             None => {
-                self.insert_new(data, hashes, now);
+                self.insert_new(data, hashes[name.len()], now);
                 Admission::Inserted
             }
         }
@@ -302,6 +345,7 @@ impl<P: Eviction> ContentStore<P> {
 
     /// Erases at most `limit` Data whose names begin with `prefix`; how many.
     pub fn erase(&mut self, prefix: NameView<'_>, hashes: &[NameHash], limit: usize) -> usize {
+        self.enter(usize::MAX);
         let hash = hashes[prefix.len()];
         let mut n_erased = 0;
         if limit > 0
@@ -312,7 +356,7 @@ impl<P: Eviction> ContentStore<P> {
         }
         while n_erased < limit {
             // The node goes with the last Data below it.
-            let node = self.tree.find(prefix, prefix.len(), hash, &self.slots);
+            let node = self.tree.find(prefix, &self.slots);
             let Some(slot) = node.and_then(|node| self.tree.newest_below(node)) else {
                 break;
             };
@@ -328,17 +372,15 @@ impl<P: Eviction> ContentStore<P> {
     #[must_use]
     pub fn has_below(&self, prefix: NameView<'_>, hashes: &[NameHash]) -> bool {
         let hash = hashes[prefix.len()];
-        let node = self.tree.find(prefix, prefix.len(), hash, &self.slots);
+        let node = self.tree.find(prefix, &self.slots);
         node.is_some_and(|node| self.tree.newest_below(node).is_some())
             || self.find_exact(prefix, hash).is_some()
+            || self.tree.is_any_waiting_below(prefix, &self.slots)
     }
 
     /// Every Data, in no particular order. Counts as no use of them.
     pub fn iter(&self) -> impl Iterator<Item = DataRef<'_>> {
-        self.slots
-            .iter_touched()
-            .filter(|(_, entry)| !entry.buffer.is_empty())
-            .map(|(_, entry)| DataRef { wire: entry.wire() })
+        live(&self.slots).map(|(_, entry)| DataRef { wire: entry.wire() })
     }
 
     fn find_exact(&self, name: NameView<'_>, hash: NameHash) -> Option<u32> {
@@ -376,28 +418,50 @@ impl<P: Eviction> ContentStore<P> {
         if !interest.can_be_prefix() {
             return None;
         }
-        let node = self.tree.find(name, name.len(), hash, &self.slots)?;
-        if !must_be_fresh {
-            return self.tree.newest_below(node);
-        }
-        match self.tree.find_below(node, &self.slots, suits) {
-            Ok(found) => found,
-            Err(SearchGivenUp) => {
+        self.n_entering = self.len;
+        let has_all = self.enter(MAX_ENTERED_PER_FIND);
+        let found = match self.tree.find(name, &self.slots) {
+            None => Ok(None),
+            Some(node) if !must_be_fresh => Ok(self.tree.newest_below(node)),
+            Some(node) => self.tree.find_below(node, &self.slots, suits),
+        };
+        match found {
+            Ok(None) if has_all => None,
+            Ok(Some(slot)) => Some(slot),
+            Ok(None) | Err(SearchGivenUp) => {
                 self.counters.n_searches_given_up += 1;
                 None
             }
         }
     }
 
+    /// Enters Data that came longest ago, of those that are not yet, under their
+    /// prefixes. False if there are more than `limit`.
+    fn enter(&mut self, limit: usize) -> bool {
+        let has_all = self.tree.enter(limit, &mut self.slots);
+        // Their prefixes take room too.
+        self.evict_for(0, 0, None);
+        has_all
+    }
+
     fn implicit_digest(&mut self, slot: u32) -> [u8; 32] {
-        let entry = &mut self.slots[slot];
-        self.n_digests += usize::from(entry.digest.is_none());
-        entry.implicit_digest()
+        let (entry, digests) = (&mut self.slots[slot], &mut self.digests);
+        entry.has_digest = true;
+        *digests.entry(slot).or_insert_with(|| {
+            let data = DataView::parse(entry.wire()).expect("copied from a Data");
+            data.implicit_digest()
+        })
+    }
+
+    fn forget_digest(&mut self, slot: u32) {
+        if std::mem::take(&mut self.slots[slot].has_digest) {
+            self.digests.remove(&slot);
+        }
     }
 
     fn insert_again(&mut self, slot: u32, data: &DataView<'_>, now: MonoNs) -> Admission {
         // Used now, and so the last to be evicted for its own sake.
-        self.policy.handle_hit(slot);
+        self.policy.handle_hit(slot, &mut self.slots);
         self.tree.touch(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
         if entry.wire() == data.wire() {
@@ -405,38 +469,42 @@ impl<P: Eviction> ContentStore<P> {
             self.counters.n_refreshes += 1;
             return Admission::Refreshed;
         }
-        self.n_digests -= usize::from(entry.digest.is_some());
         self.pool.give(std::mem::take(&mut entry.buffer));
+        self.forget_digest(slot);
         let buffer = self.pool.take_copy(data.wire());
+        let entry = &mut self.slots[slot];
         let name_hash = entry.name_hash;
         entry.occupy(data, name_hash, buffer, now);
         self.counters.n_replacements += 1;
-        self.evict_for(0, 0);
+        self.evict_for(0, 0, None);
         Admission::Replaced
     }
 
-    fn insert_new(&mut self, data: &DataView<'_>, hashes: &[NameHash], now: MonoNs) {
-        let name = data.name();
-        self.evict_for(1, CS_ENTRY_BYTES + buffer_bytes(data.wire().len()));
+    fn insert_new(&mut self, data: &DataView<'_>, hash: NameHash, now: MonoNs) {
+        let more_bytes = CS_ENTRY_BYTES + buffer_bytes(data.wire().len());
+        self.evict_for(1, more_bytes, Some(hash));
         let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
-        let hash = hashes[name.len()];
         self.slots[slot].occupy(data, hash, buffer, now);
         self.index.insert(hash.0, slot);
-        self.tree.insert(slot, name, hashes, &mut self.slots);
-        self.policy.handle_insert(slot);
+        self.tree.push_waiting(slot, &mut self.slots);
+        self.policy.handle_insert(slot, &mut self.slots);
         self.len += 1;
         self.counters.n_inserts += 1;
-        // Its prefixes may be new too.
-        self.evict_for(0, 0);
+        if self.n_entering > 0 {
+            self.n_entering -= 1;
+            self.enter(MAX_ENTERED_PER_INSERT);
+        }
     }
 
-    /// Evicts until so much more fits.
-    fn evict_for(&mut self, n_more_pkts: usize, more_bytes: usize) {
+    /// Evicts until so much more fits, which is to be indexed under `hash`.
+    fn evict_for(&mut self, n_more_pkts: usize, more_bytes: usize, hash: Option<NameHash>) {
         while self.len + n_more_pkts > self.capacity.max_pkts
             || self.used_bytes() + more_bytes > self.capacity.max_bytes
         {
-            let Some(slot) = self.policy.victim() else {
+            let neighbours = hash.iter().flat_map(|hash| self.index.neighbours(hash.0));
+            let victim = self.policy.victim(neighbours, &mut self.slots);
+            let Some(slot) = victim.or_else(|| self.any_victim()) else {
                 return;
             };
             self.remove(slot);
@@ -444,16 +512,36 @@ impl<P: Eviction> ContentStore<P> {
         }
     }
 
+    /// A victim, where there is no place at which to look for one.
+    fn any_victim(&mut self) -> Option<u32> {
+        let any = self.index.any_slot(&mut self.hand)?;
+        let neighbours = self.index.neighbours(self.slots[any].name_hash.0);
+        let victim = self.policy.victim(neighbours, &mut self.slots);
+        victim.or(Some(any))
+    }
+
     fn remove(&mut self, slot: u32) {
         self.tree.remove(slot, &mut self.slots);
-        self.policy.handle_remove(slot);
+        self.policy.handle_remove(slot, &mut self.slots);
+        self.forget_digest(slot);
         let entry = &mut self.slots[slot];
         self.index.remove(entry.name_hash.0, slot);
-        self.n_digests -= usize::from(entry.digest.take().is_some());
         self.pool.give(std::mem::take(&mut entry.buffer));
         self.slots.free(slot);
         self.len -= 1;
     }
+}
+
+fn live(slots: &Slab<CsEntry>) -> impl Iterator<Item = (u32, &CsEntry)> {
+    slots
+        .iter_touched()
+        .filter(|(_, entry)| !entry.buffer.is_empty())
+}
+
+/// Most Data that a store of this capacity can hold.
+fn max_slots(capacity: CsCapacity) -> usize {
+    let min_bytes = CS_ENTRY_BYTES + buffer_bytes(0);
+    capacity.max_pkts.min(capacity.max_bytes / min_bytes)
 }
 
 /// Slot numbers leave room for marks.

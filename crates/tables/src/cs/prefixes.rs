@@ -2,12 +2,13 @@
 //!
 //! Owns a node for each proper prefix of a cached name, with its children,
 //! newest first: nodes, and Data one component longer. It answers which Data
-//! lies under a name. Nodes store no name; each points to a Data below it, of
+//! lies under a name. A Data waits at first, in order of arrival, and is entered
+//! when the store says so; until then it is found below no node. Nodes store no name; each points to a Data below it, of
 //! whose name its own is a prefix, and is repointed when that Data goes. A node
 //! without children is removed, so the Data bound the nodes. Names are at most
 //! [`MAX_CS_COMPONENTS`] long, which bounds every walk.
 
-use tachonym_packet::{NameHash, NameView};
+use tachonym_packet::{HashKey, NameHash, NameHashes, NameView};
 
 use super::entry::CsEntry;
 use crate::hash_index::HashIndex;
@@ -24,6 +25,9 @@ pub(super) const NODE_BYTES: usize = size_of::<Node>() + 4 + 20;
 pub(super) const MAX_FRESH_VISITS: usize = 128;
 
 const NIL: u32 = u32::MAX;
+
+/// Parent of a Data that waits to be entered.
+const WAITING: u32 = u32::MAX - 1;
 
 /// A child of a node: a Data or a node, told apart by the highest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +115,15 @@ pub(super) struct PrefixTree {
     index: HashIndex,
     n_nodes: usize,
     root: u32,
+    key: HashKey,
+    hashes: NameHashes,
+    /// Ends of the list of Data that wait, which are linked as siblings are.
+    oldest_waiting: Child,
+    newest_waiting: Child,
 }
 
 impl PrefixTree {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(key: HashKey) -> Self {
         let mut nodes = Slab::new();
         let root = nodes.alloc();
         Self {
@@ -122,6 +131,10 @@ impl PrefixTree {
             index: HashIndex::new(),
             n_nodes: 0,
             root,
+            key,
+            hashes: NameHashes::new(),
+            oldest_waiting: Child::NONE,
+            newest_waiting: Child::NONE,
         }
     }
 
@@ -134,66 +147,137 @@ impl PrefixTree {
         self.nodes.memory_bytes() + self.index.memory_bytes()
     }
 
-    /// Node of the first `n_components` components of `name`.
-    pub(super) fn find(
+    /// Node of `name`.
+    pub(super) fn find(&self, name: NameView<'_>, data: &Slab<CsEntry>) -> Option<u32> {
+        if name.is_empty() {
+            return Some(self.root);
+        }
+        if self.n_nodes == 0 {
+            return None;
+        }
+        let hash = self.key.hash_name(name);
+        self.find_node(name.value_bytes(), name.len(), hash, data)
+    }
+
+    /// Node of the first `n_components` components of a name that begins with
+    /// `name`.
+    fn find_node(
         &self,
-        name: NameView<'_>,
+        name: &[u8],
         n_components: usize,
         hash: NameHash,
         data: &Slab<CsEntry>,
     ) -> Option<u32> {
-        if n_components == 0 {
-            return Some(self.root);
-        }
         self.index.find(hash.0, |id| {
             let node = &self.nodes[id];
             usize::from(node.n_components) == n_components
                 && node.hash == hash
                 && name
-                    .value_bytes()
                     .starts_with(&data[node.sample].name_bytes()[..usize::from(node.prefix_bytes)])
         })
     }
 
-    /// Enters a Data of at least one and at most [`MAX_CS_COMPONENTS`]
-    /// components as the newest under all its prefixes.
-    pub(super) fn insert(
-        &mut self,
-        slot: u32,
-        name: NameView<'_>,
-        hashes: &[NameHash],
-        data: &mut Slab<CsEntry>,
-    ) {
+    /// Adds a Data, of at least one and at most [`MAX_CS_COMPONENTS`]
+    /// components, as the newest of those that wait.
+    pub(super) fn push_waiting(&mut self, slot: u32, data: &mut Slab<CsEntry>) {
+        let older = std::mem::replace(&mut self.newest_waiting, Child::data(slot));
+        data[slot].place = Place {
+            parent: WAITING,
+            newer: Child::NONE,
+            older,
+        };
+        match older {
+            Child::NONE => self.oldest_waiting = Child::data(slot),
+            older => self.set_place(older, data, |place| place.newer = Child::data(slot)),
+        }
+    }
+
+    fn unlink_waiting(&mut self, slot: u32, data: &mut Slab<CsEntry>) {
+        let Place { newer, older, .. } = data[slot].place;
+        match newer {
+            Child::NONE => self.newest_waiting = older,
+            newer => self.set_place(newer, data, |place| place.older = older),
+        }
+        match older {
+            Child::NONE => self.oldest_waiting = newer,
+            older => self.set_place(older, data, |place| place.newer = newer),
+        }
+    }
+
+    /// Enters up to `limit` of the Data that wait, those that came first. False
+    /// if more do.
+    pub(super) fn enter(&mut self, limit: usize, data: &mut Slab<CsEntry>) -> bool {
+        for _ in 0..limit {
+            let Some(Kind::Data(slot)) = self.oldest_waiting.kind() else {
+                return true;
+            };
+            self.unlink_waiting(slot, data);
+            self.insert(slot, data);
+        }
+        self.oldest_waiting == Child::NONE
+    }
+
+    /// Whether a Data that waits has a name that begins with `prefix`.
+    pub(super) fn is_any_waiting_below(&self, prefix: NameView<'_>, data: &Slab<CsEntry>) -> bool {
+        let mut waiting = self.newest_waiting;
+        while let Some(Kind::Data(slot)) = waiting.kind() {
+            if data[slot].name().starts_with(prefix) {
+                return true;
+            }
+            waiting = data[slot].place.older;
+        }
+        false
+    }
+
+    /// Enters a Data as the newest under all its prefixes.
+    fn insert(&mut self, slot: u32, data: &mut Slab<CsEntry>) {
+        let name = data[slot].name();
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        let span = hashes.push_name(&self.key, name);
+        let parent = self.make_parents(slot, hashes.slice(span), data);
+        self.hashes = hashes;
+        self.link(Child::data(slot), parent, data);
+    }
+
+    /// The node above a Data, with all above it the newest of their siblings.
+    fn make_parents(&mut self, slot: u32, hashes: &[NameHash], data: &mut Slab<CsEntry>) -> u32 {
+        let name = data[slot].name();
         let n_parent = name.len() - 1;
         let (mut parent, n_known) = (1..=n_parent)
             .rev()
-            .find_map(|n| Some((self.find(name, n, hashes[n], data)?, n)))
+            .find_map(|n| Some((self.find_node(name.value_bytes(), n, hashes[n], data)?, n)))
             .unwrap_or((self.root, 0));
         self.make_newest(parent, data);
         if n_known < n_parent {
-            let mut prefix_bytes = name.prefix(n_known).value_bytes().len();
-            let new_components = name.components().take(n_parent).skip(n_known);
-            for (n_components, component) in (n_known + 1..).zip(new_components) {
-                prefix_bytes += component.wire_len();
+            let new_prefixes = hashes.iter().enumerate().take(n_parent + 1);
+            for (n_components, &hash) in new_prefixes.skip(n_known + 1) {
+                let prefix_bytes = data[slot].name().prefix(n_components).value_bytes().len();
                 let node = self.nodes.alloc();
                 self.nodes[node] = Node {
-                    hash: hashes[n_components],
+                    hash,
                     sample: slot,
                     prefix_bytes: prefix_bytes as u16,
                     n_components: n_components as u16,
                     ..Node::default()
                 };
                 self.n_nodes += 1;
-                self.index.insert(hashes[n_components].0, node);
+                self.index.insert(hash.0, node);
                 self.link(Child::node(node), parent, data);
                 parent = node;
             }
         }
-        self.link(Child::data(slot), parent, data);
+        parent
     }
 
-    /// Makes a Data the newest under all its prefixes again.
+    /// Makes a Data the newest again, under all its prefixes or of those that
+    /// wait.
     pub(super) fn touch(&mut self, slot: u32, data: &mut Slab<CsEntry>) {
+        if self.newest_waiting != Child::NONE {
+            // Those that wait must not become newer than it.
+            self.remove(slot, data);
+            return self.push_waiting(slot, data);
+        }
         let parent = data[slot].place.parent;
         self.raise(Child::data(slot), data);
         self.make_newest(parent, data);
@@ -203,6 +287,9 @@ impl PrefixTree {
     /// Its name must still be in its slot.
     pub(super) fn remove(&mut self, slot: u32, data: &mut Slab<CsEntry>) {
         let mut node = data[slot].place.parent;
+        if node == WAITING {
+            return self.unlink_waiting(slot, data);
+        }
         self.unlink(Child::data(slot), data);
         while node != NIL {
             let parent = self.nodes[node].place.parent;

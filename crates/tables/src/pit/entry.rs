@@ -1,15 +1,26 @@
 //! One pending Interest.
 //!
-//! Owns the Interest as it arrived, its records and the strategy's state. What
-//! an entry is found by never changes; what belongs to other structures (its
-//! deadline, the bytes it holds) changes through [`Pit`](super::Pit) only.
+//! Owns the Interest as it arrived, its records and the strategy's state, and
+//! where each lies: what every lookup reads is in the first line, with the
+//! beginning of the Interest; an Interest of [`MAX_INLINE_BYTES`] or less, one
+//! downstream and one upstream need no other memory. What an entry is found by
+//! never changes; what belongs to other structures (its deadline, the bytes it
+//! holds) changes through [`Pit`](super::Pit) only.
+
+use std::mem::offset_of;
 
 use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameView};
 
-use super::records::{InRecord, OutRecord, Records};
+use super::records::{InRecord, More, OutRecord, Records, RecordsMut};
+use crate::wheel::{Timed, Timer};
 
 /// Words of [`PitEntry::strategy_state`].
 pub const N_STRATEGY_WORDS: usize = 3;
+
+/// Longest Interest that its entry holds without a buffer of its own. Interests
+/// of seven components and 100 bytes fit; a line less would not hold them, and a
+/// line more would be carried by every entry.
+pub const MAX_INLINE_BYTES: usize = 138;
 
 /// A part of the entry's Interest.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,93 +48,207 @@ impl Span {
     }
 }
 
+const CAN_BE_PREFIX: u8 = 1;
+const MUST_BE_FRESH: u8 = 2;
+const HAS_HINT: u8 = 4;
+const HAS_DIGEST: u8 = 8;
+const IS_LARGE: u8 = 16;
+
 /// A pending Interest; lives in a [`Pit`](super::Pit).
-#[derive(Debug, Default)]
+#[derive(Debug)]
+#[repr(C, align(64))]
 pub struct PitEntry {
+    // Line 0: every lookup reads it, and the timers.
     pub(super) name_hash: NameHash,
-    /// Copy of the Interest, in a buffer that may be longer; empty if the slot
-    /// is free.
-    pub(super) buffer: Box<[u8]>,
+    expiry: MonoNs,
+    pub(super) more: Option<Box<More>>,
     pub(super) generation: u32,
+    timer: Timer,
+    /// Zero if the slot is free.
     wire_len: u16,
+    n_components: u16,
     name: Span,
     hint: Span,
-    pub(super) n_components: u16,
-    pub(super) can_be_prefix: bool,
-    pub(super) must_be_fresh: bool,
-    has_hint: bool,
-    /// Hash of the name but its last component, if that is an implicit digest.
-    pub(super) digest_parent: Option<NameHash>,
-    pub(super) expiry: MonoNs,
-    pub(super) in_records: Records<InRecord>,
-    pub(super) out_records: Records<OutRecord>,
+    flags: u8,
+    /// Whether Data has satisfied the entry; for the engine's use.
+    pub satisfied: bool,
+    // Lines 0 to 2: the Interest, unless it is large.
+    wire: [u8; MAX_INLINE_BYTES],
+    // Line 3: who waits.
+    in_record: Option<InRecord>,
+    // Line 4: who was asked.
+    out_record: Option<OutRecord>,
     /// State of the strategy in charge, zero in a new entry. Its meaning is the
     /// strategy's own.
     pub strategy_state: [u64; N_STRATEGY_WORDS],
-    /// Whether Data has satisfied the entry; for the engine's use.
-    pub satisfied: bool,
+}
+
+const _: () = {
+    assert!(size_of::<PitEntry>() == 5 * 64);
+    assert!(offset_of!(PitEntry, wire) == 54, "names begin in line 0");
+    assert!(offset_of!(PitEntry, in_record) == 3 * 64);
+    assert!(size_of::<Option<InRecord>>() <= 64);
+    assert!(offset_of!(PitEntry, strategy_state) + 24 == 5 * 64);
+};
+
+impl Default for PitEntry {
+    fn default() -> Self {
+        Self {
+            name_hash: NameHash(0),
+            expiry: MonoNs::ZERO,
+            more: None,
+            generation: 0,
+            timer: Timer::default(),
+            wire_len: 0,
+            n_components: 0,
+            name: Span::default(),
+            hint: Span::default(),
+            flags: 0,
+            satisfied: false,
+            wire: [0; MAX_INLINE_BYTES],
+            in_record: None,
+            out_record: None,
+            strategy_state: [0; N_STRATEGY_WORDS],
+        }
+    }
+}
+
+impl Timed for PitEntry {
+    fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    fn timer_mut(&mut self) -> &mut Timer {
+        &mut self.timer
+    }
+
+    fn deadline(&self) -> MonoNs {
+        self.expiry
+    }
+
+    fn set_deadline(&mut self, at: MonoNs) {
+        self.expiry = at;
+    }
 }
 
 impl PitEntry {
-    /// Turns a free slot into the entry of `interest`. `buffer` begins with a
-    /// copy of its wire.
+    /// Turns a free slot into the entry of `interest`. If that is larger than
+    /// [`MAX_INLINE_BYTES`], `more` has a buffer that begins with it.
     pub(super) fn occupy(
         &mut self,
         interest: &InterestView<'_>,
         name_hash: NameHash,
-        buffer: Box<[u8]>,
-        expiry: MonoNs,
+        more: Option<Box<More>>,
     ) {
         let wire = interest.wire();
         let name = interest.name();
         let hint = interest.forwarding_hint_bytes();
         self.name_hash = name_hash;
-        self.buffer = buffer;
         self.wire_len = wire.len() as u16;
         self.name = Span::of(wire, name.value_bytes());
         self.hint = hint.map_or_else(Span::default, |hint| Span::of(wire, hint));
-        self.has_hint = hint.is_some();
         self.n_components = name.len() as u16;
-        self.can_be_prefix = interest.can_be_prefix();
-        self.must_be_fresh = interest.must_be_fresh();
-        self.expiry = expiry;
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        self.flags = flag(interest.can_be_prefix(), CAN_BE_PREFIX)
+            | flag(interest.must_be_fresh(), MUST_BE_FRESH)
+            | flag(hint.is_some(), HAS_HINT)
+            | flag(wire.len() > MAX_INLINE_BYTES, IS_LARGE);
+        self.more = more;
+        if let Some(inline) = self.wire.get_mut(..wire.len()) {
+            inline.copy_from_slice(wire);
+        }
         self.strategy_state = [0; N_STRATEGY_WORDS];
         self.satisfied = false;
     }
 
-    /// Heap bytes of the records.
-    pub(super) fn record_bytes(&self) -> usize {
-        self.in_records.heap_bytes() + self.out_records.heap_bytes()
+    /// Makes the slot free, and returns what it had beyond its lines.
+    pub(super) fn vacate(&mut self) -> Option<Box<More>> {
+        self.wire_len = 0;
+        self.generation = self.generation.wrapping_add(1);
+        self.in_record = None;
+        self.out_record = None;
+        self.more.take()
     }
 
     /// What the entry costs each of its downstreams of their share.
     pub(super) fn share_bytes(&self) -> usize {
-        super::PIT_ENTRY_BYTES + self.buffer.len() + self.out_records.heap_bytes()
+        let Some(more) = &self.more else {
+            return super::PIT_ENTRY_BYTES;
+        };
+        let wire_bytes = match self.flags & IS_LARGE {
+            0 => 0,
+            _ => size_of::<More>() + more.wire.len(),
+        };
+        super::PIT_ENTRY_BYTES + wire_bytes + more.charged_bytes
     }
 
-    /// Removes all records, and their vectors unless the slot `keeps` them.
-    pub(super) fn clear_records(&mut self, keeps: bool) {
-        self.in_records.clear(keeps);
-        self.out_records.clear(keeps);
+    /// Charges the downstreams for what the upstreams have taken since; how many
+    /// bytes that is.
+    pub(super) fn charge_records(&mut self) -> usize {
+        self.more
+            .as_mut()
+            .map_or(0, |more| more.charge_out_records())
     }
 
     /// Whether the slot holds an entry.
-    pub(super) fn is_live(&self) -> bool {
-        !self.buffer.is_empty()
+    pub(super) const fn is_live(&self) -> bool {
+        self.wire_len != 0
+    }
+
+    /// Whether the name ends in an implicit digest; [`More`] has its parent.
+    pub(super) const fn has_digest(&self) -> bool {
+        self.flags & HAS_DIGEST != 0
+    }
+
+    pub(super) fn set_has_digest(&mut self) {
+        self.flags |= HAS_DIGEST;
     }
 
     pub(super) fn name_bytes(&self) -> &[u8] {
-        self.name.of_in(&self.buffer)
+        self.name.of_in(self.interest_wire())
     }
 
     pub(super) fn hint_bytes(&self) -> Option<&[u8]> {
-        self.has_hint.then(|| self.hint.of_in(&self.buffer))
+        self.has_forwarding_hint()
+            .then(|| self.hint.of_in(self.interest_wire()))
+    }
+
+    pub(super) const fn in_list(&self) -> Records<'_, InRecord> {
+        Records {
+            first: &self.in_record,
+            more: &self.more,
+        }
+    }
+
+    pub(super) const fn in_list_mut(&mut self) -> RecordsMut<'_, InRecord> {
+        RecordsMut {
+            first: &mut self.in_record,
+            more: &mut self.more,
+        }
+    }
+
+    const fn out_list(&self) -> Records<'_, OutRecord> {
+        Records {
+            first: &self.out_record,
+            more: &self.more,
+        }
+    }
+
+    pub(super) const fn out_list_mut(&mut self) -> RecordsMut<'_, OutRecord> {
+        RecordsMut {
+            first: &mut self.out_record,
+            more: &mut self.more,
+        }
     }
 
     /// The Interest that made this entry, as it arrived.
     #[must_use]
     pub fn interest_wire(&self) -> &[u8] {
-        &self.buffer[..usize::from(self.wire_len)]
+        let wire_len = usize::from(self.wire_len);
+        match &self.more {
+            Some(more) if self.flags & IS_LARGE != 0 => &more.wire[..wire_len],
+            _ => &self.wire[..wire_len],
+        }
     }
 
     /// The Interest that made this entry. Checks its bytes again, so not meant
@@ -154,19 +279,19 @@ impl PitEntry {
     /// Whether Data under the name answers too.
     #[must_use]
     pub const fn can_be_prefix(&self) -> bool {
-        self.can_be_prefix
+        self.flags & CAN_BE_PREFIX != 0
     }
 
     /// Whether only fresh Data answers.
     #[must_use]
     pub const fn must_be_fresh(&self) -> bool {
-        self.must_be_fresh
+        self.flags & MUST_BE_FRESH != 0
     }
 
     /// Whether the Interest carries a forwarding hint.
     #[must_use]
     pub const fn has_forwarding_hint(&self) -> bool {
-        self.has_hint
+        self.flags & HAS_HINT != 0
     }
 
     /// When [`Pit::expire`](super::Pit::expire) will report the entry; exact,
@@ -178,62 +303,60 @@ impl PitEntry {
 
     /// Downstreams, in no particular order.
     pub fn in_records(&self) -> impl Iterator<Item = &InRecord> {
-        self.in_records.iter()
+        self.in_list().iter()
     }
 
     /// Number of downstreams.
     #[must_use]
     pub fn n_in_records(&self) -> usize {
-        self.in_records.len()
+        self.in_list().len()
     }
 
     /// The downstream on `face`.
     #[must_use]
     pub fn in_record(&self, face: FaceId) -> Option<&InRecord> {
-        self.in_records.iter().find(|record| record.face == face)
+        self.in_list().find(face)
     }
 
     /// Downstreams, to change all but their face.
     pub fn in_records_mut(&mut self) -> impl Iterator<Item = &mut InRecord> {
-        self.in_records.iter_mut()
+        self.in_list_mut().iter()
     }
 
     /// Upstreams, in no particular order.
     pub fn out_records(&self) -> impl Iterator<Item = &OutRecord> {
-        self.out_records.iter()
+        self.out_list().iter()
     }
 
     /// Upstreams, to change all but their face.
     pub fn out_records_mut(&mut self) -> impl Iterator<Item = &mut OutRecord> {
-        self.out_records.iter_mut()
+        self.out_list_mut().iter()
     }
 
     /// Number of upstreams.
     #[must_use]
     pub fn n_out_records(&self) -> usize {
-        self.out_records.len()
+        self.out_list().len()
     }
 
     /// The upstream on `face`.
     #[must_use]
     pub fn out_record(&self, face: FaceId) -> Option<&OutRecord> {
-        self.out_records.iter().find(|record| record.face == face)
+        self.out_list().find(face)
     }
 
     /// The upstream on `face`, to change all but its face.
     pub fn out_record_mut(&mut self, face: FaceId) -> Option<&mut OutRecord> {
-        self.out_records
-            .iter_mut()
-            .find(|record| record.face == face)
+        self.out_list_mut().find(face)
     }
 
     /// Removes the upstream on `face`.
     pub fn remove_out_record(&mut self, face: FaceId) -> Option<OutRecord> {
-        self.out_records.remove(face)
+        self.out_list_mut().remove(face)
     }
 
     /// Removes the upstreams that `keep` does not accept.
     pub fn retain_out_records(&mut self, keep: impl FnMut(&OutRecord) -> bool) {
-        self.out_records.retain(keep);
+        self.out_list_mut().retain(keep);
     }
 }

@@ -17,16 +17,20 @@
 mod counts;
 mod entry;
 mod records;
+mod refusals;
 mod shares;
 
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash};
 
 use self::counts::{DigestParents, LengthCounts};
+pub use self::entry::MAX_INLINE_BYTES;
 pub use self::entry::{N_STRATEGY_WORDS, PitEntry};
-use self::records::Record;
 pub use self::records::{InRecord, OutRecord};
+use self::records::{More, Record, RecordsMut};
+pub use self::refusals::{PitRefusal, PitRefusals};
 use self::shares::{Share, Shares};
+use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
 use crate::hash_index::HashIndex;
 use crate::pool::{BufferPool, buffer_bytes};
@@ -37,12 +41,12 @@ use crate::wheel::TimerWheel;
 /// hint are always let in, so hints cannot crowd a name out.
 pub const MAX_HINTS_PER_NAME: usize = 32;
 
-/// Index and timer bytes of an entry, beside its slot: nine bytes in an index
-/// between 7/16 and 7/8 full, a timer and a place in the free list.
-const INDEX_BYTES: usize = 20 + 24 + 4;
+/// Bytes of an entry beside its slot: a word in an index between 5/16 and 5/8
+/// full, and a place in the free list.
+const INDEX_BYTES: usize = 20 + 4;
 
-/// What an entry without records beyond the first costs, in bytes, beside the
-/// buffer of its Interest.
+/// What an entry costs in bytes, beside the buffer of an Interest longer than
+/// [`MAX_INLINE_BYTES`] and beside records beyond the first of a kind.
 pub const PIT_ENTRY_BYTES: usize = size_of::<PitEntry>() + INDEX_BYTES;
 
 /// Tells the two classes of entries on one name apart.
@@ -57,6 +61,8 @@ pub struct PitConfig {
     pub max_bytes: usize,
     /// Most downstreams, and most upstreams, of one entry.
     pub max_records_per_entry: usize,
+    /// How entries are found.
+    pub index: IndexKind,
 }
 
 impl Default for PitConfig {
@@ -65,6 +71,7 @@ impl Default for PitConfig {
             max_entries: 1 << 19,
             max_bytes: 256 << 20,
             max_records_per_entry: 512,
+            index: IndexKind::default(),
         }
     }
 }
@@ -86,77 +93,13 @@ pub enum Inserted {
     Existing,
 }
 
-/// Why the PIT did not take an Interest or a record. Each is counted in
-/// [`PitRefusals`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PitRefusal {
-    /// [`PitConfig::max_entries`] is reached.
-    TooManyEntries,
-    /// [`PitConfig::max_bytes`] would be exceeded.
-    TooManyBytes,
-    /// [`MAX_HINTS_PER_NAME`] is reached.
-    TooManyHints,
-    /// [`PitConfig::max_records_per_entry`] is reached.
-    TooManyRecords,
-    /// The face waits for as much already as is still free.
-    FaceShareUsed,
-    /// The entry is gone.
-    NoSuchEntry,
-}
-
-impl std::fmt::Display for PitRefusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::TooManyEntries => "the PIT holds as many entries as it may",
-            Self::TooManyBytes => "the PIT holds as many bytes as it may",
-            Self::TooManyHints => "too many forwarding hints on one name",
-            Self::TooManyRecords => "the PIT entry has as many records as it may",
-            Self::FaceShareUsed => "the face has its share of the PIT",
-            Self::NoSuchEntry => "the PIT entry is gone",
-        })
-    }
-}
-
-impl std::error::Error for PitRefusal {}
-
-/// How often a [`Pit`] refused, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PitRefusals {
-    /// See [`PitRefusal::TooManyEntries`].
-    pub n_too_many_entries: u64,
-    /// See [`PitRefusal::TooManyBytes`].
-    pub n_too_many_bytes: u64,
-    /// See [`PitRefusal::TooManyHints`].
-    pub n_too_many_hints: u64,
-    /// See [`PitRefusal::TooManyRecords`].
-    pub n_too_many_records: u64,
-    /// See [`PitRefusal::FaceShareUsed`].
-    pub n_face_share_used: u64,
-}
-
-impl PitRefusals {
-    fn count(&mut self, refusal: PitRefusal) -> PitRefusal {
-        match refusal {
-            PitRefusal::TooManyEntries => self.n_too_many_entries += 1,
-            PitRefusal::TooManyBytes => self.n_too_many_bytes += 1,
-            PitRefusal::TooManyHints => self.n_too_many_hints += 1,
-            PitRefusal::TooManyRecords => self.n_too_many_records += 1,
-            PitRefusal::FaceShareUsed => self.n_face_share_used += 1,
-            // The caller's slip, not a limit.
-            PitRefusal::NoSuchEntry => {}
-        }
-        refusal
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Pit {
     config: PitConfig,
     slots: Slab<PitEntry>,
     len: usize,
-    index: HashIndex,
+    index: BucketIndex,
     /// Entries whose last component is an implicit digest, also by that.
     by_digest: HashIndex,
     digest_parents: DigestParents,
@@ -164,10 +107,15 @@ pub struct Pit {
     n_prefix_entries: LengthCounts,
     wheel: TimerWheel,
     pool: BufferPool,
-    /// Heap bytes of the records of entries.
-    record_bytes: usize,
-    /// The same of free slots.
-    spare_record_bytes: usize,
+    /// Heap bytes of what entries have beyond their slots.
+    more_bytes: usize,
+    /// For records of entries to come, for their large Interests, and the heap
+    /// bytes of both.
+    #[expect(clippy::vec_box, reason = "the box is what is spared")]
+    spare_for_records: Vec<Box<More>>,
+    #[expect(clippy::vec_box, reason = "the box is what is spared")]
+    spare_for_wires: Vec<Box<More>>,
+    spare_more_bytes: usize,
     shares: Shares,
     refusals: PitRefusals,
     expired_slots: Vec<u32>,
@@ -185,7 +133,7 @@ impl Pit {
     /// An empty PIT.
     #[must_use]
     pub fn new(config: PitConfig) -> Self {
-        let max_entries = config.max_entries.min(u32::MAX as usize - 1);
+        let max_entries = config.max_entries.min((1 << 31) - 2);
         Self {
             config: PitConfig {
                 max_entries,
@@ -193,14 +141,19 @@ impl Pit {
             },
             slots: Slab::new(),
             len: 0,
-            index: HashIndex::new(),
+            index: BucketIndex::new(
+                config.index,
+                max_entries.min(config.max_bytes / PIT_ENTRY_BYTES),
+            ),
             by_digest: HashIndex::new(),
             digest_parents: DigestParents::default(),
             n_prefix_entries: LengthCounts::default(),
             wheel: TimerWheel::new(),
             pool: BufferPool::new(config.max_bytes / 16),
-            record_bytes: 0,
-            spare_record_bytes: 0,
+            more_bytes: 0,
+            spare_for_records: Vec::new(),
+            spare_for_wires: Vec::new(),
+            spare_more_bytes: 0,
             shares: Shares::default(),
             refusals: PitRefusals::default(),
             expired_slots: Vec::new(),
@@ -228,7 +181,7 @@ impl Pit {
     /// Bytes that count towards [`PitConfig::max_bytes`].
     #[must_use]
     pub const fn used_bytes(&self) -> usize {
-        self.len * PIT_ENTRY_BYTES + self.pool.used_bytes() + self.record_bytes
+        self.len * PIT_ENTRY_BYTES + self.pool.used_bytes() + self.more_bytes
     }
 
     /// Heap memory in use, spare slots and buffers included.
@@ -239,8 +192,10 @@ impl Pit {
             + self.by_digest.memory_bytes()
             + self.wheel.memory_bytes()
             + self.pool.memory_bytes()
-            + self.record_bytes
-            + self.spare_record_bytes
+            + self.more_bytes
+            + self.spare_more_bytes
+            + (self.spare_for_records.capacity() + self.spare_for_wires.capacity())
+                * size_of::<Box<More>>()
             + self.digest_parents.memory_bytes()
             + self.shares.memory_bytes()
     }
@@ -293,16 +248,15 @@ impl Pit {
     ) -> Option<EntryIdx> {
         let name = interest.name();
         let hash = index_hash(hashes[name.len()], interest.can_be_prefix());
-        self.index.candidates(hash).find_map(|slot| {
+        let slot = self.index.find(hash, |slot| {
             let entry = &self.slots[slot];
-            let is_alike = entry.can_be_prefix == interest.can_be_prefix()
-                && entry.must_be_fresh == interest.must_be_fresh()
-                && entry.name_bytes() == name.value_bytes();
-            (is_alike && accepts(entry)).then_some(EntryIdx {
-                slot,
-                generation: entry.generation,
-            })
-        })
+            entry.name_hash == hashes[name.len()]
+                && entry.can_be_prefix() == interest.can_be_prefix()
+                && entry.must_be_fresh() == interest.must_be_fresh()
+                && entry.name_bytes() == name.value_bytes()
+                && accepts(entry)
+        })?;
+        Some(self.idx_of(slot))
     }
 
     /// The entry of this number, unless it was removed.
@@ -355,13 +309,14 @@ impl Pit {
     /// If the entry is gone, or a new record would exceed a limit or the face's
     /// share; counted. A face that waits for nothing is let in in any case.
     pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
-        let Some(entry) = self.get(idx) else {
+        let Some(entry) = self.get_mut(idx) else {
             return Err(PitRefusal::NoSuchEntry);
         };
-        if entry.in_record(record.face).is_some() {
-            return self.insert_record(idx, record, |entry| &mut entry.in_records);
-        }
         let n_bytes = entry.share_bytes();
+        if let Some(known) = entry.in_list_mut().find(record.face) {
+            *known = record;
+            return Ok(());
+        }
         let n_free_entries = self.config.max_entries.saturating_sub(self.len);
         let n_free_bytes = self.config.max_bytes.saturating_sub(self.used_bytes());
         let allows = |held: Share| {
@@ -371,7 +326,7 @@ impl Pit {
         if !self.shares.add(record.face, n_bytes, allows) {
             return Err(self.refusals.count(PitRefusal::FaceShareUsed));
         }
-        let inserted = self.insert_record(idx, record, |entry| &mut entry.in_records);
+        let inserted = self.push_record(idx.slot, record, PitEntry::in_list_mut);
         if inserted.is_err() {
             self.shares.remove(record.face, n_bytes);
         }
@@ -387,7 +342,7 @@ impl Pit {
     /// Removes the downstream on `face` from an entry.
     pub fn remove_in_record(&mut self, idx: EntryIdx, face: FaceId) -> Option<InRecord> {
         let entry = self.get_mut(idx)?;
-        let record = entry.in_records.remove(face)?;
+        let record = entry.in_list_mut().remove(face)?;
         let n_bytes = entry.share_bytes();
         self.shares.remove(face, n_bytes);
         Some(record)
@@ -400,7 +355,7 @@ impl Pit {
         }
         let (entry, shares) = (&mut self.slots[idx.slot], &mut self.shares);
         let n_bytes = entry.share_bytes();
-        entry.in_records.retain(|record| {
+        entry.in_list_mut().retain(|record| {
             let is_kept = keep(record);
             if !is_kept {
                 shares.remove(record.face, n_bytes);
@@ -419,12 +374,18 @@ impl Pit {
         idx: EntryIdx,
         record: OutRecord,
     ) -> Result<(), PitRefusal> {
-        let bytes_before = self.get(idx).map_or(0, PitEntry::share_bytes);
-        self.insert_record(idx, record, |entry| &mut entry.out_records)?;
-        let entry = &self.slots[idx.slot];
-        let n_bytes = entry.share_bytes() - bytes_before;
+        let Some(entry) = self.get_mut(idx) else {
+            return Err(PitRefusal::NoSuchEntry);
+        };
+        if let Some(known) = entry.out_list_mut().find(record.face) {
+            *known = record;
+            return Ok(());
+        }
+        self.push_record(idx.slot, record, PitEntry::out_list_mut)?;
+        let entry = &mut self.slots[idx.slot];
+        let n_bytes = entry.charge_records();
         if n_bytes > 0 {
-            for record in entry.in_records.iter() {
+            for record in entry.in_list().iter() {
                 self.shares.grow(record.face, n_bytes);
             }
         }
@@ -434,9 +395,8 @@ impl Pit {
     /// Sets when the entry expires, sooner or later than before. Does nothing
     /// if it is gone.
     pub fn set_expiry(&mut self, idx: EntryIdx, at: MonoNs) {
-        if let Some(entry) = self.get_mut(idx) {
-            entry.expiry = at;
-            self.wheel.schedule(idx.slot, at);
+        if self.get(idx).is_some() {
+            self.wheel.schedule(&mut self.slots, idx.slot, at);
         }
     }
 
@@ -459,9 +419,9 @@ impl Pit {
         expired: &mut Vec<EntryIdx>,
     ) -> bool {
         self.expired_slots.clear();
-        let is_done = self
-            .wheel
-            .expire_some(now, max_entries, &mut self.expired_slots);
+        let is_done =
+            self.wheel
+                .expire_some(&mut self.slots, now, max_entries, &mut self.expired_slots);
         expired.extend(self.expired_slots.iter().map(|&slot| EntryIdx {
             slot,
             generation: self.slots[slot].generation,
@@ -481,31 +441,25 @@ impl Pit {
             return false;
         }
         let slot = idx.slot;
-        self.wheel.cancel(slot);
-        let entry = &mut self.slots[slot];
-        let can_be_prefix = entry.can_be_prefix;
+        self.wheel.cancel(&mut self.slots, slot);
+        let entry = &self.slots[slot];
+        let can_be_prefix = entry.can_be_prefix();
         self.index
             .remove(index_hash(entry.name_hash, can_be_prefix), slot);
         if can_be_prefix {
-            self.n_prefix_entries
-                .remove(usize::from(entry.n_components));
+            self.n_prefix_entries.remove(entry.n_components());
         }
-        if entry.digest_parent.is_some() {
+        if entry.has_digest() {
             self.unlink_digest(slot);
         }
         let entry = &mut self.slots[slot];
         let share_bytes = entry.share_bytes();
-        for record in entry.in_records.iter() {
+        for record in entry.in_list().iter() {
             self.shares.remove(record.face, share_bytes);
         }
-        let record_bytes = entry.record_bytes();
-        self.record_bytes -= record_bytes;
-        let keeps_vectors = self.spare_record_bytes + record_bytes <= self.config.max_bytes / 16;
-        entry.clear_records(keeps_vectors);
-        self.spare_record_bytes += entry.record_bytes();
-        entry.generation = entry.generation.wrapping_add(1);
-        let buffer = std::mem::take(&mut entry.buffer);
-        self.pool.give(buffer);
+        if let Some(more) = entry.vacate() {
+            self.keep_more(more);
+        }
         self.slots.free(slot);
         self.len -= 1;
         true
@@ -525,12 +479,12 @@ impl Pit {
                 continue;
             }
             n_unseen -= 1;
-            entry.out_records.remove(face);
-            if entry.in_records.remove(face).is_none() {
+            entry.out_list_mut().remove(face);
+            if entry.in_list_mut().remove(face).is_none() {
                 continue;
             }
             self.shares.remove(face, entry.share_bytes());
-            if entry.in_records.len() == 0 {
+            if entry.n_in_records() == 0 {
                 abandoned.push(EntryIdx {
                     slot,
                     generation: entry.generation,
@@ -574,27 +528,34 @@ impl Pit {
             })
     }
 
+    fn idx_of(&self, slot: u32) -> EntryIdx {
+        EntryIdx {
+            slot,
+            generation: self.slots[slot].generation,
+        }
+    }
+
     /// The entry of `interest`, or the number of entries with other hints.
     fn search(&self, interest: &InterestView<'_>, name_hash: NameHash) -> Result<EntryIdx, usize> {
         let can_be_prefix = interest.can_be_prefix();
         let hint = interest.forwarding_hint_bytes();
         let mut n_hints = 0;
-        for slot in self.index.candidates(index_hash(name_hash, can_be_prefix)) {
+        let hash = index_hash(name_hash, can_be_prefix);
+        let found = self.index.find(hash, |slot| {
             let entry = &self.slots[slot];
-            if entry.can_be_prefix != can_be_prefix
+            if entry.name_hash != name_hash
+                || entry.can_be_prefix() != can_be_prefix
                 || entry.name_bytes() != interest.name().value_bytes()
             {
-                continue;
-            }
-            if entry.must_be_fresh == interest.must_be_fresh() && entry.hint_bytes() == hint {
-                return Ok(EntryIdx {
-                    slot,
-                    generation: entry.generation,
-                });
+                return false;
             }
             n_hints += usize::from(entry.has_forwarding_hint());
+            entry.must_be_fresh() == interest.must_be_fresh() && entry.hint_bytes() == hint
+        });
+        match found {
+            Some(slot) => Ok(self.idx_of(slot)),
+            None => Err(n_hints),
         }
-        Err(n_hints)
     }
 
     fn insert_new(
@@ -612,22 +573,28 @@ impl Pit {
         if interest.forwarding_hint_bytes().is_some() && n_hints >= MAX_HINTS_PER_NAME {
             return Err(self.refusals.count(PitRefusal::TooManyHints));
         }
-        let new_bytes = PIT_ENTRY_BYTES + buffer_bytes(wire.len());
+        let mut new_bytes = PIT_ENTRY_BYTES;
+        if wire.len() > MAX_INLINE_BYTES {
+            new_bytes += size_of::<More>() + buffer_bytes(wire.len());
+        }
         if wire.len() > MAX_PACKET_BYTES || self.used_bytes() + new_bytes > self.config.max_bytes {
             return Err(self.refusals.count(PitRefusal::TooManyBytes));
         }
         let name_hash = hashes[name.len()];
         let expiry = now.plus_ms(interest.lifetime_ms());
-        let buffer = self.pool.take_copy(wire);
+        let more = if wire.len() > MAX_INLINE_BYTES {
+            let mut more = self.take_more_for_wire();
+            more.wire = self.pool.take_copy(wire);
+            Some(more)
+        } else {
+            None
+        };
         let slot = self.slots.alloc();
         let entry = &mut self.slots[slot];
-        entry.occupy(interest, name_hash, buffer, expiry);
+        entry.occupy(interest, name_hash, more);
         let generation = entry.generation;
-        let record_bytes = entry.record_bytes();
-        self.spare_record_bytes -= record_bytes;
-        self.record_bytes += record_bytes;
         self.len += 1;
-        self.wheel.schedule(slot, expiry);
+        self.wheel.schedule(&mut self.slots, slot, expiry);
         self.index
             .insert(index_hash(name_hash, interest.can_be_prefix()), slot);
         if interest.can_be_prefix() {
@@ -639,17 +606,23 @@ impl Pit {
         Ok(EntryIdx { slot, generation })
     }
 
+    #[cold]
     fn link_digest(&mut self, slot: u32, parent: NameHash, digest: &[u8; 32]) {
-        self.slots[slot].digest_parent = Some(parent);
+        let mut more = self.slots[slot].more.take();
+        more.get_or_insert_with(|| self.take_more_for_wire())
+            .digest_parent = Some(parent);
+        self.slots[slot].more = more;
+        self.slots[slot].set_has_digest();
         self.by_digest
             .insert(digest::digest_hash(parent, digest), slot);
         self.digest_parents.add(parent);
     }
 
+    #[cold]
     fn unlink_digest(&mut self, slot: u32) {
-        let entry = &mut self.slots[slot];
+        let entry = &self.slots[slot];
         let (Some(parent), Some(digest)) = (
-            entry.digest_parent.take(),
+            entry.more.as_ref().and_then(|more| more.digest_parent),
             entry.name_bytes().last_chunk::<32>(),
         ) else {
             return;
@@ -668,14 +641,13 @@ impl Pit {
         can_be_prefix: bool,
         matches: &mut Vec<EntryIdx>,
     ) {
-        for slot in self
-            .index
-            .candidates(index_hash(hashes[length], can_be_prefix))
-        {
+        let hash = index_hash(hashes[length], can_be_prefix);
+        self.index.for_each(hash, |slot| {
             let entry = &self.slots[slot];
             // Equal bytes are equal components, and so as many of them.
-            if entry.can_be_prefix == can_be_prefix
-                && usize::from(entry.n_components) == length
+            if entry.name_hash == hashes[length]
+                && entry.can_be_prefix() == can_be_prefix
+                && entry.n_components() == length
                 && name.starts_with(entry.name_bytes())
             {
                 matches.push(EntryIdx {
@@ -683,7 +655,7 @@ impl Pit {
                     generation: entry.generation,
                 });
             }
-        }
+        });
     }
 
     #[cold]
@@ -698,48 +670,89 @@ impl Pit {
             .by_digest
             .candidates(digest::digest_hash(parent, &digest))
         {
-            let entry = &self.slots[slot];
-            if digest::is_full_name(entry.name_bytes(), data.name(), &digest) {
-                matches.push(EntryIdx {
-                    slot,
-                    generation: entry.generation,
-                });
+            if digest::is_full_name(self.slots[slot].name_bytes(), data.name(), &digest) {
+                matches.push(self.idx_of(slot));
             }
         }
     }
 
-    fn insert_record<T: Record>(
+    /// Adds a record of a face that has none of this kind.
+    fn push_record<T: Record>(
         &mut self,
-        idx: EntryIdx,
+        slot: u32,
         record: T,
-        list: impl Fn(&mut PitEntry) -> &mut records::Records<T>,
+        list: impl Fn(&mut PitEntry) -> RecordsMut<'_, T>,
     ) -> Result<(), PitRefusal> {
-        let used_bytes = self.used_bytes();
-        let PitConfig {
-            max_bytes,
-            max_records_per_entry,
-            ..
-        } = self.config;
-        let Some(entry) = self.get_mut(idx) else {
-            return Err(PitRefusal::NoSuchEntry);
-        };
-        let records = list(entry);
-        if let Some(known) = records
-            .iter_mut()
-            .find(|known| known.face() == record.face())
-        {
-            *known = record;
+        let first = list(&mut self.slots[slot]).first;
+        if first.is_none() && self.config.max_records_per_entry > 0 {
+            *first = Some(record);
             return Ok(());
         }
-        let new_bytes = records.push_cost_bytes();
-        if records.len() >= max_records_per_entry {
-            return Err(self.refusals.count(PitRefusal::TooManyRecords));
+        self.push_further_record(slot, record, list)
+    }
+
+    #[cold]
+    fn push_further_record<T: Record>(
+        &mut self,
+        slot: u32,
+        record: T,
+        list: impl Fn(&mut PitEntry) -> RecordsMut<'_, T>,
+    ) -> Result<(), PitRefusal> {
+        let more = list(&mut self.slots[slot]).more.take();
+        let n_records = 1 + more.as_ref().map_or(0, |more| T::rest(more).len());
+        let used_bytes = self.used_bytes();
+        // What is taken for it counts as used from then on.
+        let mut more = more.unwrap_or_else(|| self.take_more_for_records());
+        let new_bytes = self.used_bytes() - used_bytes + records::push_cost_bytes::<T>(&more);
+        let refusal = if n_records >= self.config.max_records_per_entry {
+            Some(PitRefusal::TooManyRecords)
+        } else if new_bytes > 0 && used_bytes + new_bytes > self.config.max_bytes {
+            Some(PitRefusal::TooManyBytes)
+        } else {
+            None
+        };
+        if refusal.is_none() {
+            self.more_bytes += records::push_cost_bytes::<T>(&more);
+            records::push(&mut more, record);
         }
-        if new_bytes > 0 && used_bytes + new_bytes > max_bytes {
-            return Err(self.refusals.count(PitRefusal::TooManyBytes));
+        self.slots[slot].more = Some(more);
+        refusal.map_or(Ok(()), |refusal| Err(self.refusals.count(refusal)))
+    }
+
+    fn take_more_for_wire(&mut self) -> Box<More> {
+        let spare = self.spare_for_wires.pop();
+        self.count_more(spare, More::default)
+    }
+
+    fn take_more_for_records(&mut self) -> Box<More> {
+        let spare = self.spare_for_records.pop();
+        self.count_more(spare, More::for_records)
+    }
+
+    fn count_more(&mut self, spare: Option<Box<More>>, new: fn() -> More) -> Box<More> {
+        if let Some(more) = &spare {
+            self.spare_more_bytes -= more.heap_bytes();
         }
-        records.push(record);
-        self.record_bytes += new_bytes;
-        Ok(())
+        let more = spare.unwrap_or_else(|| Box::new(new()));
+        self.more_bytes += more.heap_bytes();
+        more
+    }
+
+    /// Takes back what an entry had.
+    fn keep_more(&mut self, mut more: Box<More>) {
+        self.more_bytes -= more.heap_bytes();
+        let wire = std::mem::take(&mut more.wire);
+        if !wire.is_empty() {
+            self.pool.give(wire);
+        }
+        more.clear();
+        if self.spare_more_bytes + more.heap_bytes() <= self.config.max_bytes / 16 {
+            self.spare_more_bytes += more.heap_bytes();
+            if more.is_for_records() {
+                self.spare_for_records.push(more);
+            } else {
+                self.spare_for_wires.push(more);
+            }
+        }
     }
 }
