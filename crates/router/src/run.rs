@@ -12,10 +12,10 @@ use tachonym_forward::{Engine, EngineConfig, FaceTraits, Schedule, UnsolicitedDa
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
-use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig};
+use tachonym_tables::{CsCapacity, CsPolicy, FibConfig, IndexKind, NextHop, PitConfig};
 use tracing::warn;
 
-use crate::config::{self, Config, UnsolicitedData};
+use crate::config::{self, Config, TableIndex, UnsolicitedData};
 use crate::control::RouterControl;
 use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, Queue, ToManager};
@@ -261,11 +261,19 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         pit: PitConfig {
             max_entries: t.pit_entries,
             max_bytes: t.pit_bytes,
+            index: match t.index {
+                TableIndex::Single => IndexKind::Single,
+                TableIndex::DLeft => IndexKind::DLeft,
+            },
             ..PitConfig::default()
         },
         cs: CsCapacity {
             max_pkts: t.cs_packets,
             max_bytes: t.cs_bytes,
+        },
+        cs_policy: match t.cs_policy {
+            config::CsPolicy::Lru => CsPolicy::Lru,
+            config::CsPolicy::Lfu => CsPolicy::Lfu,
         },
         // The routes of management come on top.
         fib: FibConfig {

@@ -162,24 +162,36 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
     }
     let mut next = scattered(n_pending);
     let mut matches = Vec::new();
-    let label = format!("tables/pit_exchange/pending={n_pending},index={index},burst={BURST}");
-    bench_bursts(c, &label, || {
-        burst.write(&mut next, 0);
-        let (interests, data) = (burst.interests(), burst.data());
-        let begun = Instant::now();
-        for (data, hashes) in data.iter().zip(&burst.hashes) {
-            pit.matches_for_data(data, hashes, &mut matches);
-            // One of its like in the burst may have removed it.
-            if let Some(&idx) = matches.first() {
-                pit.remove(idx);
+    for prefetches in ["none", "burst"] {
+        let label = format!(
+            "tables/pit_exchange/pending={n_pending},index={index},burst={BURST},prefetch={prefetches}"
+        );
+        bench_bursts(c, &label, || {
+            burst.write(&mut next, 0);
+            let (interests, data) = (burst.interests(), burst.data());
+            let begun = Instant::now();
+            if prefetches == "burst" {
+                for hashes in &burst.hashes {
+                    pit.prefetch_buckets_for_data(hashes);
+                }
+                for hashes in &burst.hashes {
+                    pit.prefetch_entries_for_data(hashes);
+                }
             }
-        }
-        for (interest, hashes) in interests.iter().zip(&burst.hashes) {
-            express(&mut pit, interest, hashes);
-        }
-        begun.elapsed()
-    });
-    assert_eq!(pit.len(), n_pending);
+            for (data, hashes) in data.iter().zip(&burst.hashes) {
+                pit.matches_for_data(data, hashes, &mut matches);
+                // One of its like in the burst may have removed it.
+                if let Some(&idx) = matches.first() {
+                    pit.remove(idx);
+                }
+            }
+            for (interest, hashes) in interests.iter().zip(&burst.hashes) {
+                express(&mut pit, interest, hashes);
+            }
+            begun.elapsed()
+        });
+        assert_eq!(pit.len(), n_pending);
+    }
 }
 
 fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_bytes: usize) {
@@ -213,13 +225,24 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
     let params = format!(
         "cached={n_cached},policy={policy},index={index},content={content_bytes},burst={BURST}"
     );
-    for (kind, n_first) in [("hit", 0), ("miss", 1 << 31)] {
+    for (kind, n_first, prefetches) in [
+        ("hit", 0, "none"),
+        ("hit", 0, "burst"),
+        ("miss", 1 << 31, "none"),
+        ("miss", 1 << 31, "burst"),
+    ] {
         let mut next = scattered(n_cached);
-        let label = format!("tables/cs_{kind}/{params}");
+        let label = format!("tables/cs_{kind}/{params},prefetch={prefetches}");
         bench_bursts(c, &label, || {
             burst.write(|| n_first + next(), content_bytes);
             let interests = burst.interests();
             let begun = Instant::now();
+            if prefetches == "burst" {
+                let names = || burst.hashes.iter().filter_map(|hashes| hashes.last());
+                names().for_each(|&hash| cs.prefetch_bucket(hash));
+                names().for_each(|&hash| cs.prefetch_entry(hash));
+                names().for_each(|&hash| cs.prefetch_packet(hash));
+            }
             for (interest, hashes) in interests.iter().zip(&burst.hashes) {
                 let found = cs.find(interest, hashes, MonoNs::ZERO);
                 black_box(found.map(|data| data.wire().len()));

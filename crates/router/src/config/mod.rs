@@ -261,6 +261,10 @@ pub struct Tables {
     pub cs_packets: usize,
     /// Most bytes of Data packets in the content store.
     pub cs_bytes: usize,
+    /// Which Data leaves the full content store first.
+    pub cs_policy: CsPolicy,
+    /// How pending Interests and cached Data are found.
+    pub index: TableIndex,
     /// Most routes in the RIB, and so prefixes in the FIB.
     pub routes: usize,
     /// Most bytes of the names of all prefixes with routes together.
@@ -277,6 +281,8 @@ impl Default for Tables {
             pit_bytes: 256 << 20,
             cs_packets: 65_536,
             cs_bytes: 256 << 20,
+            cs_policy: CsPolicy::default(),
+            index: TableIndex::default(),
             routes: 10_000_000,
             route_bytes: 256 << 20,
             dead_nonce_ms: 6000,
@@ -327,6 +333,29 @@ pub struct Memory {
     /// for all of a growth, else transparent ones. `tachonym status` tells what
     /// was got.
     pub pages: TablePages,
+}
+
+/// Which Data leaves the full content store first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CsPolicy {
+    /// What was used longest ago.
+    #[default]
+    Lru,
+    /// What was used least often, of sixteen that lie near the new one in the
+    /// table.
+    Lfu,
+}
+
+/// How pending Interests and cached Data are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableIndex {
+    /// In one cache line, or its neighbour if that is full.
+    #[default]
+    Single,
+    /// In the emptier of two cache lines: fuller tables, more reads.
+    DLeft,
 }
 
 /// Which Data is cached although nobody asked for it.

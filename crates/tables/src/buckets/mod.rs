@@ -15,6 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hashbrown::HashTable;
+use tachonym_memory::prefetch;
 
 use self::lines::{DISPLACED, Lines, free_place, matching, n_free, slot_of};
 
@@ -183,6 +184,21 @@ impl BucketIndex {
             .filter(|stashed| stashed.hash == hash)
             .map(|stashed| stashed.slot)
             .find(|&slot| is_match(slot))
+    }
+
+    /// Brings the lines that a search for `hash` reads into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.left.line(self.left.home(hash)));
+        if let Some(right) = &self.right {
+            prefetch(right.line(right.home(right_hash(hash))));
+        }
+    }
+
+    /// A slot that was probably inserted under `hash`, if there is any.
+    #[inline]
+    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
+        self.find(hash, |_| true)
     }
 
     /// Calls `visit` with every slot that may have been inserted under `hash`.
