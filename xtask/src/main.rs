@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod fuzz;
+mod instructions;
 mod interop;
 mod lint;
 mod process;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use instructions::Effort;
 use report::Report;
 use workspace::Workspace;
 
@@ -35,7 +37,8 @@ struct Arguments {
 enum Command {
     /// Format, lints, documentation and the rules of the source tree.
     Check,
-    /// Everything: check, tests, release build, real peers, a short fuzz.
+    /// Everything: check, tests, release build, instruction counts, real peers, a short
+    /// fuzz.
     Test,
     /// Only the tests with programs of other libraries.
     Interop,
@@ -46,6 +49,12 @@ enum Command {
         minutes: u64,
         /// The target; all of them without it.
         target: Option<String>,
+    },
+    /// Only the count of the instructions that packets take.
+    Instructions {
+        /// Write what was counted into the budget.
+        #[arg(long)]
+        update: bool,
     },
     /// Only the rules of the source tree.
     Tidy,
@@ -67,6 +76,7 @@ fn main() -> ExitCode {
             lint::run(&workspace, &mut report);
             rust_tests::run_all(&workspace, &mut report);
             if rust_tests::build_release(&workspace, &mut report) {
+                instructions::run_gate(&workspace, Effort::Compare, &mut report);
                 interop::run(&workspace, &mut report);
             }
             fuzz::run(&workspace, fuzz::Effort::Short, None, &mut report);
@@ -79,6 +89,15 @@ fn main() -> ExitCode {
         Command::Fuzz { minutes, target } => {
             let effort = fuzz::Effort::Minutes(minutes);
             fuzz::run(&workspace, effort, target.as_deref(), &mut report);
+        }
+        Command::Instructions { update } => {
+            let effort = match update {
+                true => Effort::Update,
+                false => Effort::Compare,
+            };
+            if rust_tests::build_release(&workspace, &mut report) {
+                instructions::run_gate(&workspace, effort, &mut report);
+            }
         }
         Command::Tidy => lint::tidy(&workspace, &mut report),
     }

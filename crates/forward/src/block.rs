@@ -17,7 +17,8 @@ pub enum Block {
     /// An Interest is received and decoded, its name is hashed: B1 (B1 in Figure
     /// 3.3). The engine marks the hashing only; packets come decoded.
     InterestReception = 1,
-    /// What a cache algorithm remembers of requests: B2 (not in Figure 3.3).
+    /// What a cache algorithm remembers of requests: B2 (not in Figure 3.3). A store
+    /// that does not tell it apart has it in B3.
     HistoryUpdate = 2,
     /// Whether the content store has the Data: B3 (B2 in Figure 3.3).
     StoreLookup = 3,
@@ -42,7 +43,7 @@ pub enum Block {
     /// Figure 3.3).
     DataTransmission = 11,
     /// A victim is chosen and leaves the content store: B12 (within B9 in Figure
-    /// 3.3).
+    /// 3.3). A store that does not tell it apart has it in B10.
     Eviction = 12,
     /// Whether a Data deserves the content store: B13 (not in Figure 3.3).
     Admission = 13,

@@ -3,15 +3,22 @@
 //! [`exchange`] measures any running forwarder through its sockets; so do
 //! [`routes`], [`footprint`], [`soak`], [`startup`], [`transfer`] and
 //! [`fairness`], each for another figure, and [`figures`] takes them all at
-//! once. [`impair`] is a UDP relay that loses, delays and reorders packets. All
+//! once. [`impair`] is a UDP relay that loses, delays and reorders packets. These
 //! speak to real sockets only: nothing here pretends to be a router.
+//!
+//! [`engine_bed`] has the router's own engine between buffers in memory;
+//! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
+//! block.
 #![deny(unsafe_code)]
 
+pub mod bottleneck;
+pub mod engine_bed;
 pub mod exchange;
 pub mod fairness;
 pub mod figures;
 pub mod footprint;
 pub mod impair;
+pub mod instructions;
 pub mod launch;
 pub mod lookup;
 pub mod machine;

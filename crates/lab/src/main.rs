@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    exchange, fairness, figures, footprint, impair, lookup, routes, soak, startup, transfer,
+    bottleneck, exchange, fairness, figures, footprint, impair, instructions, lookup, routes,
+    soak, startup, transfer,
 };
 
 /// Experiments with NDN forwarders.
@@ -19,6 +20,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Exchange(Box<exchange::ExchangeArgs>),
+    Bottleneck(Box<bottleneck::BottleneckArgs>),
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
@@ -27,12 +29,15 @@ enum Command {
     Fairness(Box<fairness::FairnessArgs>),
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
+    Instructions(Box<instructions::InstructionsArgs>),
     Lookup(Box<lookup::LookupArgs>),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Exchange(args) => return exit_code(exchange::run(&args)),
+        Command::Instructions(args) => return exit_code(instructions::run(&args)),
+        Command::Bottleneck(args) => bottleneck::run(&args),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),

@@ -1,9 +1,16 @@
 //! System calls that no safe crate offers: batches of datagrams with
-//! segmentation offload, and another process's CPU clock.
+//! segmentation offload, and another process's CPU clock; in modules of their
+//! own the time-stamp counter, performance counters, a shared page, and
+//! stepping through another process.
 //!
 //! Owns every `unsafe` block of this crate. Raw pointers are built right
 //! before a call from buffers that the batch owns, and are never read
 //! afterwards. Refuses to interpret packets: see [`crate::link`].
+
+pub(crate) mod clock;
+pub(crate) mod page;
+pub(crate) mod perf;
+pub(crate) mod trace;
 
 use std::io;
 use std::mem::size_of;

@@ -1,0 +1,80 @@
+//! The commands that take the packet path apart, run as users run them.
+
+use std::path::Path;
+use std::process::Command;
+
+use tachonym_lab::instructions::{self, CountError, CountOptions};
+
+const LAB: &str = env!("CARGO_BIN_EXE_tachonym-lab");
+
+/// What `tachonym-lab` prints as JSON.
+fn figures(arguments: &[&str]) -> serde_json::Value {
+    let output = Command::new(LAB).args(arguments).output();
+    let output = output.expect("the lab starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let envelope: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    envelope["figures"].clone()
+}
+
+#[test]
+fn bottleneck_tells_each_block_beside_the_published_figure() {
+    let figures = figures(&[
+        "bottleneck",
+        "--fib-prefixes=2000",
+        "--store=4096",
+        "--rounds=2",
+        "--packets=1024",
+        "--late=3",
+        "--no-instructions",
+        "--json",
+    ]);
+    let kinds = figures["kinds"].as_array().expect("a list");
+    let published: Vec<_> = kinds.iter().map(|k| &k["published_cycles"]).collect();
+    assert_eq!(published, [1470, 860, 565]);
+    let has_block = |kind: usize, block: &str| {
+        let blocks = kinds[kind]["blocks"].as_array().expect("a list");
+        blocks.iter().any(|b| b["block"] == block)
+    };
+    assert!(has_block(0, "B6 FIB look-up") && !has_block(0, "B4 store fetch"));
+    assert!(has_block(1, "B4 store fetch") && !has_block(1, "B6 FIB look-up"));
+    assert!(has_block(2, "B10 store insertion"));
+    for kind in kinds {
+        let ticks = kind["ticks"]["median"].as_f64().expect("a number");
+        assert!(ticks > 0.0, "{kind}");
+    }
+    // There are counters, or a reason why not.
+    let counters = figures["counters"].as_array().expect("a list");
+    assert_eq!(counters.is_empty(), figures["no_counters"].is_string());
+}
+
+#[test]
+fn instructions_are_the_same_every_time() {
+    let options = CountOptions {
+        n_prefixes: 50,
+        burst_pkts: 2,
+        store_pkts: 64,
+        n_pkts: 2,
+        seed: 3,
+    };
+    let count = || instructions::count(Path::new(LAB), &options);
+    let first = match count() {
+        Ok(counts) => counts,
+        // The step of `cargo xtask test` that counts is a skip then, and says so.
+        Err(CountError::Unavailable(_)) => return,
+        Err(CountError::Failed(error)) => panic!("{error:#}"),
+    };
+    for kind in &first {
+        let in_blocks: f64 = kind.blocks.iter().map(|block| block.count.own).sum();
+        let ratio = in_blocks / kind.total.own;
+        assert!((0.8..1.25).contains(&ratio), "{kind:?}");
+    }
+    let second = count().map_err(|error| format!("{error:?}"));
+    let own = |counts: &[instructions::KindCount]| -> Vec<f64> {
+        let blocks = counts.iter().flat_map(|kind| &kind.blocks);
+        let blocks = blocks.map(|block| block.count.own);
+        counts.iter().map(|k| k.total.own).chain(blocks).collect()
+    };
+    assert_eq!(own(&first), own(&second.expect("it went well before")));
+}
