@@ -1,7 +1,7 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
 use tachonym_memory::{MemoryError, Pages};
-use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHashes};
+use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHash, NameHashes};
 use tachonym_tables::{FibProbe, FibReader, FibView};
 
 use crate::block::Block;
@@ -178,6 +178,7 @@ impl Burst<'_, '_> {
         let ahead = self.rx.iter().zip(&*self.spans);
         for (packet, &span) in ahead.take(last + 1).skip(self.n_fetched) {
             let hashes = self.hashes.slice(span);
+            self.pipelines.prefetch_buckets(packet, hashes);
             if packet.is_routed_by_name() {
                 self.fib.prefetch_buckets(hashes);
             }
@@ -190,6 +191,7 @@ impl Burst<'_, '_> {
         let ahead = self.rx.iter().zip(&*self.spans);
         for (packet, &span) in ahead.take(last + 1).skip(self.probes.len()) {
             let hashes = self.hashes.slice(span);
+            self.pipelines.prefetch_entries(packet, hashes);
             let probe = packet.is_routed_by_name().then(|| {
                 let probe = self.fib.probe(hashes);
                 self.fib.prefetch_node(packet.name(), probe);
@@ -227,6 +229,43 @@ impl Burst<'_, '_> {
 }
 
 impl Pipelines {
+    /// Fetches where a packet looks first.
+    fn prefetch_buckets(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) {
+        let Some(&name_hash) = hashes.last() else {
+            return;
+        };
+        match &packet.packet {
+            RxKind::Interest(interest) => {
+                self.cs.prefetch_bucket(name_hash);
+                self.pit.prefetch_buckets_for_interest(interest, hashes);
+            }
+            RxKind::Data(_) => {
+                self.pit.prefetch_buckets_for_data(hashes);
+                self.cs.prefetch_bucket(name_hash);
+            }
+            RxKind::Nack(_, interest) => {
+                self.pit.prefetch_buckets_for_interest(interest, hashes);
+            }
+        }
+    }
+
+    /// Fetches what tags promise a packet.
+    fn prefetch_entries(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) {
+        let Some(&name_hash) = hashes.last() else {
+            return;
+        };
+        match &packet.packet {
+            RxKind::Interest(interest) => {
+                self.cs.prefetch_entry(name_hash);
+                self.pit.prefetch_entries_for_interest(interest, hashes);
+            }
+            RxKind::Data(_) => self.pit.prefetch_entries_for_data(hashes),
+            RxKind::Nack(_, interest) => {
+                self.pit.prefetch_entries_for_interest(interest, hashes);
+            }
+        }
+    }
+
     fn count_unknown_face(&mut self, packet: &RxPacket<'_>) {
         match packet.packet {
             RxKind::Interest(_) => self.counters.n_in_interests += 1,

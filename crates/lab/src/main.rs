@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    bottleneck, exchange, fairness, figures, footprint, impair, instructions, lookup, routes,
-    soak, startup, transfer,
+    bottleneck, exchange, fairness, figures, footprint, impair, instructions, lookup, routes, soak,
+    startup, transfer,
 };
 
 /// Experiments with NDN forwarders.

@@ -242,8 +242,8 @@ impl Bed {
 /// An engine with two faces and room for what is to come.
 fn engine(options: &BedOptions) -> anyhow::Result<Engine> {
     let n_pending = (options.late_bursts + 1) * options.burst_pkts;
-    let n_prefixes = usize::try_from(options.n_prefixes)
-        .context("more prefixes than this machine can count")?;
+    let n_prefixes =
+        usize::try_from(options.n_prefixes).context("more prefixes than this machine can count")?;
     let pit = PitConfig::default();
     let config = EngineConfig {
         // One face may use a part of it only.
