@@ -29,7 +29,7 @@ const _: () = assert!(
     "levels span the clock"
 );
 
-/// Length of a tick of [`TimerWheel`], in nanoseconds.
+/// Length of a tick of the timers, in nanoseconds.
 pub const TICK_NS: u64 = 1 << TICK_BITS;
 
 /// Place of a slot in the wheel.

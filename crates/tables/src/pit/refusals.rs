@@ -36,7 +36,7 @@ impl std::fmt::Display for PitRefusal {
 
 impl std::error::Error for PitRefusal {}
 
-/// How often a [`Pit`] refused, by reason.
+/// How often a [`Pit`](super::Pit) refused, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PitRefusals {
     /// See [`PitRefusal::TooManyEntries`].
