@@ -5,17 +5,19 @@ mod support;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use support::{Hashing, name};
+use support::{Hashing, Layout, name};
 use tachonym_memory::PagePreference;
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_tables::{
-    Fib, FibConfig, FibError, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop, NextHops,
+    Fib, FibConfig, FibEngine, FibError, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop, NextHops,
     NextHopsError,
 };
 
-fn fib(hashing: Hashing, max_entries: usize) -> Fib {
+fn fib(hashing: Hashing, layout: Layout, max_entries: usize) -> Fib {
     let config = FibConfig {
         pages: PagePreference::Base,
+        engine: layout.engine,
+        matching: layout.matching,
         ..FibConfig::with_max_entries(max_entries)
     };
     Fib::new(config, hashing).expect("a small FIB")
@@ -76,8 +78,8 @@ fn sorted(hops: &BTreeMap<u64, Way>) -> Vec<NextHop> {
     hops.map(|(way, face)| inherited(face, way)).collect()
 }
 
-fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
-    let mut fib = fib(hashing, 1000);
+fn run(hashing: Hashing, layout: Layout, steps: &[Step], probes: &[Name]) {
+    let mut fib = fib(hashing, layout, 1000);
     let mut reader = fib.reader();
     let mut model = Model::new();
     for step in steps {
@@ -169,7 +171,7 @@ fn run(hashing: Hashing, steps: &[Step], probes: &[Name]) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 2 } else { 200 },
+        cases: if cfg!(miri) { 1 } else { 50 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -179,8 +181,10 @@ proptest! {
         steps in proptest::collection::vec(any_step(), 1..60),
         probes in proptest::collection::vec(any_name(), 1..10),
     ) {
-        for hashing in Hashing::ALL {
-            run(hashing, &steps, &probes);
+        for layout in Layout::all() {
+            for hashing in Hashing::ALL {
+                run(hashing, layout, &steps, &probes);
+            }
         }
     }
 }
@@ -227,7 +231,13 @@ fn a_next_hop_gives_back_what_it_was_made_of() {
 
 #[test]
 fn limits_are_refusals_that_change_nothing() {
-    let mut fib = fib(Hashing::Keyed, 2);
+    for layout in Layout::all() {
+        limits_are_refusals(layout);
+    }
+}
+
+fn limits_are_refusals(layout: Layout) {
+    let mut fib = fib(Hashing::Keyed, layout, 2);
     let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
     let mut insert = |uri: &str| {
         let name = name(uri);
@@ -258,7 +268,7 @@ fn limits_are_refusals_that_change_nothing() {
 
 #[test]
 fn a_walk_in_slices_meets_what_is_there_throughout_once() {
-    let mut fib = fib(Hashing::Keyed, 1000);
+    let mut fib = fib(Hashing::Keyed, Layout::default(), 1000);
     let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
     let names: Vec<Name> = (0..1000).map(|i| name(&format!("/r/{i}"))).collect();
     for name in &names {
@@ -296,7 +306,13 @@ fn a_walk_in_slices_meets_what_is_there_throughout_once() {
 
 #[test]
 fn prefixes_whose_hashes_all_collide_are_found_until_there_are_too_many() {
-    let mut fib = fib(Hashing::Constant, 10_000);
+    for layout in Layout::all() {
+        colliding_prefixes_are_found(layout);
+    }
+}
+
+fn colliding_prefixes_are_found(layout: Layout) {
+    let mut fib = fib(Hashing::Constant, layout, 10_000);
     let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
     let names: Vec<Name> = (0..2000).map(|i| name(&format!("/r/{i}"))).collect();
     let n_taken = names
@@ -324,10 +340,16 @@ fn prefixes_whose_hashes_all_collide_are_found_until_there_are_too_many() {
 
 #[test]
 fn a_fib_grows_while_it_is_read_and_uses_memory_again() {
-    let mut fib = fib(Hashing::Keyed, 100_000);
+    for layout in Layout::all() {
+        a_fib_grows_and_uses_memory_again(layout);
+    }
+}
+
+fn a_fib_grows_and_uses_memory_again(layout: Layout) {
+    let mut fib = fib(Hashing::Keyed, layout, 100_000);
     let mut reader = fib.reader();
     let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
-    let n_names = if cfg!(miri) { 300 } else { 20_000 };
+    let n_names = if cfg!(miri) { 300 } else { 6000 };
     let names: Vec<Name> = (0..n_names).map(|i| name(&format!("/r/{i}/x"))).collect();
     let mut bytes_after_first = 0;
     for round in 0..4 {
@@ -349,4 +371,112 @@ fn a_fib_grows_while_it_is_read_and_uses_memory_again() {
     }
     // What waits for readers is bounded.
     assert!(fib.memory_bytes() < bytes_after_first * 11 / 10 + (1 << 16));
+}
+
+/// Names of three components, each of which has a marker of two.
+#[test]
+fn a_route_above_many_markers_changes_a_word_for_each_partition_of_them() {
+    const N_MARKERS: u64 = if cfg!(miri) { 200 } else { 10_000 };
+    let layout = Layout {
+        engine: FibEngine::BinarySearch,
+        ..Layout::default()
+    };
+    for is_sorted in [true, false] {
+        let mut fib = fib(Hashing::Keyed, layout, 100_000);
+        let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+        for number in 0..N_MARKERS {
+            let number = if is_sorted {
+                number
+            } else {
+                number * 7919 % N_MARKERS
+            };
+            let prefix = name(&format!("/r/{number:05}/x"));
+            fib.insert(prefix.view(), &hops).unwrap();
+        }
+        let mut reader = fib.reader();
+        let below: Vec<Name> = (0..N_MARKERS)
+            .map(|number| name(&format!("/r/{number:05}/y")))
+            .collect();
+        let mut is_found_below = || {
+            let view = reader.pin();
+            let n_found = below
+                .iter()
+                .filter(|name| {
+                    let hashes = Hashing::Keyed.hashes(name.view());
+                    view.find_longest(name.view(), &hashes).is_some()
+                })
+                .count() as u64;
+            assert!(n_found == 0 || n_found == N_MARKERS, "{n_found}");
+            n_found > 0
+        };
+        for prefix in [name("/"), name("/r")] {
+            assert!(!is_found_below());
+            let before = fib.n_inheritance_stores();
+            fib.insert(prefix.view(), &hops).unwrap();
+            assert!(fib.n_inheritance_stores() - before <= N_MARKERS / 32 + 4);
+            assert!(is_found_below());
+            let before = fib.n_inheritance_stores();
+            assert!(fib.remove(prefix.view()));
+            // And may join partitions at both ends.
+            assert!(fib.n_inheritance_stores() - before <= N_MARKERS / 32 + 100);
+        }
+    }
+}
+
+/// Prefixes of many lengths, most of them longer and longer, so that the middle length of
+/// a two-stage search changes as they come.
+#[test]
+fn searches_are_right_while_the_usual_length_of_prefixes_changes() {
+    let uri = |number: u64, n_components: u64| {
+        let mut uri = String::new();
+        for idx in 0..n_components {
+            uri.push_str(&format!(
+                "/{}",
+                number.wrapping_mul(idx * 7 + 13) % (idx + 2)
+            ));
+        }
+        name(&format!("{uri}/{number}"))
+    };
+    let n_prefixes = if cfg!(miri) { 150 } else { 3000 };
+    for layout in Layout::all() {
+        let mut fib = fib(Hashing::Keyed, layout, 100_000);
+        let mut reader = fib.reader();
+        let mut model = BTreeMap::new();
+        let names: Vec<Name> = (0..n_prefixes)
+            .map(|number| uri(number, 1 + number * 40 / n_prefixes))
+            .collect();
+        for (idx, name) in names.iter().enumerate() {
+            // And some of what is above.
+            for prefix in [name.clone(), name.prefix(idx % 7).to_name()] {
+                let hops = NextHops::new(vec![hop(idx as u64, 1)]).unwrap();
+                fib.insert(prefix.view(), &hops).unwrap();
+                model.insert(prefix, idx as u64);
+            }
+            if idx % 3 == 0 {
+                let gone = &names[idx / 2];
+                assert_eq!(fib.remove(gone.view()), model.remove(gone).is_some());
+            }
+            if idx % 16 != 0 {
+                continue;
+            }
+            for name in names[..=idx].iter().step_by(1 + idx / 16) {
+                let longer = name.clone().with(&Component::generic("x"));
+                let hashes = Hashing::Keyed.hashes(longer.view());
+                let view = reader.pin();
+                let found = view.find_longest(longer.view(), &hashes).map(|found| {
+                    let face = found.next_hops().iter().next().expect("never empty").face();
+                    (found.prefix().to_name(), face.0)
+                });
+                let expected = (0..=longer.len()).rev().find_map(|n| {
+                    let prefix = longer.prefix(n).to_name();
+                    model.get(&prefix).map(|&face| (prefix, face))
+                });
+                assert_eq!(found, expected, "{layout:?}");
+            }
+        }
+        for name in model.keys() {
+            assert!(fib.remove(name.view()));
+        }
+        assert!(fib.is_empty());
+    }
 }

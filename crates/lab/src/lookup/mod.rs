@@ -266,9 +266,9 @@ fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
     let n_churned = if args.writer.is_some() { N_CHURNED } else { 0 };
     let n_entries = usize::try_from(n_prefixes + n_churned)?;
     let config = FibConfig {
-        max_entries: n_entries,
         expected_entries: n_entries,
         pages: args.pages.into(),
+        ..FibConfig::with_max_entries(n_entries)
     };
     let mut fib = Fib::new(config, key)?;
     let prefixes = NameSet::new(args.seed, args.components as usize);

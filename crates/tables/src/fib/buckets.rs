@@ -1,7 +1,7 @@
 //! The hash table of a FIB: buckets of one cache line.
 //!
 //! Owns where the nodes under a hash are. A bucket is 64 bytes, eight words, and a
-//! word is a tag of 22 bits, a mark and the place of a node; so one line tells
+//! word is a tag of 22 bits, two marks and the place of a node; so one line tells
 //! which of eight nodes may be the one, and a node is fetched when its tag agrees
 //! (So et al. 2013; Takemasa 2019, section 4.1.2; Yuan 2015, section 3.3.2). What
 //! finds no room in its bucket stands in one of the next ones, and marks of the
@@ -16,17 +16,19 @@ use tachonym_memory::sync::Ordering;
 use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
 use tachonym_packet::NameHash;
 
-use super::nodes::NodeRef;
+use super::engines::Seen;
+use super::nodes::{NodeRef, REF_BITS};
 
 /// Words of a bucket.
 const BUCKET_LEN: usize = 8;
 /// Most buckets that a search reads: names whose hashes collide beyond that are refused.
 pub(crate) const MAX_RUN: usize = 64;
 
-const REF_BITS: u32 = 40;
 const REF_MASK: u64 = (1 << REF_BITS) - 1;
 /// Some node whose tag is of the class that is this word's place stands further on.
 const OVERFLOWN: u64 = 1 << REF_BITS;
+/// The word is a marker: it leads to a longer name than its own.
+const MARKER: u64 = 1 << (REF_BITS + 1);
 const TAG_SHIFT: u32 = REF_BITS + 2;
 
 /// A word of a bucket that holds a node.
@@ -37,6 +39,11 @@ impl Slot {
     /// Where the node is.
     pub(crate) const fn node(self) -> NodeRef {
         NodeRef(self.0 & REF_MASK)
+    }
+
+    /// Whether the name is a shorter one than the node's.
+    pub(crate) const fn is_marker(self) -> bool {
+        self.0 & MARKER != 0
     }
 }
 
@@ -126,11 +133,37 @@ impl Buckets {
         None
     }
 
+    /// All that stands under `hash` and that `accepts` takes.
+    #[inline]
+    pub(crate) fn look(&self, hash: NameHash, mut accepts: impl FnMut(Slot) -> bool) -> Seen {
+        let mut seen = Seen::default();
+        self.find(hash, |slot| {
+            if accepts(slot) {
+                seen.add(slot);
+            }
+            false
+        });
+        seen
+    }
+
     /// Adds a node under `hash`. Readers find it from now on, so it must be complete.
     ///
     /// # Errors
     /// If there is no room in the run of buckets that a search reads; nothing has changed.
     pub(crate) fn insert(&self, hash: NameHash, node: NodeRef) -> Result<(), NoRoom> {
+        self.insert_word(hash, node, 0)
+    }
+
+    /// Adds a marker under `hash`: as [`Buckets::insert`], but the name is a shorter one
+    /// than the node's.
+    ///
+    /// # Errors
+    /// As [`Buckets::insert`].
+    pub(crate) fn insert_marker(&self, hash: NameHash, node: NodeRef) -> Result<(), NoRoom> {
+        self.insert_word(hash, node, MARKER)
+    }
+
+    fn insert_word(&self, hash: NameHash, node: NodeRef, kind: u64) -> Result<(), NoRoom> {
         debug_assert!(node.0 != 0 && node.0 <= REF_MASK);
         let tag = tag_of(hash);
         let home = self.home(hash);
@@ -143,7 +176,7 @@ impl Buckets {
                 .find(|word| word.load(Ordering::Relaxed) & REF_MASK == 0);
             if let Some(word) = free {
                 let mark = word.load(Ordering::Relaxed) & OVERFLOWN;
-                word.store(tag << TAG_SHIFT | mark | node.0, Ordering::Release);
+                word.store(tag << TAG_SHIFT | mark | kind | node.0, Ordering::Release);
                 self.mark_overflown(home, n_passed, tag);
                 return Ok(());
             }
@@ -155,13 +188,22 @@ impl Buckets {
     /// Removes the node; `false` if it is not there under `hash`. Readers may go on
     /// reading it for a while.
     pub(crate) fn remove(&self, hash: NameHash, node: NodeRef) -> bool {
+        self.remove_word(hash, node, 0)
+    }
+
+    /// Removes a marker, as [`Buckets::remove`].
+    pub(crate) fn remove_marker(&self, hash: NameHash, node: NodeRef) -> bool {
+        self.remove_word(hash, node, MARKER)
+    }
+
+    fn remove_word(&self, hash: NameHash, node: NodeRef, kind: u64) -> bool {
         let tag = tag_of(hash);
         let mut bucket = self.home(hash);
         for _ in 0..MAX_RUN {
             let line = self.words.line(bucket);
             for word in line {
                 let old = word.load(Ordering::Relaxed);
-                if old >> TAG_SHIFT == tag && old & REF_MASK == node.0 {
+                if old >> TAG_SHIFT == tag && old & (REF_MASK | MARKER) == kind | node.0 {
                     word.store(old & OVERFLOWN, Ordering::Release);
                     return true;
                 }

@@ -5,8 +5,8 @@
 //! itself, one more for each shorter prefix of it that the hash table finds here
 //! too, so that they share its bytes (Yuan 2015, section 3.3.2), then the bytes.
 //! Nodes never move. A node is written before the hash table tells of it, and
-//! written over only when no reader can still know of it; after that only the
-//! upper half of a level changes, and that as part of one word.
+//! written over only when no reader can still know of it; after that only what a
+//! level is for and the upper half of it change, and that as one word.
 
 use tachonym_memory::sync::{AtomicU64, Ordering};
 use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
@@ -19,13 +19,21 @@ impl NodeRef {
     pub(crate) const NONE: Self = Self(0);
 }
 
-/// Most levels of a node.
-pub(crate) const MAX_LEVELS: usize = 15;
+/// Bits of a place.
+pub(crate) const REF_BITS: u32 = 40;
+
+/// Most levels of a node: a prefix, and a marker at each shorter length but 0.
+const MAX_LEVELS: usize = 63;
 const MAX_NAME_BYTES: usize = (1 << 14) - 1;
 
 const N_COMPONENTS_SHIFT: u32 = 14;
 const N_LEVELS_SHIFT: u32 = 20;
-const OWN: u64 = 1 << 24;
+/// The level is that of a prefix with next hops of its own.
+const OWN: u64 = 1 << 26;
+/// The level is that of a marker.
+const MARKER: u64 = 1 << 27;
+/// What never changes.
+const SHAPE: u64 = OWN - 1;
 const INFO_SHIFT: u32 = 32;
 
 /// One length of a name at which the FIB knows something, in a word.
@@ -60,23 +68,46 @@ impl Level {
         (self.0 >> N_LEVELS_SHIFT & MAX_LEVELS as u64) as usize
     }
 
-    /// Whether the prefix has next hops of its own; else it is a marker.
+    /// Whether the prefix has next hops of its own.
     pub(crate) const fn is_own(self) -> bool {
         self.0 & OWN != 0
     }
 
-    /// Of a prefix with next hops of its own: the number of their set. Else what the
-    /// engine makes of it.
+    /// Whether the hash table has a marker that leads here.
+    pub(crate) const fn is_marker(self) -> bool {
+        self.0 & MARKER != 0
+    }
+
+    /// Of a prefix with next hops of its own: the number of their set. Of a marker: what
+    /// the engine makes of it.
     pub(crate) const fn info(self) -> u32 {
         (self.0 >> INFO_SHIFT) as u32
     }
 
+    pub(crate) fn with_n_levels(self, n_levels: usize) -> Self {
+        Self::new(self.name_bytes(), self.n_components(), n_levels).with_kind_of(self)
+    }
+
     pub(crate) const fn with_own(self, set: u32) -> Self {
-        Self(self.0 & (OWN - 1) | OWN | (set as u64) << INFO_SHIFT)
+        Self(self.0 & SHAPE | OWN | (set as u64) << INFO_SHIFT)
     }
 
     pub(crate) const fn with_marker(self, info: u32) -> Self {
-        Self(self.0 & (OWN - 1) | (info as u64) << INFO_SHIFT)
+        Self(self.0 & SHAPE | MARKER | (info as u64) << INFO_SHIFT)
+    }
+
+    /// As before, but says something else.
+    pub(crate) const fn with_info(self, info: u32) -> Self {
+        Self(self.0 & (1 << INFO_SHIFT) - 1 | (info as u64) << INFO_SHIFT)
+    }
+
+    /// Neither a prefix nor a marker. A marker's searches may go on with what it said.
+    pub(crate) const fn without_use(self) -> Self {
+        Self(self.0 & !(OWN | MARKER))
+    }
+
+    const fn with_kind_of(self, other: Self) -> Self {
+        Self(self.0 & SHAPE | other.0 & !SHAPE)
     }
 
     /// Words of the node whose first level this is.
@@ -107,9 +138,22 @@ impl Nodes {
         if first.n_components() == n_components {
             return Some(first);
         }
-        let others = node.0 + 1..node.0 + first.n_levels() as u64;
-        let mut others = others.map(|idx| Level(self.word(idx).load(Ordering::Acquire)));
+        let mut others = self.levels(node).skip(1);
         others.find(|level| level.n_components() == n_components)
+    }
+
+    /// Every level of a node, the longest first.
+    pub(crate) fn levels(&self, node: NodeRef) -> impl Iterator<Item = Level> {
+        let first = self.first_level(node);
+        let others = node.0 + 1..node.0 + first.n_levels() as u64;
+        let others = others.map(|idx| Level(self.word(idx).load(Ordering::Acquire)));
+        std::iter::once(first).chain(others)
+    }
+
+    /// Whether a node is a prefix, or has markers.
+    pub(crate) fn is_in_use(&self, node: NodeRef) -> bool {
+        self.levels(node)
+            .any(|level| level.is_own() || level.is_marker())
     }
 
     /// Whether the node's name begins with the first bytes of `name`, as many as
@@ -196,7 +240,7 @@ impl NodeAllocator {
     /// # Errors
     /// If there is no address space for them.
     pub(crate) fn new(max_words: u64, pages: PagePreference) -> Result<(Self, Nodes), MemoryError> {
-        let max_words = max_words.min(1 << 40);
+        let max_words = max_words.min(1 << REF_BITS);
         let words = Words::reserve(max_words as usize, pages)?;
         words.commit(MIN_COMMIT_WORDS.min(max_words) as usize)?;
         let allocator = Self {
@@ -247,7 +291,9 @@ impl NodeAllocator {
     pub(crate) fn free(&mut self, nodes: &Nodes, node: NodeRef) {
         let level = nodes.first_level(node);
         // So that walks pass it by.
-        self.set_level(nodes, node, level.with_marker(0));
+        for level in nodes.levels(node) {
+            self.set_level(nodes, node, level.without_use());
+        }
         self.free[level.node_words()].push(node.0);
     }
 

@@ -14,10 +14,23 @@ use tachonym_memory::sync::{AtomicU64, Ordering};
 use tachonym_packet::{NameHash, NameView};
 
 use super::MAX_PREFIX_COMPONENTS;
-use super::buckets::Buckets;
+use super::buckets::{Buckets, Slot};
+use super::engines::{
+    BinarySearch, FibEngine, FibMatching, FibProbe, LongestFirst, Look, Promise, Search, Seen,
+    ShortestFirst, TwoStage,
+};
 use super::next_hops::NextHopsView;
-use super::nodes::{NodeRef, Nodes};
+use super::nodes::{Level, NodeRef, Nodes};
+use super::partitions::{GONE, Heirs};
 use super::sets::{SetId, Sets};
+
+/// A hash table, and what a search of it has to know.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) buckets: Buckets,
+    /// The middle length of a two-stage search.
+    pub(crate) first: usize,
+}
 
 /// What the writer and all readers share.
 #[derive(Debug)]
@@ -25,37 +38,47 @@ pub(crate) struct Shared {
     pub(crate) domain: Arc<Domain>,
     pub(crate) nodes: Nodes,
     pub(crate) sets: Sets,
+    pub(crate) heirs: Heirs,
+    pub(crate) engine: FibEngine,
+    pub(crate) matching: FibMatching,
     /// Bit per number of components that some prefix has.
     pub(crate) lengths: AtomicU64,
     /// The hash table in force. Locked only when it is another one than before.
-    table: Mutex<Arc<Buckets>>,
+    table: Mutex<Arc<Table>>,
     table_version: AtomicU64,
 }
 
 impl Shared {
-    pub(crate) fn new(nodes: Nodes, sets: Sets, table: Arc<Buckets>) -> Self {
+    pub(crate) fn new(
+        (nodes, sets, heirs): (Nodes, Sets, Heirs),
+        (engine, matching): (FibEngine, FibMatching),
+        table: Arc<Table>,
+    ) -> Self {
         Self {
             domain: Domain::new(),
             nodes,
             sets,
+            heirs,
+            engine,
+            matching,
             lengths: AtomicU64::new(0),
             table: Mutex::new(table),
             table_version: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn table(&self) -> Arc<Buckets> {
+    pub(crate) fn table(&self) -> Arc<Table> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&table)
     }
 
-    pub(crate) fn publish_table(&self, table: Arc<Buckets>) {
+    pub(crate) fn publish_table(&self, table: Arc<Table>) {
         *self.table.lock().unwrap_or_else(PoisonError::into_inner) = table;
         self.table_version.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn pages(&self) -> Pages {
-        self.nodes.pages() + self.sets.pages() + self.table().pages()
+        self.nodes.pages() + self.sets.pages() + self.heirs.pages() + self.table().buckets.pages()
     }
 }
 
@@ -65,7 +88,7 @@ impl Shared {
 pub struct FibReader {
     shared: Arc<Shared>,
     grace: Reader,
-    table: Arc<Buckets>,
+    table: Arc<Table>,
     table_version: u64,
 }
 
@@ -134,29 +157,12 @@ impl<'a> FibMatch<'a> {
     }
 }
 
-/// What tags promise of a name: the longest prefix that the hash table has, unless
-/// another name has the same tag.
-#[derive(Clone, Copy, Debug)]
-pub struct FibProbe {
-    node: NodeRef,
-    n_components: u8,
-}
-
-impl Default for FibProbe {
-    fn default() -> Self {
-        Self {
-            node: NodeRef::NONE,
-            n_components: 0,
-        }
-    }
-}
-
 /// A FIB during a burst; see [`FibReader::pin`]. In each method `hashes[i]` is the hash
 /// of the first `i` components of `name`; there is one more of them than components.
 #[derive(Debug)]
 pub struct FibView<'r> {
     shared: &'r Shared,
-    table: &'r Buckets,
+    table: &'r Table,
     _pin: Pin<'r>,
 }
 
@@ -204,10 +210,17 @@ impl FibView<'_> {
     /// Fetches what [`FibView::probe`] will read.
     #[inline]
     pub fn prefetch_buckets(&self, hashes: &[NameHash]) {
-        let mut lengths = self.lengths_of(hashes);
+        let first = self.table.first;
+        let lengths = self.lengths_of(hashes);
+        let mut lengths = match self.shared.engine {
+            FibEngine::LongestFirst => LongestFirst::fetched(lengths, first),
+            FibEngine::TwoStage { .. } => TwoStage::fetched(lengths, first),
+            FibEngine::BinarySearch => BinarySearch::fetched(lengths, first),
+            FibEngine::ShortestFirst => ShortestFirst::fetched(lengths, first),
+        };
         while lengths != 0 {
-            self.table
-                .prefetch(hashes[lengths.trailing_zeros() as usize]);
+            let length = lengths.trailing_zeros() as usize;
+            self.table.buckets.prefetch(hashes[length]);
             lengths &= lengths - 1;
         }
     }
@@ -226,18 +239,10 @@ impl FibView<'_> {
     #[inline]
     #[must_use]
     pub fn probe(&self, hashes: &[NameHash]) -> FibProbe {
-        let mut lengths = self.lengths_of(hashes);
-        while lengths != 0 {
-            let length = lengths.ilog2();
-            lengths &= !(1 << length);
-            if let Some(slot) = self.table.find(hashes[length as usize], |_| true) {
-                return FibProbe {
-                    node: slot.node(),
-                    n_components: length as u8,
-                };
-            }
+        match self.shared.matching {
+            FibMatching::AtEnd => self.search(&ByTags { view: self, hashes }, hashes),
+            FibMatching::Always => FibProbe::UNSEARCHED,
         }
-        FibProbe::default()
     }
 
     /// The longest prefix of `name`, of which `probe` is what tags promised.
@@ -249,11 +254,30 @@ impl FibView<'_> {
         hashes: &[NameHash],
         probe: FibProbe,
     ) -> Option<FibMatch<'a>> {
-        if probe.node == NodeRef::NONE {
-            return None;
+        let mut probe = probe;
+        if probe.promise == Promise::Unsearched {
+            let look = ByNames {
+                tags: ByTags { view: self, hashes },
+                name,
+            };
+            probe = self.search(&look, hashes);
         }
-        let length = usize::from(probe.n_components);
-        match self.own_next_hops(probe.node, name, length) {
+        let mut length = usize::from(probe.n_components);
+        let next_hops = match probe.promise {
+            Promise::Nothing => return None,
+            Promise::Own => self.own_next_hops(probe.node, name, length),
+            Promise::Inherited => match self.heir(probe.node, name, length) {
+                Some(NodeRef::NONE) => return None,
+                Some(heir) => {
+                    let level = self.shared.nodes.first_level(heir);
+                    length = level.n_components();
+                    self.next_hops_at(level)
+                }
+                None => None,
+            },
+            Promise::Unsure | Promise::Unsearched => None,
+        };
+        match next_hops {
             Some(next_hops) => Some(FibMatch {
                 name,
                 n_components: length,
@@ -261,6 +285,18 @@ impl FibView<'_> {
                 next_hops,
             }),
             None => self.search_again(name, hashes),
+        }
+    }
+
+    #[inline]
+    fn search(&self, look: &impl Look, hashes: &[NameHash]) -> FibProbe {
+        let lengths = self.lengths_of(hashes);
+        let first = self.table.first;
+        match self.shared.engine {
+            FibEngine::LongestFirst => LongestFirst::search(look, lengths, first),
+            FibEngine::TwoStage { .. } => TwoStage::search(look, lengths, first),
+            FibEngine::BinarySearch => BinarySearch::search(look, lengths, first),
+            FibEngine::ShortestFirst => ShortestFirst::search(look, lengths, first),
         }
     }
 
@@ -273,7 +309,7 @@ impl FibView<'_> {
             let length = lengths.ilog2() as usize;
             lengths &= !(1 << length);
             let mut next_hops = None;
-            self.table.find(hashes[length], |slot| {
+            self.table.buckets.find(hashes[length], |slot| {
                 next_hops = self.own_next_hops(slot.node(), name, length);
                 next_hops.is_some()
             });
@@ -304,8 +340,33 @@ impl FibView<'_> {
         if !level.is_own() || !nodes.is_prefix_of(node, level, name.value_bytes()) {
             return None;
         }
+        self.next_hops_at(level)
+    }
+
+    /// The next hops of a prefix, if it has any left.
+    #[inline]
+    fn next_hops_at(&self, level: Level) -> Option<NextHopsView<'_>> {
+        if !level.is_own() {
+            return None;
+        }
         let next_hops = self.shared.sets.get(SetId(level.info()));
         (!next_hops.is_empty()).then_some(next_hops)
+    }
+
+    /// The prefix from which a marker inherits, which may be none, if it is the prefix of
+    /// `name` of so many components; `None`: it is not, or something has changed.
+    fn heir(&self, marker: NodeRef, name: NameView<'_>, n_components: usize) -> Option<NodeRef> {
+        let nodes = &self.shared.nodes;
+        let level = nodes.level(marker, n_components)?;
+        if !level.is_marker()
+            || level.info() == GONE
+            || !nodes.is_prefix_of(marker, level, name.value_bytes())
+        {
+            return None;
+        }
+        let heir = self.shared.heirs.get(level.info());
+        // The word speaks of the marker only while that is in the partition.
+        (nodes.level(marker, n_components) == Some(level)).then_some(heir)
     }
 
     /// A bit for each length of a prefix that these may be the hashes of.
@@ -313,5 +374,62 @@ impl FibView<'_> {
     fn lengths_of(&self, hashes: &[NameHash]) -> u64 {
         let longest = (hashes.len() - 1).min(MAX_PREFIX_COMPONENTS);
         self.shared.lengths.load(Ordering::Acquire) & (u64::MAX >> (63 - longest))
+    }
+}
+
+/// Tags alone.
+struct ByTags<'a> {
+    view: &'a FibView<'a>,
+    hashes: &'a [NameHash],
+}
+
+impl Look for ByTags<'_> {
+    #[inline]
+    fn own(&self, length: usize) -> Option<NodeRef> {
+        let buckets = &self.view.table.buckets;
+        let slot = buckets.find(self.hashes[length], |slot| !slot.is_marker())?;
+        Some(slot.node())
+    }
+
+    #[inline]
+    fn all(&self, length: usize) -> Seen {
+        self.view.table.buckets.look(self.hashes[length], |_| true)
+    }
+
+    #[inline]
+    fn info(&self, marker: NodeRef, length: usize) -> Option<u32> {
+        let level = self.view.shared.nodes.level(marker, length)?;
+        Some(level.info())
+    }
+}
+
+/// Tags, and then names.
+struct ByNames<'a> {
+    tags: ByTags<'a>,
+    name: NameView<'a>,
+}
+
+impl ByNames<'_> {
+    fn is_true(&self, slot: Slot, length: usize) -> bool {
+        let nodes = &self.tags.view.shared.nodes;
+        nodes.level(slot.node(), length).is_some_and(|level| {
+            level.is_marker() == slot.is_marker()
+                && nodes.is_prefix_of(slot.node(), level, self.name.value_bytes())
+        })
+    }
+}
+
+impl Look for ByNames<'_> {
+    fn own(&self, length: usize) -> Option<NodeRef> {
+        self.all(length).own
+    }
+
+    fn all(&self, length: usize) -> Seen {
+        let buckets = &self.tags.view.table.buckets;
+        buckets.look(self.tags.hashes[length], |slot| self.is_true(slot, length))
+    }
+
+    fn info(&self, marker: NodeRef, length: usize) -> Option<u32> {
+        self.tags.info(marker, length)
     }
 }

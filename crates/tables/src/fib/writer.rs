@@ -4,6 +4,9 @@
 //! next hops, and what readers may still know of. A change allocates, and may copy the
 //! whole hash table when that has grown full, so the packet path does not make any.
 
+mod growth;
+mod inheritance;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,12 +17,16 @@ use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{FaceId, HashKey, NameHash, NameHashes, NameView};
 
 use super::MAX_PREFIX_COMPONENTS;
-use super::buckets::Buckets;
+use super::buckets::{Buckets, NoRoom};
+use super::engines::{FibEngine, FibMatching};
+use super::markers::{Markers, Needed, Released};
 use super::next_hops::{NextHop, NextHops, NextHopsError};
 use super::nodes::{Level, NodeAllocator, NodeRef};
+use super::partitions::Partitions;
 use super::recent::RecentChanges;
 use super::sets::{Leftover, SetId, SetWriter};
-use super::view::{FibReader, Shared};
+use super::view::{FibReader, Shared, Table};
+use growth::{DEFAULT_FIRST, EXPECTED_LOAD_PCT, MIN_REPLAN, n_buckets_for};
 
 /// Where the hashes of names come from. Readers must use the same.
 pub trait PrefixHasher: Send + std::fmt::Debug {
@@ -47,6 +54,10 @@ pub struct FibConfig {
     pub expected_entries: usize,
     /// Pages of its memory.
     pub pages: PagePreference,
+    /// How it is searched.
+    pub engine: FibEngine,
+    /// When a search compares names.
+    pub matching: FibMatching,
 }
 
 impl FibConfig {
@@ -57,6 +68,8 @@ impl FibConfig {
             max_entries,
             expected_entries: 0,
             pages: PagePreference::Auto,
+            engine: FibEngine::LongestFirst,
+            matching: FibMatching::AtEnd,
         }
     }
 }
@@ -156,14 +169,6 @@ pub struct Unrouted {
     pub n_prefixes: usize,
 }
 
-/// Words of a bucket.
-const SLOTS_PER_BUCKET: usize = 8;
-/// The hash table is copied into a larger one when it is this full.
-const MAX_LOAD_PCT: usize = 75;
-/// How full the larger one then is, and one that is made for what is expected.
-const NEW_LOAD_PCT: usize = 50;
-const EXPECTED_LOAD_PCT: usize = 68;
-const MIN_BUCKETS: usize = 16;
 /// Nodes are freed when as many wait for readers.
 const MAX_RETIRED: usize = 256;
 
@@ -172,6 +177,7 @@ const MAX_RETIRED: usize = 256;
 enum Retired {
     Node(NodeRef),
     Hops(Leftover),
+    Partition(u32),
 }
 
 /// The FIB, for the one who changes it; see the module `fib`.
@@ -180,8 +186,12 @@ pub struct Fib {
     config: FibConfig,
     hasher: Box<dyn PrefixHasher>,
     shared: Arc<Shared>,
-    table: Arc<Buckets>,
+    table: Arc<Table>,
     nodes: NodeAllocator,
+    markers: Markers,
+    partitions: Partitions,
+    /// When there are so many prefixes, the middle length is chosen again.
+    replan_at: usize,
     sets: SetWriter,
     /// Prefixes that have next hops.
     len: usize,
@@ -206,18 +216,39 @@ impl Fib {
     ) -> Result<Self, MemoryError> {
         let max_entries = config.max_entries.min(1 << 31);
         let n_buckets = n_buckets_for(config.expected_entries, EXPECTED_LOAD_PCT);
-        let table = Arc::new(Buckets::new(n_buckets, config.pages)?);
+        let first = match config.engine {
+            FibEngine::TwoStage { first } if first > 0 => {
+                usize::from(first).min(MAX_PREFIX_COMPONENTS)
+            }
+            _ => DEFAULT_FIRST,
+        };
+        let table = Arc::new(Table {
+            buckets: Buckets::new(n_buckets, config.pages)?,
+            first,
+        });
         let (allocator, nodes) = NodeAllocator::new(max_node_words(max_entries), config.pages)?;
         let (set_writer, sets) = SetWriter::new(max_entries, config.pages)?;
+        let max_inheriting = match config.engine {
+            FibEngine::BinarySearch => max_entries,
+            _ => 0,
+        };
+        let (partitions, heirs) = Partitions::new(max_inheriting, config.pages)?;
         Ok(Self {
             config: FibConfig {
                 max_entries,
                 ..config
             },
             hasher: Box::new(hasher),
-            shared: Arc::new(Shared::new(nodes, sets, Arc::clone(&table))),
+            shared: Arc::new(Shared::new(
+                (nodes, sets, heirs),
+                (config.engine, config.matching),
+                Arc::clone(&table),
+            )),
             table,
             nodes: allocator,
+            markers: Markers::new(config.engine, first),
+            partitions,
+            replan_at: MIN_REPLAN,
             sets: set_writer,
             len: 0,
             n_dead: 0,
@@ -250,7 +281,11 @@ impl Fib {
     /// Memory in use, next hops included.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.table.memory_bytes() + self.nodes.memory_bytes() + self.sets.memory_bytes()
+        self.table.buckets.memory_bytes()
+            + self.nodes.memory_bytes()
+            + self.sets.memory_bytes()
+            + self.markers.memory_bytes()
+            + self.partitions.memory_bytes()
     }
 
     /// The pages of that memory.
@@ -292,7 +327,7 @@ impl Fib {
         };
         let was_alive = !self.shared.sets.is_empty(SetId(level.info()));
         self.settle();
-        self.remove_node(node, level, hash);
+        self.remove_node(node, level, prefix);
         was_alive
     }
 
@@ -359,9 +394,9 @@ impl Fib {
                 let mut name = Vec::new();
                 self.shared.nodes.copy_name(self.sweep_at, &mut name);
                 let name = NameView::parse_value(&name).expect("copied from a name");
-                let hash = self.hash(name).expect("it was inserted");
+                self.hash(name).expect("it was inserted");
                 self.settle();
-                self.remove_node(self.sweep_at, level, hash);
+                self.remove_node(self.sweep_at, level, name);
             }
         }
         self.n_dead > 0
@@ -422,7 +457,7 @@ impl Fib {
     fn find_node(&self, prefix: NameView<'_>, hash: NameHash) -> Option<(NodeRef, Level)> {
         let nodes = &self.shared.nodes;
         let mut found = None;
-        self.table.find(hash, |slot| {
+        self.table.buckets.find(hash, |slot| {
             let level = nodes.level(slot.node(), prefix.len()).filter(|level| {
                 level.is_own()
                     && level.name_bytes() == prefix.value_bytes().len()
@@ -465,11 +500,17 @@ impl Fib {
         if self.len >= self.config.max_entries {
             return Err(FibError::Full);
         }
-        self.make_room();
+        self.make_room(prefix.len());
         let set = self.sets.acquire(&self.shared.sets, next_hops)?;
+        let nodes = &self.shared.nodes;
+        let needed = self
+            .markers
+            .needed(nodes, &self.table.buckets, prefix, &self.hashes);
         let name = prefix.value_bytes();
-        let level = Level::new(name.len(), prefix.len(), 1).with_own(set.0);
-        let node = match self.nodes.write(&self.shared.nodes, &[level], name) {
+        let own = Level::new(name.len(), prefix.len(), 1).with_own(set.0);
+        let levels = self.markers.levels(own, &needed);
+        let has_room = self.partitions.reserve(&self.shared.heirs, needed.len());
+        let node = match has_room.and_then(|()| self.nodes.write(nodes, &levels, name)) {
             Ok(node) => node,
             Err(error) => {
                 let leftover = self.sets.release(&self.shared.sets, set);
@@ -477,26 +518,43 @@ impl Fib {
                 return Err(error.into());
             }
         };
+        self.inherit(node, prefix, &needed);
         self.settle();
         // Readers look for a length before there is anything of it.
         self.n_by_length[prefix.len()] += 1;
         self.shared
             .lengths
             .fetch_or(1 << prefix.len(), Ordering::Release);
-        if self.table.insert(hash, node).is_err() && !self.insert_into_larger(hash, node) {
-            self.forget_length(prefix.len());
-            self.nodes.free(&self.shared.nodes, node);
-            let leftover = self.sets.release(&self.shared.sets, set);
-            self.sets.free(leftover);
-            return Err(FibError::TooManyCollisions);
+        for marker in &needed {
+            let at = marker.node.unwrap_or(node);
+            let nodes = &self.shared.nodes;
+            self.markers
+                .acquire(&self.nodes, nodes, at, marker, prefix.len());
         }
         self.len += 1;
+        if self.link(hash, node, &needed).is_err() && !self.link_in_larger() {
+            let level = self.shared.nodes.first_level(node);
+            self.remove_node(node, level, prefix);
+            return Err(FibError::TooManyCollisions);
+        }
+        self.bequeath(node, prefix);
         Ok(())
     }
 
-    fn remove_node(&mut self, node: NodeRef, level: Level, hash: NameHash) {
-        self.table.remove(hash, node);
-        self.forget_length(level.n_components());
+    /// Shows a prefix and its new markers to readers: first what leads to others.
+    fn link(&self, hash: NameHash, node: NodeRef, needed: &[Needed]) -> Result<(), NoRoom> {
+        let buckets = &self.table.buckets;
+        for marker in needed.iter().filter(|marker| marker.node.is_none()) {
+            buckets.insert_marker(self.hashes[marker.length], node)?;
+        }
+        buckets.insert(hash, node)
+    }
+
+    /// Removes the prefix that was hashed last.
+    fn remove_node(&mut self, node: NodeRef, level: Level, prefix: NameView<'_>) {
+        self.disinherit(node, prefix);
+        self.table.buckets.remove(self.hashes[prefix.len()], node);
+        self.forget_length(prefix.len());
         let set = SetId(level.info());
         if self.shared.sets.is_empty(set) {
             self.n_dead -= 1;
@@ -505,10 +563,41 @@ impl Fib {
         }
         // So that walks pass it by. A search that knows it still goes on to the next.
         self.nodes
-            .set_level(&self.shared.nodes, node, level.with_marker(0));
+            .set_level(&self.shared.nodes, node, level.without_use());
         let leftover = self.sets.release(&self.shared.sets, set);
         self.retire(Retired::Hops(leftover));
-        self.retire(Retired::Node(node));
+        if !self.shared.nodes.is_in_use(node) {
+            self.retire(Retired::Node(node));
+        }
+        self.release_markers(node, prefix);
+    }
+
+    /// The prefix that was hashed last, which was at `node`, needs no markers any more.
+    fn release_markers(&mut self, node: NodeRef, prefix: NameView<'_>) {
+        let needed = self.markers.needed(
+            &self.shared.nodes,
+            &self.table.buckets,
+            prefix,
+            &self.hashes,
+        );
+        for marker in needed {
+            // Those that found no room are the prefix's own.
+            let at = marker.node.unwrap_or(node);
+            let place = (marker.length, self.hashes[marker.length]);
+            let memory = (&self.nodes, &self.shared.nodes, &self.table.buckets);
+            let released = self.markers.release(memory, at, place, prefix.len());
+            if released == Released::Needed {
+                continue;
+            }
+            self.leave(
+                at,
+                &prefix.value_bytes()[..marker.name_bytes],
+                marker.length,
+            );
+            if released == Released::GoneWithNode {
+                self.retire(Retired::Node(at));
+            }
+        }
     }
 
     fn remove_face_from_set(&mut self, face: FaceId, set: SetId) -> usize {
@@ -575,64 +664,18 @@ impl Fib {
                 match self.retired.pop_front() {
                     Some((_, Retired::Node(node))) => self.nodes.free(&self.shared.nodes, node),
                     Some((_, Retired::Hops(leftover))) => self.sets.free(leftover),
+                    Some((_, Retired::Partition(number))) => self.partitions.free(number),
                     None => return,
                 }
             }
         }
     }
-
-    /// Copies the hash table into a larger one before it is too full. Without memory for
-    /// that the old one goes on until nothing fits.
-    fn make_room(&mut self) {
-        let n_nodes = self.len + self.n_dead + 1;
-        if n_nodes * 100 > self.table.n_slots() * MAX_LOAD_PCT {
-            let _ = self.grow(n_buckets_for(n_nodes, NEW_LOAD_PCT));
-        }
-    }
-
-    fn insert_into_larger(&mut self, hash: NameHash, node: NodeRef) -> bool {
-        let n_buckets = self.table.n_buckets() * 2;
-        // A table that is half empty does not lack room: hashes collide.
-        let n_nodes = self.len + self.n_dead + 1;
-        n_nodes * 100 > self.table.n_slots() * NEW_LOAD_PCT / 2
-            && self.grow(n_buckets).is_some()
-            && self.table.insert(hash, node).is_ok()
-    }
-
-    fn grow(&mut self, n_buckets: usize) -> Option<()> {
-        let table = Buckets::new(n_buckets, self.config.pages).ok()?;
-        let mut hashes = Vec::new();
-        let mut name = Vec::new();
-        let mut node = NodeRef::NONE;
-        while let Some(next) = self.nodes.after(&self.shared.nodes, node) {
-            node = next;
-            let level = self.shared.nodes.first_level(node);
-            if !level.is_own() {
-                continue;
-            }
-            name.clear();
-            self.shared.nodes.copy_name(node, &mut name);
-            let prefix = NameView::parse_value(&name).expect("copied from a name");
-            self.hasher.hash_prefixes(prefix, &mut hashes);
-            table.insert(hashes[prefix.len()], node).ok()?;
-        }
-        self.table = Arc::new(table);
-        self.shared.publish_table(Arc::clone(&self.table));
-        Some(())
-    }
-}
-
-/// Buckets of a table that is `load_pct` full with so many nodes.
-fn n_buckets_for(n_nodes: usize, load_pct: usize) -> usize {
-    (n_nodes * 100 / load_pct)
-        .div_ceil(SLOTS_PER_BUCKET)
-        .max(MIN_BUCKETS)
 }
 
 /// Address space for the nodes of so many prefixes: of the longest names, but no more
 /// than memory would ever hold.
 fn max_node_words(max_entries: usize) -> u64 {
-    let longest = (MAX_PACKET_BYTES / 8 + 16) as u64;
+    let longest = (MAX_PACKET_BYTES / 8 + 1 + MAX_PREFIX_COMPONENTS) as u64;
     let by_names = (max_entries as u64 + 1).saturating_mul(longest);
     let by_memory = available_bytes().max(1 << 30).saturating_mul(4) / 8;
     by_names.min(by_memory).max(1 << 12)

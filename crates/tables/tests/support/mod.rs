@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use tachonym_packet::{HashKey, Name, NameHash, NameHashes, NameView, tlv, types};
-use tachonym_tables::PrefixHasher;
+use tachonym_tables::{FibEngine, FibMatching, PrefixHasher};
 
 /// How a test hashes names: as the router does, or so badly that only
 /// comparing bytes can tell names apart.
@@ -36,6 +36,31 @@ impl Hashing {
 impl PrefixHasher for Hashing {
     fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>) {
         *hashes = self.hashes(name);
+    }
+}
+
+/// How a FIB is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) engine: FibEngine,
+    pub(crate) matching: FibMatching,
+}
+
+impl Layout {
+    /// Every way.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let engines = [
+            FibEngine::LongestFirst,
+            FibEngine::TwoStage { first: 0 },
+            FibEngine::TwoStage { first: 1 },
+            FibEngine::TwoStage { first: 3 },
+            FibEngine::BinarySearch,
+            FibEngine::ShortestFirst,
+        ];
+        let matchings = [FibMatching::AtEnd, FibMatching::Always];
+        engines
+            .into_iter()
+            .flat_map(move |engine| matchings.map(|matching| Self { engine, matching }))
     }
 }
 
