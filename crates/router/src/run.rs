@@ -12,7 +12,9 @@ use tachonym_forward::{Engine, EngineConfig, FaceTraits, Schedule, UnsolicitedDa
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
-use tachonym_tables::{CsCapacity, CsPolicy, FibConfig, IndexKind, NextHop, PitConfig};
+use tachonym_tables::{
+    CsCapacity, CsPolicy, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig,
+};
 use tracing::warn;
 
 use crate::config::{self, Config, TableIndex, UnsolicitedData};
@@ -275,11 +277,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             config::CsPolicy::Lru => CsPolicy::Lru,
             config::CsPolicy::Lfu => CsPolicy::Lfu,
         },
-        // The routes of management come on top.
-        fib: FibConfig {
-            pages: config.memory.pages.into(),
-            ..FibConfig::with_max_entries(t.routes + 2)
-        },
+        fib: fib(config),
         max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
         unsolicited_data: match config.forwarding.unsolicited_data {
@@ -301,6 +299,25 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
     };
     let key = HashKey::from_u64s(getrandom::u64()?, getrandom::u64()?);
     Ok(Engine::new(engine_config, key, getrandom::u64()?)?)
+}
+
+fn fib(config: &Config) -> FibConfig {
+    let t = &config.tables;
+    FibConfig {
+        pages: config.memory.pages.into(),
+        engine: match t.fib_engine {
+            config::FibEngine::LongestFirst => FibEngine::LongestFirst,
+            config::FibEngine::TwoStage => FibEngine::TwoStage { first: 0 },
+            config::FibEngine::BinarySearch => FibEngine::BinarySearch,
+            config::FibEngine::ShortestFirst => FibEngine::ShortestFirst,
+        },
+        matching: match t.fib_matching {
+            config::FibMatching::AtEnd => FibMatching::AtEnd,
+            config::FibMatching::Always => FibMatching::Always,
+        },
+        // The routes of management come on top.
+        ..FibConfig::with_max_entries(t.routes + 2)
+    }
 }
 
 /// Management is reached like any producer: by a route to the internal face.

@@ -269,9 +269,40 @@ pub struct Tables {
     pub routes: usize,
     /// Most bytes of the names of all prefixes with routes together.
     pub route_bytes: usize,
+    /// In which order the FIB is asked for the prefixes of a name. All answer alike.
+    pub fib_engine: FibEngine,
+    /// When the FIB compares names, rather than hashes of them.
+    pub fib_matching: FibMatching,
     /// Milliseconds for which a dead Interest's nonce is remembered; at least
     /// 6000.
     pub dead_nonce_ms: u64,
+}
+
+/// In which order the FIB is asked for the prefixes of a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FibEngine {
+    /// The longest first. Routes cost least memory, and change fastest.
+    #[default]
+    LongestFirst,
+    /// First the length that most prefixes have, then longer or shorter ones. For names
+    /// much longer than their prefixes.
+    TwoStage,
+    /// By halves of the lengths that are left. For prefixes of many lengths.
+    BinarySearch,
+    /// The shortest first. For FIBs whose prefixes are short.
+    ShortestFirst,
+}
+
+/// When the FIB compares names, rather than hashes of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FibMatching {
+    /// Once, at the end of a search.
+    #[default]
+    AtEnd,
+    /// Whenever hashes agree.
+    Always,
 }
 
 impl Default for Tables {
@@ -285,6 +316,8 @@ impl Default for Tables {
             index: TableIndex::default(),
             routes: 10_000_000,
             route_bytes: 256 << 20,
+            fib_engine: FibEngine::default(),
+            fib_matching: FibMatching::default(),
             dead_nonce_ms: 6000,
         }
     }
