@@ -182,8 +182,13 @@ impl Markers {
     /// Every marker: its node and length.
     pub(crate) fn all(&self) -> BTreeSet<(NodeRef, usize)> {
         let keys = self.users.keys();
-        keys.map(|key| (NodeRef(key.0 & (1 << 48) - 1), (key.0 >> 48 & 63) as usize))
-            .collect()
+        keys.map(|key| {
+            (
+                NodeRef(key.0 & ((1 << 48) - 1)),
+                (key.0 >> 48 & 63) as usize,
+            )
+        })
+        .collect()
     }
 
     fn key(&self, node: NodeRef, length: usize, n_components: usize) -> Use {

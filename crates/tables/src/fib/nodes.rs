@@ -98,7 +98,7 @@ impl Level {
 
     /// As before, but says something else.
     pub(crate) const fn with_info(self, info: u32) -> Self {
-        Self(self.0 & (1 << INFO_SHIFT) - 1 | (info as u64) << INFO_SHIFT)
+        Self(self.0 & ((1 << INFO_SHIFT) - 1) | (info as u64) << INFO_SHIFT)
     }
 
     /// Neither a prefix nor a marker. A marker's searches may go on with what it said.
