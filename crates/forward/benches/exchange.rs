@@ -21,7 +21,8 @@ use bed::{data, interest, name};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, PacketView, PitToken,
+    FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
+    PitToken,
 };
 use tachonym_tables::{CsCapacity, NextHop};
 
@@ -157,8 +158,8 @@ impl Case {
             },
             ..EngineConfig::default()
         };
-        let mut engine =
-            Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
+        let key = HashKey::new(HashKind::fastest(), &[7; 32]);
+        let mut engine = Engine::new(config, key, 3).expect("memory for small tables");
         for face in [CONSUMER, PRODUCER] {
             engine.add_face(face, FaceTraits::LOCAL);
         }

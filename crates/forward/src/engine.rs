@@ -56,7 +56,7 @@ impl Engine {
     /// # Errors
     /// If there is not as much memory as the tables need from the start.
     pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
-        let routes = Routes::new(config.fib, key)?;
+        let routes = Routes::new(config.fib, key.clone())?;
         let schedule = config.schedule;
         Ok(Self {
             fib: routes.reader(),
@@ -161,15 +161,13 @@ struct Burst<'b, 'rx> {
 impl Burst<'_, '_> {
     /// Hashes the names of the packets up to `last`.
     fn hash_until(&mut self, last: usize, out: &mut impl Output) {
-        for packet in self
-            .rx
-            .iter()
-            .take(last.saturating_add(1))
-            .skip(self.spans.len())
-        {
-            out.enter(packet.reception());
-            let span = self.hashes.push_name(&self.pipelines.key, packet.name());
-            self.spans.push(span);
+        let end = last.saturating_add(1).min(self.rx.len());
+        let new = self.rx.get(self.spans.len()..end).unwrap_or_default();
+        for run in new.chunk_by(|a, b| a.reception() == b.reception()) {
+            out.enter(run[0].reception());
+            let names = run.iter().map(RxPacket::name);
+            self.hashes
+                .push_burst(&self.pipelines.key, names, self.spans);
         }
     }
 

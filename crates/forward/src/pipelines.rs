@@ -138,13 +138,13 @@ impl Pipelines {
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
         Self {
             now: MonoNs::ZERO,
-            key,
             rng: Rng::from_seed(seed),
             faces,
             pit: Pit::new(config.pit),
-            cs: ContentStore::new(cs, key),
+            cs: ContentStore::new(cs, key.clone()),
             dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
-            strategies: StrategyTable::new(key),
+            strategies: StrategyTable::new(key.clone()),
+            key,
             announcements: Announcements::default(),
             counters: Counters::default(),
             upkeep: Upkeep::default(),

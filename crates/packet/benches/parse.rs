@@ -5,8 +5,8 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tachonym_packet::lp::{Headers, LpView, write_packet};
 use tachonym_packet::{
-    Data, DataView, HashKey, Interest, InterestRewrite, InterestView, KeyLocator, Name, NameHashes,
-    NameView, Nonce, PitToken, SignatureInfo, types,
+    Data, DataView, Interest, InterestRewrite, InterestView, KeyLocator, Name, Nonce, PitToken,
+    SignatureInfo, types,
 };
 
 fn name(uri: &str) -> Name {
@@ -100,18 +100,6 @@ fn benches(c: &mut Criterion) {
             });
         });
     }
-
-    let key = HashKey::from_u64s(1, 2);
-    let encoded = name("/example/site/file/v=1/seg=7").encode();
-    let mut hashes = NameHashes::new();
-    group.bench_function("prefix_hashes/components=5", |b| {
-        let name = NameView::parse_element(&encoded).expect("valid");
-        b.iter(|| {
-            hashes.clear();
-            let span = hashes.push_name(&key, black_box(name));
-            hashes.get(span, 5)
-        });
-    });
     group.finish();
 }
 

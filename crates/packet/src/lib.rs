@@ -20,7 +20,7 @@ pub mod types;
 
 pub use data::{Data, DataView, PacketView};
 pub use error::DecodeError;
-pub use hash::{HashKey, HashSpan, NameHash, NameHashes};
+pub use hash::{HashKey, HashKind, HashSpan, NameHash, NameHashes};
 pub use interest::{
     DEFAULT_LIFETIME_MS, Interest, InterestRewrite, InterestSignature, InterestView, Nonce,
 };

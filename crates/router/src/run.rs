@@ -15,9 +15,9 @@ use tachonym_protocol::FaceUri;
 use tachonym_tables::{
     CsCapacity, CsPolicy, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig,
 };
-use tracing::warn;
+use tracing::{info, warn};
 
-use crate::config::{self, Config, TableIndex, UnsolicitedData};
+use crate::config::{self, Config, NameHash, TableIndex, UnsolicitedData};
 use crate::control::RouterControl;
 use crate::handle::WorkerHandle;
 use crate::internal::{InternalFace, Queue, ToManager};
@@ -297,7 +297,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         },
         ..EngineConfig::default()
     };
-    let key = HashKey::from_u64s(getrandom::u64()?, getrandom::u64()?);
+    let key = hash_key(t.name_hash)?;
     Ok(Engine::new(engine_config, key, getrandom::u64()?)?)
 }
 
@@ -318,6 +318,21 @@ fn fib(config: &Config) -> FibConfig {
         // The routes of management come on top.
         ..FibConfig::with_max_entries(t.routes + 2)
     }
+}
+
+/// A new key for the function that `choice` asks for, which the log tells.
+fn hash_key(choice: NameHash) -> anyhow::Result<HashKey> {
+    let kind = choice.kind();
+    info!("names are hashed by {kind}");
+    if !kind.is_native() {
+        warn!(
+            "tables.name_hash: this processor has no instructions for {kind}, which slows every \
+             packet down; choose \"auto\""
+        );
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret)?;
+    Ok(HashKey::new(kind, &secret))
 }
 
 /// Management is reached like any producer: by a route to the internal face.

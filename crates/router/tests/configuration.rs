@@ -481,6 +481,12 @@ fn a_remedy_is_toml_rather_than_rust() {
             "memory.pages",
             "\"transparent\" or",
         ),
+        (
+            "tables.name_hash = \"md5\"",
+            1,
+            "tables.name_hash",
+            "write \"auto\" or \"multilinear-aes\" or \"siphash-1-3\" or \"siphash-2-4\"",
+        ),
         ("[[route]]\nprefix = \"/a\"", 1, "route[0]", "add `next_hop"),
     ]);
 }

@@ -263,7 +263,8 @@ fn engine(options: &BedOptions) -> anyhow::Result<Engine> {
         },
         ..EngineConfig::default()
     };
-    // A key of its own for every run would make counts differ.
+    // A key of its own for every run would make counts differ, and so would a hash
+    // whose instructions the processor's kind decides.
     let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3)?;
     for face in [CONSUMER, PRODUCER] {
         engine.add_face(face, FaceTraits::REMOTE);

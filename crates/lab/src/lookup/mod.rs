@@ -20,7 +20,7 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tachonym_memory::{PagePreference, Pages, Words};
-use tachonym_packet::{FaceId, HashKey, NameHashes, NameView};
+use tachonym_packet::{FaceId, HashKey, HashKind, NameHashes, NameView};
 use tachonym_tables::{Fib, FibConfig, FibReader, NextHop, NextHops};
 
 use self::names::NameSet;
@@ -262,7 +262,8 @@ impl Names {
 
 fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
     let mut random = Random::new(args.seed);
-    let key = HashKey::from_u64s(random.next_u64(), random.next_u64());
+    let secret = std::array::from_fn(|_| random.next_u64() as u8);
+    let key = HashKey::new(HashKind::fastest(), &secret);
     let n_churned = if args.writer.is_some() { N_CHURNED } else { 0 };
     let n_entries = usize::try_from(n_prefixes + n_churned)?;
     let config = FibConfig {
@@ -270,7 +271,7 @@ fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
         pages: args.pages.into(),
         ..FibConfig::with_max_entries(n_entries)
     };
-    let mut fib = Fib::new(config, key)?;
+    let mut fib = Fib::new(config, key.clone())?;
     let prefixes = NameSet::new(args.seed, args.components as usize);
     let load_ns = load(&mut fib, prefixes, n_prefixes)?;
     let bytes_per_prefix = fib.memory_bytes() as f64 / n_prefixes as f64;
@@ -374,12 +375,13 @@ fn random_reads_ns(memory: &Words, random: &mut Random) -> f64 {
 
 fn hashing_ns(names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
     let mut hashes = NameHashes::new();
+    let mut spans = Vec::new();
     let begun = Instant::now();
     for names in names.chunks(burst) {
         hashes.clear();
-        for &name in names {
-            black_box(hashes.push_name(key, name));
-        }
+        spans.clear();
+        hashes.push_burst(key, names.iter().copied(), &mut spans);
+        black_box((&hashes, &spans));
     }
     begun.elapsed().as_nanos() as f64 / names.len() as f64
 }
@@ -387,14 +389,13 @@ fn hashing_ns(names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
 /// Hashes and searches for every name.
 fn search_ns(reader: &mut FibReader, names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
     let mut hashes = NameHashes::new();
+    let mut spans = Vec::new();
     let mut n_found = 0;
     let begun = Instant::now();
     for names in names.chunks(burst) {
         hashes.clear();
-        let mut spans = [Default::default(); MAX_BURST];
-        for (&name, span) in names.iter().zip(&mut spans) {
-            *span = hashes.push_name(key, name);
-        }
+        spans.clear();
+        hashes.push_burst(key, names.iter().copied(), &mut spans);
         let mut queries = [(NameView::EMPTY, &[][..]); MAX_BURST];
         for ((&name, span), query) in names.iter().zip(&spans).zip(&mut queries) {
             *query = (name, hashes.slice(*span));

@@ -88,6 +88,24 @@ fn split_component(value: &[u8]) -> Option<(ComponentView<'_>, &[u8])> {
     ))
 }
 
+/// Bytes of the first component of checked bytes, type and length included.
+#[inline(always)]
+pub(crate) fn first_component_len(value: &[u8]) -> Option<usize> {
+    if let [1..=252, len @ 0..=252, ..] = value {
+        return Some(2 + usize::from(*len));
+    }
+    long_component_len(value)
+}
+
+/// The same of a component whose type or length takes more than a byte. Kept
+/// apart: it would cost the loops around the other one their registers.
+#[cold]
+#[inline(never)]
+fn long_component_len(value: &[u8]) -> Option<usize> {
+    let (_, rest) = split_component(value)?;
+    Some(value.len() - rest.len())
+}
+
 impl<'a> NameView<'a> {
     /// The name without components.
     pub const EMPTY: NameView<'static> = NameView {
@@ -252,14 +270,6 @@ impl<'a> NameView<'a> {
 pub struct Components<'a> {
     rest: &'a [u8],
     n_left: usize,
-}
-
-impl<'a> Components<'a> {
-    /// The bytes of the components not yet taken.
-    #[inline]
-    pub(crate) const fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
 }
 
 impl<'a> Iterator for Components<'a> {

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_memory::PagePreference;
+use tachonym_packet::HashKind;
 
 pub(crate) use check::{NAME_REMEDY, parse_name};
 pub use load::{Complaint, ConfigError};
@@ -276,6 +277,9 @@ pub struct Tables {
     /// Milliseconds for which a dead Interest's nonce is remembered; at least
     /// 6000.
     pub dead_nonce_ms: u64,
+    /// The function that hashes names, under a key that is new at each start.
+    /// `auto` is the fastest on this processor.
+    pub name_hash: NameHash,
 }
 
 /// In which order the FIB is asked for the prefixes of a name.
@@ -319,6 +323,38 @@ impl Default for Tables {
             fib_engine: FibEngine::default(),
             fib_matching: FibMatching::default(),
             dead_nonce_ms: 6000,
+            name_hash: NameHash::default(),
+        }
+    }
+}
+
+/// The function that hashes names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameHash {
+    /// `multilinear-aes` if the processor has instructions for AES, else
+    /// `siphash-1-3`.
+    #[default]
+    Auto,
+    /// Universal hashing, then AES-128.
+    MultilinearAes,
+    /// SipHash with 1 and 3 rounds.
+    #[serde(rename = "siphash-1-3")]
+    SipHash13,
+    /// SipHash with 2 and 4 rounds.
+    #[serde(rename = "siphash-2-4")]
+    SipHash24,
+}
+
+impl NameHash {
+    /// The function on this processor.
+    #[must_use]
+    pub fn kind(self) -> HashKind {
+        match self {
+            Self::Auto => HashKind::fastest(),
+            Self::MultilinearAes => HashKind::MultilinearAes,
+            Self::SipHash13 => HashKind::SipHash13,
+            Self::SipHash24 => HashKind::SipHash24,
         }
     }
 }

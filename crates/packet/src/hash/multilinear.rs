@@ -1,0 +1,189 @@
+//! A universal hash of every prefix of a name, made pseudo-random by AES.
+//!
+//! **The sum.** Each component, type and length included, is filled up with
+//! zeros to whole blocks of two words `a` and `b`; its length tells where they
+//! end, so no two names are the same blocks, nor is a name another one followed
+//! by zeros. A name's sum is that of the products `(aᵢ + kᵢ)·(bᵢ + lᵢ)` modulo
+//! 2¹²⁸, where `k` and `l` are as many secret words and the additions are
+//! modulo 2⁶⁴: the hash NH of UMAC (Black, Halevi, Krawczyk, Krovetz and
+//! Rogaway 1999, section 3). Of names with as many blocks the sums are equal
+//! with a probability of at most 2⁻⁶⁴ (their theorem 2); of others of at most
+//! 2⁻⁶³, since the product of a block that only one has is 0 that often and any
+//! other number less often. That holds for any two names, whoever chose them,
+//! so long as he knew nothing of the words. A prefix's sum is one on the way to
+//! that of the whole, so it costs nothing.
+//!
+//! **The cipher.** Sums would give the words away to one who sees which names
+//! collide. So a sum is no hash; the hash is half of its encryption by AES-128,
+//! under another key. Universal hash and then cipher is a pseudo-random
+//! function as good as the cipher, but with the luck of two sums that collide
+//! (Carter and Wegman 1981; Shoup 1996): among `q` names, less than `q²·2⁻⁶⁴`,
+//! which is about how often any hash of 64 bits collides.
+//!
+//! **Long names.** There are secret words for [`CHUNK_BLOCKS`] blocks. After
+//! these the sum is enciphered, under a third key, and what comes out is where
+//! the sum of the next blocks begins: from different sums, numbers that have
+//! nothing to do with each other.
+//!
+//! Encryption is left to the `aes` crate, which uses what the processor has
+//! (AES-NI, VAES, the ARMv8 extension), and where it has nothing gives the same
+//! values in constant time. Many blocks at once cost less, so the sums of a
+//! burst are collected.
+
+use aes::cipher::{Array, BlockCipherEncrypt as _, KeyInit as _};
+use aes::{Aes128Enc, Block};
+
+use super::NameHash;
+use super::words::{BLOCK_BYTES, WORD_BYTES, first_of_block, short_block, take_component, word_at};
+use crate::NameView;
+
+/// Blocks for which there are secret words; few names have more.
+const CHUNK_BLOCKS: usize = 64;
+
+/// The secret words and the two ciphers.
+#[derive(Clone)]
+pub(super) struct Multilinear {
+    words: [[u64; 2]; CHUNK_BLOCKS],
+    between_chunks: Aes128Enc,
+    last: Aes128Enc,
+}
+
+/// Room for the sums of a burst on their way to the cipher.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums(Vec<Block>);
+
+/// The sum of the blocks so far.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    sum: u128,
+    /// Index of the next block in its chunk.
+    block_idx: usize,
+}
+
+impl Sum {
+    #[inline(always)]
+    fn block(&self) -> Block {
+        Array(self.sum.to_le_bytes())
+    }
+
+    #[inline(always)]
+    fn absorb(&mut self, [a, b]: [u64; 2], key: &Multilinear) {
+        let [k, l] = key.words[self.block_idx % CHUNK_BLOCKS];
+        let product = u128::from(a.wrapping_add(k)) * u128::from(b.wrapping_add(l));
+        self.sum = self.sum.wrapping_add(product);
+        self.block_idx += 1;
+        if self.block_idx == CHUNK_BLOCKS {
+            self.block_idx = 0;
+            self.sum = key.close_chunk(*self);
+        }
+    }
+
+    /// Takes the first component off `rest` and in.
+    #[inline(always)]
+    fn absorb_component(&mut self, rest: &mut &[u8], key: &Multilinear) {
+        // Nearly all components are of one block, and others follow.
+        if let Some(block @ [..=252, len @ ..=14, ..]) = rest.first_chunk::<BLOCK_BYTES>() {
+            let n_bytes = 2 + usize::from(*len);
+            self.absorb(first_of_block(block, n_bytes), key);
+            *rest = &rest[n_bytes..];
+        } else {
+            let component = take_component(rest).unwrap_or_default();
+            if component.len() <= BLOCK_BYTES {
+                self.absorb(short_block(component), key);
+            } else {
+                *self = self.with_long(component, key);
+            }
+        }
+    }
+
+    /// The sum with a component that is longer than a block. By value, lest the
+    /// loop around it keep the sum in memory.
+    #[inline(never)]
+    fn with_long(mut self, component: &[u8], key: &Multilinear) -> Self {
+        for block in component.chunks(BLOCK_BYTES) {
+            self.absorb(short_block(block), key);
+        }
+        self
+    }
+}
+
+impl Multilinear {
+    /// Keys made from `secret` by AES-128 in counter mode: its first half is the
+    /// key, its second the first counter.
+    pub(super) fn new(secret: &[u8; 32]) -> Self {
+        let halves: [[u8; 16]; 2] = [0, 16].map(|at| std::array::from_fn(|i| secret[at + i]));
+        let generator = Aes128Enc::new(&Array(halves[0]));
+        let mut counter = u128::from_le_bytes(halves[1]);
+        let mut next = || {
+            let mut block = Array(counter.to_le_bytes());
+            generator.encrypt_block(&mut block);
+            counter = counter.wrapping_add(1);
+            block
+        };
+        Self {
+            between_chunks: Aes128Enc::new(&next()),
+            last: Aes128Enc::new(&next()),
+            words: std::array::from_fn(|_| {
+                let block = next();
+                [0, WORD_BYTES].map(|pos| word_at(&block, pos))
+            }),
+        }
+    }
+
+    #[cold]
+    fn close_chunk(&self, sum: Sum) -> u128 {
+        let mut block = sum.block();
+        self.between_chunks.encrypt_block(&mut block);
+        u128::from_le_bytes(block.0)
+    }
+
+    /// The hash of `name`.
+    pub(super) fn hash(&self, name: NameView<'_>) -> NameHash {
+        let mut sum = Sum::default();
+        let mut rest = name.value_bytes();
+        while !rest.is_empty() {
+            sum.absorb_component(&mut rest, self);
+        }
+        let mut block = sum.block();
+        self.last.encrypt_block(&mut block);
+        NameHash(word_at(&block, 0))
+    }
+
+    /// Writes the hash of each prefix of each of `names` to `hashes`, which has
+    /// room for just these.
+    pub(super) fn hash_prefixes<'n>(
+        &self,
+        names: impl Iterator<Item = NameView<'n>>,
+        hashes: &mut [NameHash],
+        Sums(sums): &mut Sums,
+    ) {
+        if sums.len() < hashes.len() {
+            sums.resize(hashes.len(), Block::default());
+        }
+        let sums = &mut sums[..hashes.len()];
+        let mut later = &mut *sums;
+        for name in names {
+            let now;
+            (now, later) = later.split_at_mut(name.len() + 1);
+            self.sum_prefixes(name, now);
+        }
+        self.last.encrypt_blocks(sums);
+        for (hash, block) in hashes.iter_mut().zip(sums) {
+            *hash = NameHash(word_at(block, 0));
+        }
+    }
+
+    /// Writes the sum of each prefix of `name` to `sums`, which has room for
+    /// just these.
+    #[inline(always)]
+    fn sum_prefixes(&self, name: NameView<'_>, sums: &mut [Block]) {
+        let mut sum = Sum::default();
+        let mut rest = name.value_bytes();
+        for slot in sums {
+            *slot = sum.block();
+            if !rest.is_empty() {
+                sum.absorb_component(&mut rest, self);
+            }
+        }
+    }
+}
