@@ -266,13 +266,14 @@ fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
     let key = HashKey::new(HashKind::fastest(), &secret);
     let n_churned = if args.writer.is_some() { N_CHURNED } else { 0 };
     let n_entries = usize::try_from(n_prefixes + n_churned)?;
+    let prefixes = NameSet::new(args.seed, args.components as usize);
     let config = FibConfig {
         expected_entries: n_entries,
+        expected_name_bytes: prefixes.mean_bytes(),
         pages: args.pages.into(),
         ..FibConfig::with_max_entries(n_entries)
     };
     let mut fib = Fib::new(config, key.clone())?;
-    let prefixes = NameSet::new(args.seed, args.components as usize);
     let load_ns = load(&mut fib, prefixes, n_prefixes)?;
     let bytes_per_prefix = fib.memory_bytes() as f64 / n_prefixes as f64;
     let pages: Pages = fib.pages();

@@ -22,6 +22,12 @@ impl NameSet {
         Self { seed, n_components }
     }
 
+    /// Bytes of these names, on average.
+    #[must_use]
+    pub const fn mean_bytes(&self) -> usize {
+        self.n_components * (2 + 8)
+    }
+
     /// Appends the components of the name of this number to `out`.
     pub fn write(&self, number: u64, out: &mut Vec<u8>) {
         // The generator scatters consecutive numbers itself, but two seeds must not be

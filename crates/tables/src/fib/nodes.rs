@@ -235,14 +235,19 @@ pub(crate) struct NodeAllocator {
 const MIN_COMMIT_WORDS: u64 = 1 << 12;
 
 impl NodeAllocator {
-    /// No nodes, and room for up to `max_words` words of them.
+    /// No nodes, and room for up to `max_words` words of them: for `expected_words` at
+    /// once, for more when they are needed.
     ///
     /// # Errors
-    /// If there is no address space for them.
-    pub(crate) fn new(max_words: u64, pages: PagePreference) -> Result<(Self, Nodes), MemoryError> {
-        let max_words = max_words.min(1 << REF_BITS);
+    /// If there is no address space for all of them, or no memory for those expected.
+    pub(crate) fn new(
+        max_words: u64,
+        expected_words: u64,
+        pages: PagePreference,
+    ) -> Result<(Self, Nodes), MemoryError> {
+        let max_words = max_words.max(expected_words).min(1 << REF_BITS);
         let words = Words::reserve(max_words as usize, pages)?;
-        words.commit(MIN_COMMIT_WORDS.min(max_words) as usize)?;
+        words.commit(expected_words.max(MIN_COMMIT_WORDS).min(max_words) as usize)?;
         let allocator = Self {
             next: 1,
             free: Vec::new(),

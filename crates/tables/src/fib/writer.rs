@@ -50,8 +50,10 @@ pub struct FibConfig {
     /// Most prefixes.
     pub max_entries: usize,
     /// Prefixes for which there is room from the start, so that loading them copies
-    /// nothing.
+    /// nothing, and is refused before it begins if memory does not suffice.
     pub expected_entries: usize,
+    /// Bytes of the names of these, on average.
+    pub expected_name_bytes: usize,
     /// Pages of its memory.
     pub pages: PagePreference,
     /// How it is searched.
@@ -67,6 +69,7 @@ impl FibConfig {
         Self {
             max_entries,
             expected_entries: 0,
+            expected_name_bytes: 0,
             pages: PagePreference::Auto,
             engine: FibEngine::LongestFirst,
             matching: FibMatching::AtEnd,
@@ -226,7 +229,11 @@ impl Fib {
             buckets: Buckets::new(n_buckets, config.pages)?,
             first,
         });
-        let (allocator, nodes) = NodeAllocator::new(max_node_words(max_entries), config.pages)?;
+        let (allocator, nodes) = NodeAllocator::new(
+            max_node_words(max_entries),
+            expected_node_words(&config),
+            config.pages,
+        )?;
         let (set_writer, sets) = SetWriter::new(max_entries, config.pages)?;
         let max_inheriting = match config.engine {
             FibEngine::BinarySearch => max_entries,
@@ -670,6 +677,11 @@ impl Fib {
             }
         }
     }
+}
+
+fn expected_node_words(config: &FibConfig) -> u64 {
+    let words = 1 + config.expected_name_bytes.div_ceil(8) as u64;
+    (config.expected_entries as u64).saturating_mul(words)
 }
 
 /// Address space for the nodes of so many prefixes: of the longest names, but no more
