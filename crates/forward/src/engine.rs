@@ -92,10 +92,10 @@ impl Engine {
         for idx in 0..rx.len() {
             burst.hash_until(idx.saturating_add(lead.hash), out);
             if let Some(ahead) = lead.buckets {
-                burst.fetch_buckets_until(idx + ahead);
+                burst.fetch_buckets_until(idx + ahead, out);
             }
             if let Some(ahead) = lead.entries {
-                burst.fetch_entries_until(idx + ahead);
+                burst.fetch_entries_until(idx + ahead, out);
             }
             burst.carry(idx, out);
         }
@@ -172,7 +172,8 @@ impl Burst<'_, '_> {
     }
 
     /// Fetches the buckets of the packets up to `last`.
-    fn fetch_buckets_until(&mut self, last: usize) {
+    fn fetch_buckets_until(&mut self, last: usize, out: &mut impl Output) {
+        out.enter(Block::Prefetch);
         let ahead = self.rx.iter().zip(&*self.spans);
         for (packet, &span) in ahead.take(last + 1).skip(self.n_fetched) {
             let hashes = self.hashes.slice(span);
@@ -185,7 +186,8 @@ impl Burst<'_, '_> {
     }
 
     /// Fetches what tags in the buckets of the packets up to `last` promise.
-    fn fetch_entries_until(&mut self, last: usize) {
+    fn fetch_entries_until(&mut self, last: usize, out: &mut impl Output) {
+        out.enter(Block::Prefetch);
         let ahead = self.rx.iter().zip(&*self.spans);
         for (packet, &span) in ahead.take(last + 1).skip(self.probes.len()) {
             let hashes = self.hashes.slice(span);

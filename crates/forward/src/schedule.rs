@@ -36,6 +36,15 @@ pub(crate) struct Lead {
 }
 
 impl Schedule {
+    /// Every schedule, each with more ahead than the one before.
+    pub const ALL: [Self; 5] = [
+        Self::Naive,
+        Self::BucketPrefetch,
+        Self::PreHash,
+        Self::Shtl,
+        Self::Burst,
+    ];
+
     const LABELS: [(Self, &str); 5] = [
         (Self::Naive, "naive"),
         (Self::BucketPrefetch, "bucket-prefetch"),

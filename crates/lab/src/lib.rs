@@ -8,10 +8,11 @@
 //!
 //! [`engine_bed`] has the router's own engine between buffers in memory;
 //! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
-//! block.
+//! block, and [`schedules`] what fetching ahead gains. [`lookup`] has its FIB alone.
 #![deny(unsafe_code)]
 
 pub mod bottleneck;
+mod choices;
 pub mod engine_bed;
 pub mod exchange;
 pub mod fairness;
@@ -26,6 +27,7 @@ pub mod output;
 pub mod process;
 pub mod random;
 pub mod routes;
+pub mod schedules;
 pub mod soak;
 pub mod startup;
 pub mod stats;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    bottleneck, exchange, fairness, figures, footprint, impair, instructions, lookup, routes, soak,
-    startup, transfer,
+    bottleneck, exchange, fairness, figures, footprint, impair, instructions, lookup, routes,
+    schedules, soak, startup, transfer,
 };
 
 /// Experiments with NDN forwarders.
@@ -31,6 +31,7 @@ enum Command {
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
     Lookup(Box<lookup::LookupArgs>),
+    Schedules(Box<schedules::SchedulesArgs>),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
         Command::Lookup(args) => lookup::run(&args),
+        Command::Schedules(args) => schedules::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }

@@ -78,3 +78,32 @@ fn instructions_are_the_same_every_time() {
     };
     assert_eq!(own(&first), own(&second.expect("it went well before")));
 }
+
+#[test]
+fn schedules_are_measured_beside_the_published_gains() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let svg = folder.path().join("schedules.svg");
+    let figures = figures(&[
+        "schedules",
+        "--fib-prefixes=2000",
+        "--store=4096",
+        "--rounds=2",
+        "--packets=1024",
+        "--threads=2",
+        "--late=3",
+        "--json",
+        &format!("--svg={}", svg.display()),
+    ]);
+    let by_threads = figures["by_threads"].as_array().expect("a list");
+    assert_eq!(by_threads.len(), 2);
+    for schedules in by_threads {
+        let schedules = schedules.as_array().expect("a list");
+        let names: Vec<_> = schedules.iter().map(|s| &s["schedule"]).collect();
+        let all = ["naive", "bucket-prefetch", "pre-hash", "shtl", "burst"];
+        assert_eq!(names, all);
+        assert_eq!(schedules[0]["exchange_by_naive"].as_f64(), Some(1.0));
+        assert!(schedules[4]["pkts_per_s"].as_f64() > Some(0.0));
+    }
+    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
+    assert!(drawing.contains("<svg") && drawing.contains("shtl"));
+}

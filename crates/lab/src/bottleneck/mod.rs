@@ -15,10 +15,12 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tachonym_forward::Block;
+use tachonym_forward::{Block, Schedule};
+use tachonym_packet::HashKind;
 
 use self::cycles::{Clock, Round, RoundTicks};
 use self::report::{BlockReport, BottleneckReport, Instructions, KindReport, Throughput};
+use crate::choices::{PageChoice, name_hash};
 use crate::engine_bed::{Bed, BedOptions, Kind};
 use crate::instructions::{self, CountError, CountOptions, KindCount};
 use crate::output;
@@ -61,6 +63,15 @@ pub struct BottleneckArgs {
     #[arg(long, default_value_t = 16_384, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1_024..=1 << 24))]
     pub packets: u32,
+    /// What hashes names: auto takes the fastest here
+    #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
+    pub name_hash: HashKind,
+    /// Order of work in a burst
+    #[arg(long, default_value_t = Schedule::default(), value_name = "SCHEDULE")]
+    pub schedule: Schedule,
+    /// Pages of the tables
+    #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
+    pub pages: PageChoice,
     /// What names and nonces are computed from
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
@@ -91,6 +102,9 @@ fn analyse(args: &BottleneckArgs) -> anyhow::Result<BottleneckReport> {
         store_pkts: args.store as usize,
         late_bursts: args.late as usize,
         seed: args.seed,
+        name_hash: args.name_hash,
+        schedule: args.schedule,
+        pages: args.pages.into(),
     })?;
     let clock = Clock::measure();
     let n_bursts = (args.packets as usize).div_ceil(burst_pkts);

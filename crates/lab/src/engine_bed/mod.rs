@@ -11,9 +11,10 @@ mod listener;
 pub mod workload;
 
 use anyhow::{Context, ensure};
-use tachonym_forward::{Block, Engine, EngineConfig, FaceTraits, Output, RxPacket};
+use tachonym_forward::{Block, Engine, EngineConfig, FaceTraits, Output, RxPacket, Schedule};
+use tachonym_memory::PagePreference;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, MonoNs, PacketView};
+use tachonym_packet::{FaceId, HashKey, HashKind, MonoNs, PacketView};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig};
 
 pub use self::listener::{Listener, SendBuffer};
@@ -82,6 +83,32 @@ pub struct BedOptions {
     pub late_bursts: usize,
     /// What names and nonces are computed from.
     pub seed: u64,
+    /// What hashes names.
+    pub name_hash: HashKind,
+    /// The order of work in a burst.
+    pub schedule: Schedule,
+    /// Pages of the tables.
+    pub pages: PagePreference,
+}
+
+/// Components of each prefix, and of each name.
+const N_PREFIX_COMPONENTS: usize = 4;
+const N_NAME_COMPONENTS: usize = 7;
+
+impl Default for BedOptions {
+    /// A small bed, which is the same on every machine.
+    fn default() -> Self {
+        Self {
+            n_prefixes: 1,
+            burst_pkts: 32,
+            store_pkts: 8_192,
+            late_bursts: 0,
+            seed: 1,
+            name_hash: HashKind::SipHash13,
+            schedule: Schedule::default(),
+            pages: PagePreference::Auto,
+        }
+    }
 }
 
 /// An engine with full tables, and what goes through it next.
@@ -121,8 +148,8 @@ impl Bed {
             workload: Workload {
                 seed: options.seed,
                 n_prefixes: options.n_prefixes,
-                n_prefix_components: 4,
-                n_name_components: 7,
+                n_prefix_components: N_PREFIX_COMPONENTS,
+                n_name_components: N_NAME_COMPONENTS,
                 content_bytes: 128,
             },
             hits: Random::new(!options.seed),
@@ -135,6 +162,11 @@ impl Bed {
         bed.add_prefixes()?;
         bed.fill_store();
         Ok(bed)
+    }
+
+    /// Changes the order of work in a burst.
+    pub const fn set_schedule(&mut self, schedule: Schedule) {
+        self.engine.set_schedule(schedule);
     }
 
     /// Entries of the tables.
@@ -259,13 +291,16 @@ fn engine(options: &BedOptions) -> anyhow::Result<Engine> {
         },
         fib: FibConfig {
             expected_entries: n_prefixes,
+            expected_name_bytes: workload::MEAN_COMPONENT_BYTES * N_PREFIX_COMPONENTS,
+            pages: options.pages,
             ..FibConfig::with_max_entries(n_prefixes + 1_024)
         },
+        schedule: options.schedule,
         ..EngineConfig::default()
     };
-    // A key of its own for every run would make counts differ, and so would a hash
-    // whose instructions the processor's kind decides.
-    let mut engine = Engine::new(config, HashKey::from_u64s(1, 2), 3)?;
+    // A key of its own for every run would make counts differ.
+    let key = HashKey::new(options.name_hash, &[7; 32]);
+    let mut engine = Engine::new(config, key, 3)?;
     for face in [CONSUMER, PRODUCER] {
         engine.add_face(face, FaceTraits::REMOTE);
     }
@@ -283,6 +318,7 @@ mod tests {
             store_pkts: 256,
             late_bursts,
             seed: 9,
+            ..BedOptions::default()
         }
     }
 

@@ -12,6 +12,8 @@ use crate::random::Random;
 /// more, which makes nine on average.
 const MIN_CHARS: usize = 5;
 const SPREAD_CHARS: u64 = 9;
+/// Bytes of a component on average, its type and length included.
+pub(super) const MEAN_COMPONENT_BYTES: usize = 11;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// What keeps the numbers of prefixes and of names apart.

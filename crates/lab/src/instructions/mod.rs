@@ -85,8 +85,8 @@ impl CountOptions {
             n_prefixes: self.n_prefixes,
             burst_pkts: self.burst_pkts,
             store_pkts: self.store_pkts,
-            late_bursts: 0,
             seed: self.seed,
+            ..BedOptions::default()
         }
     }
 

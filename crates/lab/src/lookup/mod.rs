@@ -17,13 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use tachonym_memory::{PagePreference, Pages, Words};
 use tachonym_packet::{FaceId, HashKey, HashKind, NameHashes, NameView};
 use tachonym_tables::{Fib, FibConfig, FibReader, NextHop, NextHops};
 
 use self::names::NameSet;
+use crate::choices::PageChoice;
 use crate::output;
 use crate::random::Random;
 use crate::stats::Spread;
@@ -79,35 +80,6 @@ pub struct LookupArgs {
     /// Prints one line of JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// Pages of the tables, on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PageChoice {
-    /// The largest that can be had.
-    Auto,
-    /// Of 1 GiB.
-    #[value(name = "1g")]
-    Huge1G,
-    /// Of 2 MiB, reserved beforehand.
-    #[value(name = "2m")]
-    Huge2M,
-    /// Of 2 MiB where the kernel finds them.
-    Transparent,
-    /// Ordinary ones.
-    Base,
-}
-
-impl From<PageChoice> for PagePreference {
-    fn from(choice: PageChoice) -> Self {
-        match choice {
-            PageChoice::Auto => Self::Auto,
-            PageChoice::Huge1G => Self::Huge1G,
-            PageChoice::Huge2M => Self::Huge2M,
-            PageChoice::Transparent => Self::Transparent,
-            PageChoice::Base => Self::Base,
-        }
-    }
 }
 
 /// What was measured at one size of the FIB. Times are of one name, or of one read.
