@@ -89,15 +89,18 @@ impl Engine {
             n_fetched: 0,
         };
         let lead = self.schedule.lead();
-        for idx in 0..rx.len() {
-            burst.hash_until(idx.saturating_add(lead.hash), out);
+        for start in (0..rx.len()).step_by(lead.group) {
+            let end = start + lead.group;
+            burst.hash_until(end + lead.hash, out);
             if let Some(ahead) = lead.buckets {
-                burst.fetch_buckets_until(idx + ahead, out);
+                burst.fetch_buckets_until(end + ahead, out);
             }
             if let Some(ahead) = lead.entries {
-                burst.fetch_entries_until(idx + ahead, out);
+                burst.fetch_entries_until(end + ahead, out);
             }
-            burst.carry(idx, out);
+            for idx in start..end.min(rx.len()) {
+                burst.carry(idx, out);
+            }
         }
     }
 
@@ -159,9 +162,9 @@ struct Burst<'b, 'rx> {
 }
 
 impl Burst<'_, '_> {
-    /// Hashes the names of the packets up to `last`.
-    fn hash_until(&mut self, last: usize, out: &mut impl Output) {
-        let end = last.saturating_add(1).min(self.rx.len());
+    /// Hashes the names of the packets before `end`.
+    fn hash_until(&mut self, end: usize, out: &mut impl Output) {
+        let end = end.min(self.rx.len());
         let new = self.rx.get(self.spans.len()..end).unwrap_or_default();
         for run in new.chunk_by(|a, b| a.reception() == b.reception()) {
             out.enter(run[0].reception());
@@ -171,33 +174,37 @@ impl Burst<'_, '_> {
         }
     }
 
-    /// Fetches the buckets of the packets up to `last`.
-    fn fetch_buckets_until(&mut self, last: usize, out: &mut impl Output) {
+    /// Fetches the buckets of the packets before `end`.
+    fn fetch_buckets_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
-        let ahead = self.rx.iter().zip(&*self.spans);
-        for (packet, &span) in ahead.take(last + 1).skip(self.n_fetched) {
-            let hashes = self.hashes.slice(span);
+        let end = end.min(self.spans.len());
+        for idx in self.n_fetched..end {
+            let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
             self.pipelines.prefetch_buckets(packet, hashes);
             if packet.is_routed_by_name() {
                 self.fib.prefetch_buckets(hashes);
             }
-            self.n_fetched += 1;
         }
+        self.n_fetched = end;
     }
 
-    /// Fetches what tags in the buckets of the packets up to `last` promise.
-    fn fetch_entries_until(&mut self, last: usize, out: &mut impl Output) {
+    /// Fetches what tags in the buckets of the packets before `end` promise: first asks
+    /// all tags, so that nothing stands between one fetch and the next, and memory
+    /// addresses are translated side by side.
+    fn fetch_entries_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
-        let ahead = self.rx.iter().zip(&*self.spans);
-        for (packet, &span) in ahead.take(last + 1).skip(self.probes.len()) {
-            let hashes = self.hashes.slice(span);
-            self.pipelines.prefetch_entries(packet, hashes);
-            let probe = packet.is_routed_by_name().then(|| {
-                let probe = self.fib.probe(hashes);
-                self.fib.prefetch_node(packet.name(), probe);
-                probe
-            });
+        let new = self.probes.len()..end.min(self.spans.len());
+        for idx in new.clone() {
+            let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
+            let probe = packet.is_routed_by_name().then(|| self.fib.probe(hashes));
             self.probes.push(probe);
+        }
+        for idx in new {
+            let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
+            if let Some(probe) = self.probes[idx] {
+                self.fib.prefetch_node(packet.name(), probe);
+            }
+            self.pipelines.prefetch_entries(packet, hashes);
         }
     }
 

@@ -4,7 +4,8 @@
 //! outcome. Each packet takes four steps: its name is hashed; the buckets of the tables
 //! that may know it are fetched; the entries that tags in these promise are fetched; it
 //! is carried. A schedule says how many packets ahead of the one that is carried each
-//! other step is taken (Takemasa 2019, sections 4.3 and 4.4.1).
+//! other step is taken (Takemasa 2019, sections 4.3 and 4.4.1), and for how many packets
+//! at once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,14 +23,17 @@ pub enum Schedule {
     /// As [`Schedule::PreHash`], a packet earlier, and fetches the next packet's entries
     /// by the tags in its buckets (Takemasa's Speculative Hash Table Lookup).
     Shtl,
-    /// Hashes the whole burst and fetches as far ahead as memory takes to answer.
+    /// Takes each step for a group of packets at once, as far ahead as memory takes to
+    /// answer: names hashed together cost less.
     #[default]
     Burst,
 }
 
-/// By how many packets steps run ahead of the one that is carried; `None`: not at all.
+/// By how many packets steps run ahead of those that are carried; `None`: not at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lead {
+    /// Packets that take each step together, at least 1.
+    pub(crate) group: usize,
     pub(crate) hash: usize,
     pub(crate) buckets: Option<usize>,
     pub(crate) entries: Option<usize>,
@@ -54,14 +58,15 @@ impl Schedule {
     ];
 
     pub(crate) const fn lead(self) -> Lead {
-        let (hash, buckets, entries) = match self {
-            Self::Naive => (0, None, None),
-            Self::BucketPrefetch => (0, Some(0), None),
-            Self::PreHash => (1, Some(1), None),
-            Self::Shtl => (2, Some(2), Some(1)),
-            Self::Burst => (usize::MAX, Some(BUCKETS_AHEAD), Some(ENTRIES_AHEAD)),
+        let (group, hash, buckets, entries) = match self {
+            Self::Naive => (1, 0, None, None),
+            Self::BucketPrefetch => (1, 0, Some(0), None),
+            Self::PreHash => (1, 1, Some(1), None),
+            Self::Shtl => (1, 2, Some(2), Some(1)),
+            Self::Burst => (GROUP, 2 * GROUP, Some(2 * GROUP), Some(GROUP)),
         };
         Lead {
+            group,
             hash,
             buckets,
             entries,
@@ -69,10 +74,9 @@ impl Schedule {
     }
 }
 
-/// How far ahead [`Schedule::Burst`] fetches, in packets. A packet touches about twelve
-/// lines of buckets, and processors have some tens of them under way at a time.
-const BUCKETS_AHEAD: usize = 8;
-const ENTRIES_AHEAD: usize = 4;
+/// Packets that take a step of [`Schedule::Burst`] together. A packet touches some ten
+/// lines of memory, and processors have some tens of them under way at a time.
+const GROUP: usize = 8;
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

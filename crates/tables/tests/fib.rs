@@ -149,9 +149,19 @@ fn run(hashing: Hashing, layout: Layout, steps: &[Step], probes: &[Name]) {
             .zip(&hashes)
             .map(|(probe, hashes)| (probe.view(), hashes.as_slice()))
             .collect();
-        let mut in_burst = vec![None; probes.len()];
-        view.find_longest_burst(&queries, &mut in_burst);
-        for ((probe, &(name, hashes)), in_burst) in probes.iter().zip(&queries).zip(in_burst) {
+        // In the steps of a burst, too.
+        for (_, hashes) in &queries {
+            view.prefetch_buckets(hashes);
+        }
+        let promised: Vec<_> = queries
+            .iter()
+            .map(|(_, hashes)| view.probe(hashes))
+            .collect();
+        for ((name, _), &promised) in queries.iter().zip(&promised) {
+            view.prefetch_node(*name, promised);
+        }
+        for ((probe, &(name, hashes)), promised) in probes.iter().zip(&queries).zip(promised) {
+            let in_burst = view.confirm(name, hashes, promised);
             let expected = (0..=probe.len()).rev().find_map(|n| {
                 let prefix = probe.prefix(n).to_name();
                 model.get(&prefix).map(|hops| (prefix, sorted(hops)))

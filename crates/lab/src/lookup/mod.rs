@@ -2,8 +2,8 @@
 //!
 //! Fills the router's own FIB with synthetic names, and measures in rounds that take
 //! turns: a search in bursts, hashing and the comparison of names included; the same one
-//! by one; hashing alone; and a random read of 64 bytes from memory of the size of the
-//! hash table with 32 under way, which is what the machine can do at best. With `--writer`
+//! by one; hashing alone; and a random read of 64 bytes from as much memory as the FIB
+//! takes with 32 under way, which is what the machine can do at best. With `--writer`
 //! another thread changes prefixes meanwhile, at a rate, in every other round. Tables may
 //! double from one size to another, and the result be drawn.
 
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde::Serialize;
-use tachonym_memory::{PagePreference, Pages, Words};
+use tachonym_memory::{PagePreference, Pages, Words, available_bytes};
 use tachonym_packet::{FaceId, HashKey, HashKind, NameHashes, NameView};
 use tachonym_tables::{Fib, FibConfig, FibReader, NextHop, NextHops};
 
@@ -32,7 +32,7 @@ use crate::stats::Spread;
 /// Names searched for in a round.
 const N_NAMES: usize = 1 << 16;
 /// Most packets of a burst.
-const MAX_BURST: usize = 64;
+const MAX_BURST: u64 = 1_024;
 /// Random reads of a round, and how many are under way.
 const N_READS: usize = 1 << 19;
 const READS_AHEAD: usize = 32;
@@ -59,7 +59,7 @@ pub struct LookupArgs {
     pub extra: u64,
     /// Names searched for together
     #[arg(long, default_value_t = 32, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=MAX_BURST as u64))]
+          value_parser = clap::value_parser!(u64).range(1..=MAX_BURST))]
     pub burst: u64,
     /// Pages of the tables
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
@@ -95,6 +95,8 @@ pub struct SizeFigures {
     pub huge_bytes: u64,
     /// The rest.
     pub base_bytes: u64,
+    /// Memory that random reads are from.
+    pub read_bytes: u64,
     /// A random read, with 32 under way.
     pub read_ns: Spread,
     /// Hashing alone.
@@ -252,8 +254,9 @@ fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
 
     let names = Names::below(prefixes, args, n_prefixes, &mut random);
     let names = names.views();
-    // As large as the hash table; what nodes take comes on top of that.
-    let memory = memory_of(n_entries / 6, args.pages.into())?;
+    // As large as the FIB, if memory has room for that twice.
+    let n_lines = (fib.memory_bytes() as u64).min(available_bytes() / 2) / 64;
+    let memory = memory_of(usize::try_from(n_lines)?, args.pages.into())?;
     let mut reader = fib.reader();
     let burst = args.burst as usize;
     let (mut reads, mut hashing, mut bursts, mut singles, mut disturbed) =
@@ -290,6 +293,7 @@ fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
         load_ns,
         huge_bytes,
         base_bytes: pages.base_bytes,
+        read_bytes: 64 * n_lines,
         reads_per_search: burst_ns.median / read_ns.median,
         read_ns,
         hash_ns: spread(&hashing)?,
@@ -359,33 +363,55 @@ fn hashing_ns(names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
     begun.elapsed().as_nanos() as f64 / names.len() as f64
 }
 
-/// Hashes and searches for every name.
+/// Names of a burst that are hashed together, so that memory answers for those before
+/// meanwhile.
+const GROUP: usize = 16;
+
+/// Hashes and searches for every name, in the steps of the packet path.
 fn search_ns(reader: &mut FibReader, names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
     let mut hashes = NameHashes::new();
-    let mut spans = Vec::new();
+    let (mut spans, mut probes) = (Vec::new(), Vec::new());
     let mut n_found = 0;
     let begun = Instant::now();
     for names in names.chunks(burst) {
         hashes.clear();
         spans.clear();
-        hashes.push_burst(key, names.iter().copied(), &mut spans);
-        let mut queries = [(NameView::EMPTY, &[][..]); MAX_BURST];
-        for ((&name, span), query) in names.iter().zip(&spans).zip(&mut queries) {
-            *query = (name, hashes.slice(*span));
-        }
+        probes.clear();
         let view = reader.pin();
-        let mut found = [None; MAX_BURST];
-        if burst == 1 {
-            let (name, hashes) = queries[0];
-            found[0] = view.find_longest(name, hashes);
-        } else {
-            view.find_longest_burst(&queries[..names.len()], &mut found[..names.len()]);
+        for step in 0..names.len().div_ceil(GROUP) + 2 {
+            hashes.push_burst(key, group(names, step).iter().copied(), &mut spans);
+            for &span in group(&spans, step) {
+                view.prefetch_buckets(hashes.slice(span));
+            }
+            let Some(before) = step.checked_sub(1) else {
+                continue;
+            };
+            let probed = group(&spans, before).iter();
+            probes.extend(probed.map(|&span| view.probe(hashes.slice(span))));
+            // One right after the other, so that addresses are translated side by side.
+            for (&name, &probe) in group(names, before).iter().zip(group(&probes, before)) {
+                view.prefetch_node(name, probe);
+            }
+            let Some(before) = step.checked_sub(2) else {
+                continue;
+            };
+            let probes = group(&probes, before).iter();
+            let names = group(names, before).iter().zip(group(&spans, before));
+            for ((&name, &span), &probe) in names.zip(probes) {
+                let found = view.confirm(name, hashes.slice(span), probe);
+                n_found += usize::from(black_box(found).is_some());
+            }
         }
-        n_found += found.iter().filter(|found| found.is_some()).count();
     }
     let ns = begun.elapsed().as_nanos() as f64 / names.len() as f64;
     assert_eq!(n_found, names.len(), "every name has a prefix in the FIB");
     ns
+}
+
+/// The group of a burst that has this number.
+fn group<T>(burst: &[T], number: usize) -> &[T] {
+    let start = (number * GROUP).min(burst.len());
+    &burst[start..(start + GROUP).min(burst.len())]
 }
 
 /// Runs `measure` while another thread adds and removes prefixes at a rate; what it

@@ -119,13 +119,21 @@ impl Buckets {
         let mut bucket = self.home(hash);
         for _ in 0..MAX_RUN {
             let line = self.words.line(bucket);
-            for word in line {
-                let word = word.load(Ordering::Acquire);
-                if word >> TAG_SHIFT == tag && word & REF_MASK != 0 && accepts(Slot(word)) {
+            let line: [u64; BUCKET_LEN] =
+                std::array::from_fn(|place| line[place].load(Ordering::Acquire));
+            // All words at once, since nothing foretells which it is.
+            let mut places = 0_u32;
+            for (place, word) in line.iter().enumerate() {
+                places |= u32::from(word >> TAG_SHIFT == tag) << place;
+            }
+            while places != 0 {
+                let word = line[places.trailing_zeros() as usize % BUCKET_LEN];
+                places &= places - 1;
+                if word & REF_MASK != 0 && accepts(Slot(word)) {
                     return Some(Slot(word));
                 }
             }
-            if line[class_of(tag)].load(Ordering::Relaxed) & OVERFLOWN == 0 {
+            if line[class_of(tag)] & OVERFLOWN == 0 {
                 return None;
             }
             bucket = self.after(bucket);

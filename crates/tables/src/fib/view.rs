@@ -166,11 +166,9 @@ pub struct FibView<'r> {
     _pin: Pin<'r>,
 }
 
-/// Most names of a burst that are searched for together.
-const MAX_BURST: usize = 64;
-
 impl FibView<'_> {
-    /// The longest prefix of `name`.
+    /// The longest prefix of `name`: [`FibView::probe`] and [`FibView::confirm`] at once,
+    /// for who has one name only and nothing to fetch ahead.
     #[must_use]
     pub fn find_longest<'a>(
         &'a self,
@@ -179,32 +177,6 @@ impl FibView<'_> {
     ) -> Option<FibMatch<'a>> {
         let probe = self.probe(hashes);
         self.confirm(name, hashes, probe)
-    }
-
-    /// The longest prefix of each name, as [`FibView::find_longest`] would find it one
-    /// by one; memory is fetched for 64 names at a time.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn find_longest_burst<'a>(
-        &'a self,
-        names: &[(NameView<'a>, &[NameHash])],
-        found: &mut [Option<FibMatch<'a>>],
-    ) {
-        assert_eq!(names.len(), found.len(), "an answer for each name");
-        for (names, found) in names.chunks(MAX_BURST).zip(found.chunks_mut(MAX_BURST)) {
-            let mut probes = [FibProbe::default(); MAX_BURST];
-            for (_, hashes) in names {
-                self.prefetch_buckets(hashes);
-            }
-            for ((name, hashes), probe) in names.iter().zip(&mut probes) {
-                *probe = self.probe(hashes);
-                self.prefetch_node(*name, *probe);
-            }
-            for (((name, hashes), probe), found) in names.iter().zip(&probes).zip(found) {
-                *found = self.confirm(*name, hashes, *probe);
-            }
-        }
     }
 
     /// Fetches what [`FibView::probe`] will read.
