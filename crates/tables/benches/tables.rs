@@ -202,7 +202,7 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         },
         ..config
     };
-    let mut cs = ContentStore::new(config, HashKey::from_u64s(3, 4));
+    let mut cs = ContentStore::new(config, KEY);
     let mut burst = Burst::new();
     let mut number = 0;
     let mut in_turn = move || {

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Hashing, InterestSpec, data_wire, name};
-use tachonym_packet::{Component, DataView, HashKey, InterestView, MonoNs, Name};
+use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
 use tachonym_tables::{
     Admission, ContentStore, CsCapacity, CsConfig, CsPolicy, IndexKind, NotAdmitted,
@@ -31,7 +31,7 @@ impl Bench {
     }
 
     fn with_config(hashing: Hashing, config: CsConfig) -> Self {
-        let cs = ContentStore::new(config, HashKey::from_u64s(5, 6));
+        let cs = ContentStore::new(config, hashing);
         Self {
             cs,
             hashing,
@@ -145,8 +145,7 @@ impl ModelData {
     }
 }
 
-fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, steps: &[Step]) {
-    let mut max_pkts = 20;
+fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize, steps: &[Step]) {
     let config = CsConfig {
         capacity: CsCapacity {
             max_pkts,
@@ -297,8 +296,39 @@ proptest! {
                 (CsPolicy::Lfu, IndexKind::Single),
                 (CsPolicy::Lfu, IndexKind::DLeft),
             ] {
-                run(hashing, policy, index, &steps);
+                for max_pkts in [20, 1] {
+                    run(hashing, policy, index, max_pkts, &steps);
+                }
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 1 } else { 30 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// More than a search enters at once are there before the first one.
+    #[test]
+    fn content_store_agrees_with_a_list_after_a_long_time_without_searches(
+        mut steps in proptest::collection::vec(any_step(), 1..60),
+        n_before in 0_usize..240,
+        max_pkts in 1_usize..300,
+    ) {
+        let component = |digit: usize| Component::generic(["a", "b", "aa"][digit % 3]);
+        let before = (0..n_before).map(|n| Step::Data {
+            name: (0..5).fold(Name::new(), |name, place| {
+                name.with(&component(n / 3_usize.pow(place)))
+            }),
+            freshness_ms: (n % 40) as u64,
+            content: 1,
+        });
+        steps.splice(0..0, before);
+        for hashing in Hashing::ALL {
+            run(hashing, CsPolicy::Lru, IndexKind::Single, max_pkts, &steps);
         }
     }
 }
@@ -337,86 +367,100 @@ fn freshness_counts_from_the_latest_arrival() {
 }
 
 #[test]
-fn a_prefix_finds_the_data_that_arrived_last() {
+fn a_prefix_finds_the_data_that_stays_fresh_longest() {
     let mut bench = Bench::new(Hashing::Keyed, 100, 1 << 20);
     let prefix = InterestSpec::new(name("/a")).can_be_prefix();
-    for uri in ["/a/v=1/seg=0", "/a/v=2/seg=0", "/a/v=1/seg=1", "/a/x"] {
-        let wire = data_wire(&name(uri), 0, b"x");
+    let mut longest = None;
+    for (uri, freshness_ms) in [
+        ("/a/x", 0),
+        ("/a/v=1/seg=0", 50),
+        ("/a/v=2/seg=0", 60),
+        ("/a/v=1/seg=1", 40),
+        ("/a/v=1/seg=0/y", 70),
+        ("/a", 65),
+    ] {
+        let wire = data_wire(&name(uri), freshness_ms, b"x");
         bench.insert(&wire);
-        assert_eq!(bench.find(&prefix), Some(wire));
+        longest = longest.max(Some((freshness_ms, wire)));
+        if uri != "/a" {
+            assert_eq!(bench.find(&prefix), Some(longest.clone().unwrap().1));
+        }
     }
-    let again = data_wire(&name("/a/v=2/seg=0"), 0, b"x");
-    bench.insert(&again);
-    assert_eq!(bench.find(&prefix), Some(again));
+    // A name itself comes before what is below it, unless it is stale.
+    let exact = data_wire(&name("/a"), 65, b"x");
+    let fresh = prefix.clone().must_be_fresh();
+    assert_eq!(bench.find(&fresh), Some(exact));
+    bench.now = bench.now.plus_ms(65);
+    assert_eq!(bench.find(&fresh), Some(longest.unwrap().1));
+    let again = data_wire(&name("/a/v=2/seg=0"), 60, b"x");
+    assert_eq!(bench.insert(&again), Admission::Refreshed);
+    assert_eq!(bench.find(&fresh), Some(again));
 }
 
 #[test]
-fn a_search_for_fresh_data_is_bounded_and_giving_up_is_counted() {
-    let mut bench = Bench::new(Hashing::Keyed, 10_000, 16 << 20);
-    bench.insert(&data_wire(&name("/a/fresh"), 1000, b"x"));
+fn fresh_data_is_found_below_any_number_of_stale_ones() {
+    let n_names = if cfg!(miri) { 300 } else { 10_000 };
+    let mut bench = Bench::new(Hashing::Keyed, 2 * n_names, 64 << 20);
+    let fresh = data_wire(&name("/a/fresh"), 1000, b"x");
+    bench.insert(&fresh);
+    for n in 0..n_names {
+        let freshness_ms = (n % 3) as u64;
+        bench.insert(&data_wire(
+            &name(&format!("/a/{n}/{n}")),
+            freshness_ms,
+            b"x",
+        ));
+    }
+    bench.now = bench.now.plus_ms(3);
     let prefix = InterestSpec::new(name("/a"))
         .can_be_prefix()
         .must_be_fresh();
-    for n in 0..100 {
-        bench.insert(&data_wire(&name(&format!("/a/{n}")), 0, b"x"));
-    }
-    assert!(bench.find(&prefix).is_some());
-    for n in 100..1000 {
-        bench.insert(&data_wire(&name(&format!("/a/{n}")), 0, b"x"));
-    }
-    assert!(bench.find(&prefix).is_none());
-    assert_eq!(bench.cs.counters().n_searches_given_up, 1);
+    assert_eq!(bench.find(&prefix), Some(fresh));
+    bench.now = bench.now.plus_ms(1000);
+    assert_eq!(bench.find(&prefix), None);
 }
 
 #[test]
-fn prefixes_are_found_however_many_data_came_unasked() {
+fn prefixes_are_found_at_once_however_many_data_came_unasked() {
     let n_names = if cfg!(miri) { 300 } else { 10_000 };
     let mut bench = Bench::new(Hashing::Keyed, n_names, 64 << 20);
     let prefix = |n: usize| InterestSpec::new(name(&format!("/a/{n}"))).can_be_prefix();
     let wire = |n: usize| data_wire(&name(&format!("/a/{n}/b")), 0, b"x");
     (0..n_names).for_each(|n| assert_eq!(bench.insert(&wire(n)), Admission::Inserted));
-    // A search does not wait until all are entered: one that finds nothing before
-    // is counted.
-    let newest = bench.find(&prefix(n_names - 1));
-    let n_given_up = bench.cs.counters().n_searches_given_up;
-    assert_eq!(n_given_up, u64::from(newest.is_none()));
-    assert!(bench.has_below(&name(&format!("/a/{}", n_names - 1))));
     assert!(!bench.has_below(&name("/b")));
-    // Oldest first, in turns that are bounded.
-    assert_eq!(bench.find(&prefix(0)), Some(wire(0)));
-    (0..16).for_each(|_| drop(bench.find(&prefix(n_names))));
-    for n in 0..n_names {
+    for n in (0..n_names).rev() {
         assert_eq!(bench.find(&prefix(n)), Some(wire(n)));
     }
-    // Whoever comes now is entered as it comes.
-    let used_bytes = bench.cs.used_bytes();
     for n in n_names..2 * n_names {
         bench.insert(&wire(n));
         assert_eq!(bench.find(&prefix(n)), Some(wire(n)));
-        assert_eq!(bench.cs.used_bytes(), used_bytes);
+        // The last of the searches was for number 0.
+        let evicted = 2 * n_names - 1 - n;
+        assert_eq!(bench.find(&prefix(evicted)), None);
     }
 }
 
 #[test]
-fn prefixes_are_kept_up_to_date_only_while_they_are_asked_for() {
-    let mut bench = Bench::new(Hashing::Keyed, 100, 1 << 20);
-    let insert = |bench: &mut Bench, n: usize| {
-        bench.insert(&data_wire(&name(&format!("/a/{n:04}/b/c")), 0, b"x"));
-        bench.cs.used_bytes()
+fn prefixes_cost_bytes_only_while_they_are_asked_for_and_no_more_for_long_names() {
+    let used_bytes = |tail: &str| {
+        let mut bench = Bench::new(Hashing::Keyed, 50, 1 << 20);
+        let insert = |bench: &mut Bench, n: usize| {
+            bench.insert(&data_wire(&name(&format!("/{n:03}{tail}")), 0, b"x"));
+            bench.cs.used_bytes()
+        };
+        let bare_bytes = (0..50).map(|n| insert(&mut bench, n)).last();
+        let prefix = InterestSpec::new(name("/042")).can_be_prefix();
+        assert!(bench.find(&prefix).is_some());
+        let entered_bytes = Some(bench.cs.used_bytes());
+        assert!(entered_bytes > bare_bytes);
+        for n in 50..100 {
+            assert_eq!(Some(insert(&mut bench, n)), entered_bytes);
+        }
+        assert_eq!((100..150).map(|n| insert(&mut bench, n)).last(), bare_bytes);
+        entered_bytes
     };
-    let bare_bytes = (0..100).map(|n| insert(&mut bench, n)).last().unwrap();
-    assert!(
-        bench
-            .find(&InterestSpec::new(name("/a/0050/b")).can_be_prefix())
-            .is_some()
-    );
-    let entered_bytes = bench.cs.used_bytes();
-    assert!(entered_bytes > bare_bytes + 100 * 64);
-    for n in 100..200 {
-        assert_eq!(insert(&mut bench, n), entered_bytes);
-    }
-    let later_bytes = (200..300).map(|n| insert(&mut bench, n)).last();
-    assert_eq!(later_bytes, Some(bare_bytes));
+    // Both buffers are of the same size.
+    assert_eq!(used_bytes("/AAAAAAAA"), used_bytes("/A/AA/A/A"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Hashing, InterestSpec, data_wire, name};
-use tachonym_packet::{DataView, FaceId, HashKey, InterestView, MonoNs, Nonce};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
 use tachonym_tables::cs::CS_ENTRY_BYTES;
 use tachonym_tables::pit::PIT_ENTRY_BYTES;
 use tachonym_tables::{
@@ -77,7 +77,7 @@ fn memory_per_cached_data_is_what_is_accounted() {
         capacity,
         ..CsConfig::default()
     };
-    let mut cs = ContentStore::new(config, HashKey::from_u64s(5, 6));
+    let mut cs = ContentStore::new(config, Hashing::Keyed);
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let wire = data_wire(

@@ -37,6 +37,11 @@ pub(super) const fn slot_of(word: u64) -> Option<u32> {
     }
 }
 
+/// The word with another slot number.
+pub(super) const fn with_slot(word: u64, slot: u32) -> u64 {
+    word & !SLOT | (slot as u64 + 1)
+}
+
 /// Which bit of a line's filter stands for a tag.
 const fn class_of(tag: u64) -> usize {
     (tag >> (TAG_BITS - 3)) as usize % LINE_WORDS

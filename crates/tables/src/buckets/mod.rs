@@ -269,6 +269,19 @@ impl BucketIndex {
         is_removed
     }
 
+    /// Puts a slot in the place of another one inserted under `hash`.
+    pub(crate) fn replace(&mut self, hash: u64, before: u32, after: u32) {
+        let home = self.left.home(hash);
+        let is_replaced = self.left.rename(home, before, after)
+            || self.right.as_mut().is_some_and(|right| {
+                let home = right.home(right_hash(hash));
+                right.rename(home, before, after)
+            });
+        if !is_replaced && self.remove(hash, before) {
+            self.insert(hash, after);
+        }
+    }
+
     #[cold]
     fn remove_elsewhere(&mut self, hash: u64, slot: u32) -> bool {
         let lines = &mut self.left;
@@ -385,6 +398,17 @@ impl BucketIndex {
 }
 
 impl Lines {
+    /// Puts a slot in the place of another one in a line; `false` if that has none
+    /// there.
+    fn rename(&mut self, line: usize, before: u32, after: u32) -> bool {
+        let is_it = |word: &&mut u64| slot_of(**word) == Some(before);
+        let Some(word) = self.line_mut(line).iter_mut().find(is_it) else {
+            return false;
+        };
+        *word = lines::with_slot(*word, after);
+        true
+    }
+
     /// Frees the place that a slot has in a line; `false` if it has none there.
     fn take(&mut self, line: usize, slot: u32) -> bool {
         let is_it = |&word: &u64| slot_of(word) == Some(slot);

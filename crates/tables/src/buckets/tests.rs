@@ -58,6 +58,11 @@ proptest! {
                         let (hash, slot) = oracle.swap_remove(nth);
                         prop_assert!(index.remove(hash, slot));
                         prop_assert!(!index.remove(hash, slot));
+                        if let Some((hash, slot)) = oracle.get_mut(nth) {
+                            index.replace(*hash, *slot, n_inserted);
+                            *slot = n_inserted;
+                            n_inserted += 1;
+                        }
                     }
                 }
                 prop_assert_eq!(index.len(), oracle.len());

@@ -6,7 +6,6 @@
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
 use super::eviction::{SlotState, SlotStates};
-use super::prefixes::Place;
 use crate::slab::Slab;
 
 /// A cached Data; one cache line.
@@ -21,7 +20,8 @@ pub(super) struct CsEntry {
     pub(super) fresh_until: MonoNs,
     /// The eviction policy's.
     pub(super) state: SlotState,
-    pub(super) place: Place,
+    /// That in the tree of prefixes; `None` while the Data waits to be entered.
+    pub(super) vertex: Option<u32>,
     pub(super) wire_len: u16,
     name_start: u16,
     name_len: u16,
@@ -79,6 +79,11 @@ impl CsEntry {
 
     pub(super) fn wire(&self) -> &[u8] {
         &self.buffer[..usize::from(self.wire_len)]
+    }
+
+    /// Whether the name begins with `prefix`.
+    pub(super) fn is_below(&self, prefix: NameView<'_>) -> bool {
+        self.name_bytes().starts_with(prefix.value_bytes())
     }
 
     /// The name, as a view.

@@ -1,30 +1,30 @@
 //! The content store.
 //!
 //! Owns copies of Data packets, at most one for a name; a later one replaces an
-//! earlier. It answers by exact name with one probe, by prefix with the newest
-//! Data below it, by full name with the one that has this digest, and to
-//! MustBeFresh only within the FreshnessPeriod since arrival. A hit borrows the
-//! packet and copies nothing.
+//! earlier. It answers by exact name with one probe, by prefix with a Data below
+//! it, by full name with the one that has this digest, and to MustBeFresh only
+//! within the FreshnessPeriod since arrival. A hit borrows the packet and copies
+//! nothing.
 //!
-//! What lies below a prefix is found out when it is asked for: a Data that
-//! arrives is only put on a list, and entered under its prefixes when the next
-//! CanBePrefix Interest comes, or as further Data arrive while there are such
-//! Interests. Where there are none it never is.
+//! What lies below a prefix is kept in a tree only while it is asked for: Data
+//! that arrive are entered if CanBePrefix Interests have searched lately, and wait
+//! otherwise. Each search and each arrival then enters some of those that wait, and
+//! until none does a search looks through short summaries of them, too: it finds
+//! what is there at any time.
 //!
 //! Bounded in packets and bytes; what does not fit evicts what its policy
 //! ([`Eviction`]) names. Whether Data may be cached at all (solicited, NoCache)
-//! is the engine's affair. A search under a prefix enters a bounded number of
-//! Data, and one for fresh Data looks at a bounded number of candidates: giving
-//! up is a counted miss.
+//! is the engine's affair.
 
 mod entry;
 mod eviction;
 mod prefixes;
+mod waiting;
 
 use hashbrown::HashMap;
 use tachonym_memory::prefetch;
 use tachonym_packet::types::MAX_PACKET_BYTES;
-use tachonym_packet::{DataView, HashKey, InterestView, MonoNs, NameHash, NameView};
+use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
 use self::entry::CsEntry;
 use self::eviction::Policy;
@@ -32,26 +32,24 @@ pub use self::eviction::{
     CsPolicy, Eviction, LocalLfu, Lru, SlotState, SlotStates, UnknownCsPolicy,
 };
 pub use self::prefixes::MAX_CS_COMPONENTS;
-use self::prefixes::{NODE_BYTES, PrefixTree, SearchGivenUp};
+use self::prefixes::{MAX_VERTICES_PER_DATA, Newcomer, PrefixTree, VERTEX_BYTES};
+use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
+use crate::fib::PrefixHasher;
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
 
-/// What a Data costs beside its buffer, in bytes, and beside the prefixes that
-/// only it has: slot, place in the free list, and a word in an index between 5/16
-/// and 5/8 full.
-pub const CS_ENTRY_BYTES: usize = size_of::<CsEntry>() + 4 + 20;
+/// What a Data costs beside its buffer, in bytes, and beside what finds it by its
+/// prefixes: slot, summary, place in the free list, and a word in an index between
+/// 5/16 and 5/8 full.
+pub const CS_ENTRY_BYTES: usize = size_of::<CsEntry>() + 16 + 4 + 20;
 
 /// Bytes of a digest that was asked for, in a map between 7/16 and 7/8 full.
 const DIGEST_BYTES: usize = 64;
 
-/// Most Data that a search enters under their prefixes.
-const MAX_ENTERED_PER_FIND: usize = 1024;
-
-/// The same for an arrival, while there are searches: more than one, so that the
-/// list gets shorter.
-const MAX_ENTERED_PER_INSERT: usize = 2;
+/// Data that a search enters under their prefixes, at most.
+const MAX_ENTERED_PER_FIND: usize = 64;
 
 /// Limits of a [`ContentStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +129,6 @@ pub struct CsCounters {
     pub n_not_admitted_size: u64,
     /// See [`NotAdmitted::NameUnsuited`].
     pub n_not_admitted_name: u64,
-    /// Misses at which a search under a prefix was given up.
-    pub n_searches_given_up: u64,
 }
 
 /// A cached Data, borrowed from the store.
@@ -168,8 +164,9 @@ pub struct ContentStore {
     index: BucketIndex,
     index_kind: IndexKind,
     tree: PrefixTree,
-    /// Arrivals for which the tree is still kept up to date: as many as there
-    /// were Data at the last search under a prefix.
+    waiting: Waiting,
+    /// Arrivals that are still entered in the tree: as many as there were Data at
+    /// the last search under a prefix.
     n_entering: usize,
     policy: Policy,
     /// Where victims of no matter which kind were last looked for.
@@ -180,11 +177,10 @@ pub struct ContentStore {
 }
 
 impl ContentStore {
-    /// An empty store that admits and serves. `key` must be secret and random,
-    /// lest peers choose prefixes that collide; it may be that of the hashes that
-    /// are passed to the store.
+    /// An empty store that admits and serves. `hasher` makes the hashes that are
+    /// passed to the store.
     #[must_use]
-    pub fn new(config: CsConfig, key: HashKey) -> Self {
+    pub fn new(config: CsConfig, hasher: impl PrefixHasher + 'static) -> Self {
         let capacity = bounded(config.capacity);
         Self {
             capacity,
@@ -194,7 +190,8 @@ impl ContentStore {
             len: 0,
             index: BucketIndex::new(config.index, max_slots(capacity)),
             index_kind: config.index,
-            tree: PrefixTree::new(key),
+            tree: PrefixTree::new(config.index, max_slots(capacity), Box::new(hasher)),
+            waiting: Waiting::new(),
             n_entering: 0,
             policy: Policy::new(config.policy),
             hand: 0,
@@ -238,6 +235,8 @@ impl ContentStore {
                 self.index.insert(entry.name_hash.0, slot);
             }
         }
+        self.tree
+            .set_max_data(self.index_kind, max_slots(self.capacity));
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
     }
 
@@ -274,7 +273,7 @@ impl ContentStore {
     pub fn used_bytes(&self) -> usize {
         self.len * CS_ENTRY_BYTES
             + self.pool.used_bytes()
-            + self.tree.n_nodes() * NODE_BYTES
+            + self.tree.n_vertices() * VERTEX_BYTES
             + self.digests.len() * DIGEST_BYTES
     }
 
@@ -284,6 +283,7 @@ impl ContentStore {
         self.slots.memory_bytes()
             + self.index.memory_bytes()
             + self.tree.memory_bytes()
+            + self.waiting.memory_bytes()
             + self.pool.memory_bytes()
             + self.digests.allocation_size()
     }
@@ -351,9 +351,7 @@ impl ContentStore {
             self.counters.n_not_admitted_name += 1;
             return Admission::NotAdmitted(NotAdmitted::NameUnsuited);
         }
-        let alone_bytes =
-            CS_ENTRY_BYTES + buffer_bytes(data.wire().len()) + (name.len() - 1) * NODE_BYTES;
-        if alone_bytes > self.capacity.max_bytes
+        if need_bytes(data) > self.capacity.max_bytes
             || self.capacity.max_pkts == 0
             || data.wire().len() > MAX_PACKET_BYTES
         {
@@ -363,7 +361,7 @@ impl ContentStore {
         match self.find_exact(name, hashes[name.len()]) {
             Some(slot) => self.insert_again(slot, data, now),
             None => {
-                self.insert_new(data, hashes[name.len()], now);
+                self.insert_new(data, hashes, now);
                 Admission::Inserted
             }
         }
@@ -371,7 +369,6 @@ impl ContentStore {
 
     /// Erases at most `limit` Data whose names begin with `prefix`; how many.
     pub fn erase(&mut self, prefix: NameView<'_>, hashes: &[NameHash], limit: usize) -> usize {
-        self.enter(usize::MAX);
         let hash = hashes[prefix.len()];
         let mut n_erased = 0;
         if limit > 0
@@ -381,14 +378,21 @@ impl ContentStore {
             n_erased += 1;
         }
         while n_erased < limit {
-            // The node goes with the last Data below it.
-            let node = self.tree.find(prefix, &self.slots);
-            let Some(slot) = node.and_then(|node| self.tree.newest_below(node)) else {
-                break;
-            };
+            let found = self.tree.freshest_below(prefix, hashes, &self.slots);
+            let Some(slot) = found else { break };
             self.remove(slot);
             n_erased += 1;
         }
+        let hashes = &hashes[..=prefix.len()];
+        let mut found = Vec::new();
+        self.waiting.find(hashes, None, |slot| {
+            if n_erased + found.len() < limit && self.slots[slot].is_below(prefix) {
+                found.push(slot);
+            }
+            n_erased + found.len() == limit
+        });
+        n_erased += found.len();
+        found.into_iter().for_each(|slot| self.remove(slot));
         self.counters.n_erased += n_erased as u64;
         n_erased
     }
@@ -397,11 +401,14 @@ impl ContentStore {
     /// of it.
     #[must_use]
     pub fn has_below(&self, prefix: NameView<'_>, hashes: &[NameHash]) -> bool {
-        let hash = hashes[prefix.len()];
-        let node = self.tree.find(prefix, &self.slots);
-        node.is_some_and(|node| self.tree.newest_below(node).is_some())
-            || self.find_exact(prefix, hash).is_some()
-            || self.tree.is_any_waiting_below(prefix, &self.slots)
+        let found = self.find_exact(prefix, hashes[prefix.len()]);
+        let found = found.or_else(|| self.tree.freshest_below(prefix, hashes, &self.slots));
+        let hashes = &hashes[..=prefix.len()];
+        let found = found.or_else(|| {
+            self.waiting
+                .find(hashes, None, |slot| self.slots[slot].is_below(prefix))
+        });
+        found.is_some()
     }
 
     /// Every Data, in no particular order. Counts as no use of them.
@@ -410,10 +417,7 @@ impl ContentStore {
     }
 
     fn find_exact(&self, name: NameView<'_>, hash: NameHash) -> Option<u32> {
-        self.index.find(hash.0, |slot| {
-            let entry = &self.slots[slot];
-            entry.name_hash == hash && entry.name_bytes() == name.value_bytes()
-        })
+        find_exact(&self.index, &self.slots, name, hash)
     }
 
     fn search(
@@ -445,29 +449,48 @@ impl ContentStore {
             return None;
         }
         self.n_entering = self.len;
-        let has_all = self.enter(MAX_ENTERED_PER_FIND);
-        let found = match self.tree.find(name, &self.slots) {
-            None => Ok(None),
-            Some(node) if !must_be_fresh => Ok(self.tree.newest_below(node)),
-            Some(node) => self.tree.find_below(node, &self.slots, suits),
-        };
-        match found {
-            Ok(None) if has_all => None,
-            Ok(Some(slot)) => Some(slot),
-            Ok(None) | Err(SearchGivenUp) => {
-                self.counters.n_searches_given_up += 1;
-                None
-            }
+        self.enter_waiting(MAX_ENTERED_PER_FIND);
+        let entered = self.tree.freshest_below(name, hashes, &self.slots);
+        if let Some(slot) = entered
+            && suits(&self.slots[slot])
+        {
+            return Some(slot);
         }
+        let fresh_at = must_be_fresh.then_some(now);
+        self.waiting.find(&hashes[..=name.len()], fresh_at, |slot| {
+            let entry = &self.slots[slot];
+            suits(entry) && entry.is_below(name)
+        })
     }
 
-    /// Enters Data that came longest ago, of those that are not yet, under their
-    /// prefixes. False if there are more than `limit`.
-    fn enter(&mut self, limit: usize) -> bool {
-        let has_all = self.tree.enter(limit, &mut self.slots);
-        // Their prefixes take room too.
+    /// Enters up to `limit` of the Data that wait.
+    fn enter_waiting(&mut self, limit: usize) {
+        for _ in 0..limit {
+            let Some(slot) = self.waiting.next() else {
+                break;
+            };
+            self.waiting.remove(slot);
+            self.enter(slot, None);
+        }
+        // The tree takes room, too.
         self.evict_for(0, 0, None);
-        has_all
+    }
+
+    /// Enters a Data under its prefixes.
+    fn enter(&mut self, slot: u32, hashes: Option<&[NameHash]>) {
+        let (index, slots) = (&self.index, &self.slots);
+        let entry = &slots[slot];
+        let newcomer = Newcomer {
+            slot,
+            name: entry.name(),
+            hashes,
+            fresh_until: entry.fresh_until,
+        };
+        let vertex = self.tree.insert(newcomer, slots, |name, hash| {
+            let found = find_exact(index, slots, name, hash)?;
+            slots[found].vertex
+        });
+        self.slots[slot].vertex = Some(vertex);
     }
 
     fn implicit_digest(&mut self, slot: u32) -> [u8; 32] {
@@ -488,10 +511,13 @@ impl ContentStore {
     fn insert_again(&mut self, slot: u32, data: &DataView<'_>, now: MonoNs) -> Admission {
         // Used now, and so the last to be evicted for its own sake.
         self.policy.handle_hit(slot, &mut self.slots);
-        self.tree.touch(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
+        entry.set_arrival(data, now);
+        match entry.vertex {
+            Some(vertex) => self.tree.set_fresh_until(vertex, entry.fresh_until),
+            None => self.waiting.set_fresh_until(slot, entry.fresh_until),
+        }
         if entry.wire() == data.wire() {
-            entry.set_arrival(data, now);
             self.counters.n_refreshes += 1;
             return Admission::Refreshed;
         }
@@ -506,20 +532,26 @@ impl ContentStore {
         Admission::Replaced
     }
 
-    fn insert_new(&mut self, data: &DataView<'_>, hash: NameHash, now: MonoNs) {
-        let more_bytes = CS_ENTRY_BYTES + buffer_bytes(data.wire().len());
-        self.evict_for(1, more_bytes, Some(hash));
+    fn insert_new(&mut self, data: &DataView<'_>, hashes: &[NameHash], now: MonoNs) {
+        let name = data.name();
+        let hash = hashes[name.len()];
+        self.evict_for(1, need_bytes(data), Some(hash));
         let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
-        self.slots[slot].occupy(data, hash, buffer, now);
+        self.waiting.make_room(slot);
+        let entry = &mut self.slots[slot];
+        entry.occupy(data, hash, buffer, now);
+        let fresh_until = entry.fresh_until;
         self.index.insert(hash.0, slot);
-        self.tree.push_waiting(slot, &mut self.slots);
         self.policy.handle_insert(slot, &mut self.slots);
         self.len += 1;
         self.counters.n_inserts += 1;
-        if self.n_entering > 0 {
+        if self.n_entering == 0 {
+            self.waiting.add(slot, hashes, fresh_until);
+        } else {
             self.n_entering -= 1;
-            self.enter(MAX_ENTERED_PER_INSERT);
+            self.enter(slot, Some(hashes));
+            self.enter_waiting(1);
         }
     }
 
@@ -547,7 +579,10 @@ impl ContentStore {
     }
 
     fn remove(&mut self, slot: u32) {
-        self.tree.remove(slot, &mut self.slots);
+        match self.slots[slot].vertex.take() {
+            Some(vertex) => self.tree.remove(vertex),
+            None => self.waiting.remove(slot),
+        }
         self.policy.handle_remove(slot, &mut self.slots);
         self.forget_digest(slot);
         let entry = &mut self.slots[slot];
@@ -556,6 +591,24 @@ impl ContentStore {
         self.slots.free(slot);
         self.len -= 1;
     }
+}
+
+fn find_exact(
+    index: &BucketIndex,
+    slots: &Slab<CsEntry>,
+    name: NameView<'_>,
+    hash: NameHash,
+) -> Option<u32> {
+    index.find(hash.0, |slot| {
+        let entry = &slots[slot];
+        entry.name_hash == hash && entry.name_bytes() == name.value_bytes()
+    })
+}
+
+/// Most bytes that a Data takes that is not cached yet, entered in the tree or not:
+/// room is there when it is.
+fn need_bytes(data: &DataView<'_>) -> usize {
+    CS_ENTRY_BYTES + buffer_bytes(data.wire().len()) + MAX_VERTICES_PER_DATA * VERTEX_BYTES
 }
 
 fn live(slots: &Slab<CsEntry>) -> impl Iterator<Item = (u32, &CsEntry)> {

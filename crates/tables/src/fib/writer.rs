@@ -33,6 +33,13 @@ pub trait PrefixHasher: Send + std::fmt::Debug {
     /// Replaces the contents of `hashes` by the hash of each prefix of `name`, from no
     /// component to all of them.
     fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>);
+
+    /// The hash of `name` alone.
+    fn hash_name(&self, name: NameView<'_>) -> NameHash {
+        let mut hashes = Vec::new();
+        self.hash_prefixes(name, &mut hashes);
+        hashes[name.len()]
+    }
 }
 
 impl PrefixHasher for HashKey {
@@ -41,6 +48,10 @@ impl PrefixHasher for HashKey {
         let span = buffer.push_name(self, name);
         hashes.clear();
         hashes.extend_from_slice(buffer.slice(span));
+    }
+
+    fn hash_name(&self, name: NameView<'_>) -> NameHash {
+        Self::hash_name(self, name)
     }
 }
 
