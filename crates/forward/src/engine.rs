@@ -79,6 +79,7 @@ impl Engine {
         self.hashes.clear();
         self.spans.clear();
         self.probes.clear();
+        let lead = self.schedule.lead();
         let mut burst = Burst {
             rx,
             fib: &fib,
@@ -86,9 +87,10 @@ impl Engine {
             hashes: &mut self.hashes,
             spans: &mut self.spans,
             probes: &mut self.probes,
-            n_fetched: 0,
+            n_buckets_fetched: 0,
+            n_contents_fetched: 0,
+            fetches_contents: lead.contents.is_some(),
         };
-        let lead = self.schedule.lead();
         for start in (0..rx.len()).step_by(lead.group) {
             let end = start + lead.group;
             burst.hash_until(end + lead.hash, out);
@@ -97,6 +99,9 @@ impl Engine {
             }
             if let Some(ahead) = lead.entries {
                 burst.fetch_entries_until(end + ahead, out);
+            }
+            if let Some(ahead) = lead.contents {
+                burst.fetch_contents_until(end + ahead, out);
             }
             for idx in start..end.min(rx.len()) {
                 burst.carry(idx, out);
@@ -157,8 +162,10 @@ struct Burst<'b, 'rx> {
     spans: &'b mut Vec<HashSpan>,
     /// Of the packets whose entries are fetched.
     probes: &'b mut Vec<Option<FibProbe>>,
-    /// Packets whose buckets are fetched.
-    n_fetched: usize,
+    /// Packets whose buckets are fetched, and whose contents.
+    n_buckets_fetched: usize,
+    n_contents_fetched: usize,
+    fetches_contents: bool,
 }
 
 impl Burst<'_, '_> {
@@ -178,14 +185,14 @@ impl Burst<'_, '_> {
     fn fetch_buckets_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
         let end = end.min(self.spans.len());
-        for idx in self.n_fetched..end {
+        for idx in self.n_buckets_fetched..end {
             let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
             self.pipelines.prefetch_buckets(packet, hashes);
             if packet.is_routed_by_name() {
                 self.fib.prefetch_buckets(hashes);
             }
         }
-        self.n_fetched = end;
+        self.n_buckets_fetched = end;
     }
 
     /// Fetches what tags in the buckets of the packets before `end` promise: first asks
@@ -208,11 +215,25 @@ impl Burst<'_, '_> {
         }
     }
 
+    /// Fetches what the entries of the packets before `end` lead to.
+    fn fetch_contents_until(&mut self, end: usize, out: &mut impl Output) {
+        out.enter(Block::Prefetch);
+        let end = end.min(self.spans.len());
+        for idx in self.n_contents_fetched..end {
+            let hashes = self.hashes.slice(self.spans[idx]);
+            self.pipelines.prefetch_contents(&self.rx[idx], hashes);
+        }
+        self.n_contents_fetched = end;
+    }
+
     /// Carries a packet through the tables.
     fn carry(&mut self, idx: usize, out: &mut impl Output) {
         out.enter(Block::Checks);
         let packet = &self.rx[idx];
         let pipelines = &mut *self.pipelines;
+        if self.fetches_contents && matches!(packet.packet, RxKind::Data(_)) {
+            pipelines.cs.prefetch_victims();
+        }
         let Some(traits) = pipelines.faces.find(packet.face) else {
             return pipelines.count_unknown_face(packet);
         };
@@ -270,6 +291,13 @@ impl Pipelines {
             RxKind::Nack(_, interest) => {
                 self.pit.prefetch_entries_for_interest(interest, hashes);
             }
+        }
+    }
+
+    /// Fetches what the entries of a packet lead to.
+    fn prefetch_contents(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) {
+        if let (RxKind::Interest(_), Some(&name_hash)) = (&packet.packet, hashes.last()) {
+            self.cs.prefetch_hit(name_hash);
         }
     }
 

@@ -1,9 +1,9 @@
 //! When the packets of a burst are hashed, fetched for and carried.
 //!
 //! Owns the order of work in a burst, which hides the latency of memory and changes no
-//! outcome. Each packet takes four steps: its name is hashed; the buckets of the tables
-//! that may know it are fetched; the entries that tags in these promise are fetched; it
-//! is carried. A schedule says how many packets ahead of the one that is carried each
+//! outcome. Each packet takes five steps: its name is hashed; the buckets of the tables
+//! that may know it are fetched; the entries that tags in these promise are fetched; so is
+//! what those lead to; it is carried. A schedule says how many packets ahead of the one that is carried each
 //! other step is taken (Takemasa 2019, sections 4.3 and 4.4.1), and for how many packets
 //! at once.
 
@@ -23,8 +23,8 @@ pub enum Schedule {
     /// As [`Schedule::PreHash`], a packet earlier, and fetches the next packet's entries
     /// by the tags in its buckets (Takemasa's Speculative Hash Table Lookup).
     Shtl,
-    /// Takes each step for a group of packets at once, as far ahead as memory takes to
-    /// answer: names hashed together cost less.
+    /// Takes each step for a group of packets at once, a group ahead of the next step, and
+    /// fetches what entries lead to, cached packets and those that are evicted next.
     #[default]
     Burst,
 }
@@ -37,6 +37,7 @@ pub(crate) struct Lead {
     pub(crate) hash: usize,
     pub(crate) buckets: Option<usize>,
     pub(crate) entries: Option<usize>,
+    pub(crate) contents: Option<usize>,
 }
 
 impl Schedule {
@@ -58,18 +59,22 @@ impl Schedule {
     ];
 
     pub(crate) const fn lead(self) -> Lead {
-        let (group, hash, buckets, entries) = match self {
-            Self::Naive => (1, 0, None, None),
-            Self::BucketPrefetch => (1, 0, Some(0), None),
-            Self::PreHash => (1, 1, Some(1), None),
-            Self::Shtl => (1, 2, Some(2), Some(1)),
-            Self::Burst => (GROUP, 2 * GROUP, Some(2 * GROUP), Some(GROUP)),
+        let (group, hash, buckets, entries, contents) = match self {
+            Self::Naive => (1, 0, None, None, None),
+            Self::BucketPrefetch => (1, 0, Some(0), None, None),
+            Self::PreHash => (1, 1, Some(1), None, None),
+            Self::Shtl => (1, 2, Some(2), Some(1), None),
+            Self::Burst => {
+                let [hash, entries, contents] = [3 * GROUP, 2 * GROUP, GROUP];
+                (GROUP, hash, Some(hash), Some(entries), Some(contents))
+            }
         };
         Lead {
             group,
             hash,
             buckets,
             entries,
+            contents,
         }
     }
 }
@@ -124,7 +129,8 @@ mod tests {
         for (schedule, _) in Schedule::LABELS {
             let lead = schedule.lead();
             assert!(lead.buckets.is_none_or(|buckets| buckets <= lead.hash));
-            assert!(lead.entries <= lead.buckets);
+            assert!(lead.entries <= lead.buckets && lead.contents <= lead.entries);
+            assert!(lead.group >= 1);
         }
     }
 }

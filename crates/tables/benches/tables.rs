@@ -241,7 +241,7 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
                 let names = || burst.hashes.iter().filter_map(|hashes| hashes.last());
                 names().for_each(|&hash| cs.prefetch_bucket(hash));
                 names().for_each(|&hash| cs.prefetch_entry(hash));
-                names().for_each(|&hash| cs.prefetch_packet(hash));
+                names().for_each(|&hash| cs.prefetch_hit(hash));
             }
             for (interest, hashes) in interests.iter().zip(&burst.hashes) {
                 let found = cs.find(interest, hashes, MonoNs::ZERO);

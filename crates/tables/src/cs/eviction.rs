@@ -172,6 +172,21 @@ const OLDER: usize = 0;
 const NEWER: usize = 1;
 
 impl Lru {
+    /// What goes next.
+    pub(super) fn oldest(&self) -> Option<u32> {
+        (self.oldest != NIL).then_some(self.oldest)
+    }
+
+    /// What goes after a slot of this state.
+    pub(super) fn newer(state: SlotState) -> Option<u32> {
+        (state[NEWER] != NIL).then_some(state[NEWER])
+    }
+
+    /// The slots that a hit of one of this state writes to besides.
+    pub(super) fn neighbours(state: SlotState) -> impl Iterator<Item = u32> {
+        state.into_iter().filter(|&slot| slot != NIL)
+    }
+
     fn push_newest(&mut self, slot: u32, states: &mut impl SlotStates) {
         *states.state_mut(slot) = [self.newest, NIL];
         match self.newest {
@@ -207,7 +222,7 @@ impl Eviction for Lru {
     }
 
     fn victim(&mut self, _: impl Iterator<Item = u32>, _: &mut impl SlotStates) -> Option<u32> {
-        (self.oldest != NIL).then_some(self.oldest)
+        self.oldest()
     }
 }
 

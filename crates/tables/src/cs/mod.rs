@@ -18,6 +18,7 @@
 
 mod entry;
 mod eviction;
+mod prefetch;
 mod prefixes;
 mod waiting;
 
@@ -301,15 +302,6 @@ impl ContentStore {
     pub fn prefetch_entry(&self, name_hash: NameHash) {
         if let Some(slot) = self.index.candidate(name_hash.0) {
             prefetch(&self.slots[slot]);
-        }
-    }
-
-    /// Brings into the cache the beginning of the packet, in which its name is, if
-    /// the name seems to be cached. Reads where [`ContentStore::prefetch_entry`]
-    /// has pointed.
-    pub fn prefetch_packet(&self, name_hash: NameHash) {
-        if let Some(slot) = self.index.candidate(name_hash.0) {
-            prefetch(&*self.slots[slot].buffer);
         }
     }
 
