@@ -315,6 +315,7 @@ fn fib(config: &Config) -> FibConfig {
             config::FibMatching::AtEnd => FibMatching::AtEnd,
             config::FibMatching::Always => FibMatching::Always,
         },
+        level_pulling: t.fib_level_pulling,
         // The routes of management come on top.
         ..FibConfig::with_max_entries(t.routes + 2)
     }

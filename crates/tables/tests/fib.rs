@@ -18,6 +18,7 @@ fn fib(hashing: Hashing, layout: Layout, max_entries: usize) -> Fib {
         pages: PagePreference::Base,
         engine: layout.engine,
         matching: layout.matching,
+        level_pulling: layout.level_pulling,
         ..FibConfig::with_max_entries(max_entries)
     };
     Fib::new(config, hashing).expect("a small FIB")
@@ -52,6 +53,7 @@ enum Step {
     RemoveNextHop { name: Name, face: u64 },
     RemoveFace { face: u64 },
     Sweep,
+    PullLevels,
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -65,6 +67,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => (any_name(), 0_u64..6).prop_map(|(name, face)| Step::RemoveNextHop { name, face }),
         1 => (0_u64..6).prop_map(|face| Step::RemoveFace { face }),
         1 => Just(Step::Sweep),
+        1 => Just(Step::PullLevels),
     ]
 }
 
@@ -128,6 +131,10 @@ fn run(hashing: Hashing, layout: Layout, steps: &[Step], probes: &[Name]) {
             }
             Step::Sweep => {
                 fib.sweep(3);
+            }
+            Step::PullLevels => {
+                let n_pulled = fib.pull_levels();
+                assert!(n_pulled == 0 || layout.level_pulling > 0);
             }
         }
         model.retain(|_, hops| !hops.is_empty());
@@ -489,4 +496,83 @@ fn searches_are_right_while_the_usual_length_of_prefixes_changes() {
         }
         assert!(fib.is_empty());
     }
+}
+
+/// Prefixes below `/hub`, some of which are above others.
+#[test]
+fn prefixes_that_many_components_follow_are_pulled_while_they_do() {
+    const MIN_CHILDREN: u64 = 8;
+    for engine in Layout::all().map(|layout| layout.engine) {
+        let layout = Layout {
+            engine,
+            level_pulling: MIN_CHILDREN as u32,
+            ..Layout::default()
+        };
+        let mut fib = fib(Hashing::Keyed, layout, 1000);
+        let mut reader = fib.reader();
+        let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+        let insert = |fib: &mut Fib, uri: String| {
+            let prefix = name(&uri);
+            fib.insert(prefix.view(), &hops).unwrap();
+        };
+        insert(&mut fib, "/hub".to_owned());
+        for child in 0..=MIN_CHILDREN {
+            assert_eq!(fib.pull_levels(), 0);
+            insert(&mut fib, format!("/hub/{child}/x/y/z"));
+            // As many below, but behind one component.
+            insert(&mut fib, format!("/other/one/{child}"));
+            insert(&mut fib, format!("/hub/{child}"));
+        }
+        // Both have nine children, but nothing more is below those of the second.
+        assert_eq!(fib.pull_levels(), 2, "{engine:?}");
+        let mut found = |uri: &str| {
+            let view = reader.pin();
+            let longer = name(uri);
+            let hashes = Hashing::Keyed.hashes(longer.view());
+            let found = view.find_longest(longer.view(), &hashes)?;
+            Some(found.n_components())
+        };
+        assert_eq!(found("/hub/3/x/y/z/1"), Some(5));
+        assert_eq!(found("/hub/3/x/y"), Some(2));
+        assert_eq!(found("/hub/3"), Some(2));
+        assert_eq!(found("/hub"), Some(1));
+        assert_eq!(found("/hub/new/x/y/z"), Some(1));
+        assert_eq!(found("/other/one/3/4/5/6"), Some(3));
+        assert_eq!(found("/other/one/new"), None);
+        // What stands there alone is the answer at once.
+        let leaf = Hashing::Keyed.hashes(name("/other/one/3/4/5/6").view());
+        assert_eq!(fib.reader().pin().n_lookups(&leaf), 1, "{engine:?}");
+        // What comes and goes below a pulled prefix is found like the rest.
+        insert(&mut fib, "/hub/new/x/y".to_owned());
+        assert_eq!(found("/hub/new/x/y/z"), Some(4));
+        assert!(fib.remove(name("/hub/new/x/y").view()));
+        assert!(fib.remove(name("/hub/3").view()));
+        assert_eq!(found("/hub/3/x/y"), Some(1));
+        assert!(fib.remove(name("/hub/3/x/y/z").view()));
+        assert_eq!(fib.pull_levels(), 1);
+        assert_eq!(found("/hub/4/x/y/z/1"), Some(5));
+        for prefix in fib.iter().collect::<Vec<_>>() {
+            assert!(fib.remove(prefix.name()));
+        }
+        assert_eq!((fib.len(), fib.pull_levels()), (0, 0));
+    }
+}
+
+#[test]
+fn no_more_prefixes_are_pulled_than_a_cache_holds() {
+    const N_HUBS: usize = 4100;
+    let layout = Layout {
+        level_pulling: 1,
+        ..Layout::default()
+    };
+    let mut fib = fib(Hashing::Keyed, layout, 4 * N_HUBS);
+    let hops = NextHops::new(vec![hop(1, 1)]).unwrap();
+    for hub in 0..if cfg!(miri) { 8 } else { N_HUBS } {
+        for child in 0..2 + usize::from(hub == 4) {
+            let prefix = name(&format!("/{hub}/{child}"));
+            fib.insert(prefix.view(), &hops).unwrap();
+        }
+    }
+    let n_hubs = fib.pull_levels();
+    assert_eq!(n_hubs, if cfg!(miri) { 8 } else { 4096 });
 }

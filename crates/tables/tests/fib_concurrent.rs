@@ -24,6 +24,7 @@ enum Change {
     Insert(Name, u64),
     Remove(Name),
     RemoveFace(u64),
+    PullLevels,
 }
 
 /// What a name finds: components of the prefix and cost, or nothing.
@@ -54,7 +55,8 @@ fn some_name(random: &mut Random, max_components: u64) -> Name {
 fn some_change(random: &mut Random, number: usize) -> Change {
     match random.below(100) {
         0 => Change::RemoveFace(random.below(N_FACES)),
-        1..50 => Change::Remove(some_name(random, 4)),
+        1..8 => Change::PullLevels,
+        8..50 => Change::Remove(some_name(random, 4)),
         _ => Change::Insert(some_name(random, 4), number as u64),
     }
 }
@@ -73,6 +75,7 @@ fn apply_to_model(model: &mut BTreeMap<Name, u64>, change: &Change) {
             model.remove(name);
         }
         Change::RemoveFace(face) => model.retain(|_, cost| face_of(*cost) != *face),
+        Change::PullLevels => {}
     }
 }
 
@@ -90,6 +93,9 @@ fn apply(fib: &mut Fib, change: &Change) {
             // All sets at once: the model has no moment between two of them.
             fib.remove_face(FaceId(*face));
             fib.sweep(64);
+        }
+        Change::PullLevels => {
+            fib.pull_levels();
         }
     }
 }
@@ -184,6 +190,7 @@ fn run(seed: u64, hashing: Hashing, layout: Layout) {
         pages: PagePreference::Base,
         engine: layout.engine,
         matching: layout.matching,
+        level_pulling: layout.level_pulling,
         ..FibConfig::with_max_entries(1000)
     };
     let mut fib = Fib::new(config, hashing).expect("a small FIB");

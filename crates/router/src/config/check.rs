@@ -14,7 +14,7 @@ use tachonym_protocol::{FaceUri, FaceUriError};
 use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
-use super::{Config, Faces, Multicast, Persistency, Tcp, Udp, Unix, WebSocket};
+use super::{Config, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket};
 use crate::{strategies, trust};
 
 /// How a name is to be written.
@@ -26,6 +26,9 @@ const MAX_IDLE_TIMEOUT_S: u64 = 1_000_000_000;
 /// Largest buffer that a socket can be asked for, in bytes: the kernel doubles
 /// it in an `int`.
 const MAX_SOCKET_BUFFER_BYTES: usize = i32::MAX as usize / 2;
+
+/// Least number of components behind a prefix that is pulled.
+const MIN_LEVEL_PULLING: u32 = 8;
 
 /// A value that cannot be used.
 pub(super) struct Fault {
@@ -418,6 +421,27 @@ fn tables(config: &Config, found: &mut Faults) {
     found.range("tables.routes", t.routes, 16, 1 << 30);
     found.range("tables.route_bytes", t.route_bytes, 1 << 12, 1 << 40);
     found.range("tables.dead_nonce_ms", t.dead_nonce_ms, 6000, 600_000);
+    level_pulling(t, found);
+}
+
+/// Below too few components, what is pulled would be most of the FIB; and a FIB of few
+/// routes has never as many.
+fn level_pulling(t: &Tables, found: &mut Faults) {
+    const KEY: &str = "tables.fib_level_pulling";
+    match t.fib_level_pulling {
+        0 => {}
+        n @ 1..MIN_LEVEL_PULLING => found.push(
+            KEY,
+            format!("a prefix that {n} components follow saves searches nothing"),
+            &format!("use 0 for none, or a number from {MIN_LEVEL_PULLING} on, like 64"),
+        ),
+        n if n as usize >= t.routes => found.push(
+            KEY,
+            format!("no prefix is followed by more than {n} components, for tables.routes allows {} routes", t.routes),
+            "use 0 for none, or a number below tables.routes",
+        ),
+        _ => {}
+    }
 }
 
 fn forwarding(config: &Config, found: &mut Faults) {

@@ -274,6 +274,10 @@ pub struct Tables {
     pub fib_engine: FibEngine,
     /// When the FIB compares names, rather than hashes of them.
     pub fib_matching: FibMatching,
+    /// Level pulling: a prefix that more than so many different components follow is one
+    /// below which searches begin, whatever the engine; 0: none, else at least 8. For FIBs
+    /// of which a large part is behind a few prefixes, like /com.
+    pub fib_level_pulling: u32,
     /// Milliseconds for which a dead Interest's nonce is remembered; at least
     /// 6000.
     pub dead_nonce_ms: u64,
@@ -322,6 +326,7 @@ impl Default for Tables {
             route_bytes: 256 << 20,
             fib_engine: FibEngine::default(),
             fib_matching: FibMatching::default(),
+            fib_level_pulling: 0,
             dead_nonce_ms: 6000,
             name_hash: NameHash::default(),
         }

@@ -1,12 +1,14 @@
 //! Markers: the places of shorter prefixes that lead a search on to longer ones.
 //!
-//! Owns which prefix needs which marker, and how many need each. A marker is a word of
+//! Owns which prefix needs which marker, for the engine and below pulled prefixes, and how
+//! many need each. A marker is a word of
 //! the hash table that leads to some longer prefix whose first bytes are its own (Yuan
 //! 2015, section 3.3.2), as one of the levels of that node. The levels of a node are
 //! made with it and used once, so what a search knows of a marker is of that one. A
 //! prefix that is removed leaves its bytes behind while markers need them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use tachonym_packet::{NameHash, NameView};
@@ -14,6 +16,7 @@ use tachonym_packet::{NameHash, NameView};
 use super::buckets::Buckets;
 use super::engines::{FibEngine, reach_bit};
 use super::nodes::{Level, NodeAllocator, NodeRef, Nodes};
+use super::pulled::Pulled;
 use super::writer::PrefixHasher;
 
 /// Whose users are counted: a marker, and for markers of the two-stage search the length
@@ -53,15 +56,18 @@ pub(crate) struct Markers {
     engine: FibEngine,
     /// The middle length of a two-stage search.
     first: usize,
+    /// Below these, searches begin lower down.
+    pulled: Arc<Pulled>,
     users: HashMap<Use, u32, foldhash::fast::FixedState>,
     len: usize,
 }
 
 impl Markers {
-    pub(crate) fn new(engine: FibEngine, first: usize) -> Self {
+    pub(crate) fn new(engine: FibEngine, first: usize, pulled: Arc<Pulled>) -> Self {
         Self {
             engine,
             first,
+            pulled,
             users: HashMap::default(),
             len: 0,
         }
@@ -77,8 +83,30 @@ impl Markers {
         self.first
     }
 
+    /// The prefixes below which searches begin lower down.
+    pub(crate) const fn pulled(&self) -> &Arc<Pulled> {
+        &self.pulled
+    }
+
+    /// From now on prefixes need markers for these; those that are there need them already.
+    pub(crate) fn set_pulled(&mut self, pulled: Arc<Pulled>) {
+        self.pulled = pulled;
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.users.allocation_size()
+        self.users.allocation_size() + self.pulled.memory_bytes()
+    }
+
+    /// The lengths of the markers that a prefix needs, if these are `pulled`.
+    pub(crate) fn lengths(
+        &self,
+        pulled: &Pulled,
+        prefix: NameView<'_>,
+        hashes: &[NameHash],
+    ) -> u64 {
+        let below_pulled = pulled.marker_length(prefix.value_bytes(), hashes);
+        self.engine.marker_lengths(self.first, prefix.len())
+            | below_pulled.map_or(0, |length| 1 << length)
     }
 
     /// The markers that a prefix needs, the longest first.
@@ -89,19 +117,12 @@ impl Markers {
         prefix: NameView<'_>,
         hashes: &[NameHash],
     ) -> Vec<Needed> {
-        let mut lengths = self.engine.marker_lengths(self.first, prefix.len());
-        let mut needed = Vec::with_capacity(lengths.count_ones() as usize);
-        while lengths != 0 {
-            let length = lengths.ilog2() as usize;
-            lengths &= !(1 << length);
-            let name = prefix.prefix(length).value_bytes();
-            needed.push(Needed {
-                length,
-                name_bytes: name.len(),
-                node: find(nodes, table, name, length, hashes[length]),
-            });
-        }
-        needed
+        needed_at(
+            self.lengths(&self.pulled, prefix, hashes),
+            (nodes, table),
+            prefix,
+            hashes,
+        )
     }
 
     /// The levels of a new node for the prefix whose level is `own`.
@@ -116,7 +137,7 @@ impl Markers {
     /// The level of a marker that some prefix of `n_components` needs.
     pub(crate) fn level(&self, marker: &Needed, n_components: usize, n_levels: usize) -> Level {
         let info = match self.engine {
-            FibEngine::TwoStage { .. } => reach_bit(self.first, n_components),
+            FibEngine::TwoStage { .. } => reach_bit(marker.length, n_components),
             _ => 0,
         };
         Level::new(marker.name_bytes, marker.length, n_levels).with_marker(info)
@@ -136,7 +157,7 @@ impl Markers {
         *n_users += 1;
         if *n_users == 1 && matches!(self.engine, FibEngine::TwoStage { .. }) {
             let level = nodes.level(node, marker.length).expect("a marker's level");
-            let info = level.info() | reach_bit(self.first, n_components);
+            let info = level.info() | reach_bit(marker.length, n_components);
             alloc.set_level(nodes, node, level.with_marker(info));
         }
         self.len += usize::from(marker.node.is_none());
@@ -159,11 +180,10 @@ impl Markers {
         self.users.remove(&key);
         let level = nodes.level(node, length).expect("a marker's level");
         if matches!(self.engine, FibEngine::TwoStage { .. }) {
-            let first = self.first;
             // Several lengths may share a bit.
             let rest =
-                (first + 1..64).filter(|&n| self.users.contains_key(&self.key(node, first, n)));
-            let info = rest.fold(0, |info, n| info | reach_bit(first, n));
+                (length + 1..64).filter(|&n| self.users.contains_key(&self.key(node, length, n)));
+            let info = rest.fold(0, |info, n| info | reach_bit(length, n));
             if info != 0 {
                 alloc.set_level(nodes, node, level.with_marker(info));
                 return Released::Needed;
@@ -197,6 +217,28 @@ impl Markers {
             _ => Use::new(node, length, 0),
         }
     }
+}
+
+/// The markers of a prefix at some lengths, the longest first.
+pub(crate) fn needed_at(
+    lengths: u64,
+    (nodes, table): (&Nodes, &Buckets),
+    prefix: NameView<'_>,
+    hashes: &[NameHash],
+) -> Vec<Needed> {
+    let mut lengths = lengths;
+    let mut needed = Vec::with_capacity(lengths.count_ones() as usize);
+    while lengths != 0 {
+        let length = lengths.ilog2() as usize;
+        lengths &= !(1 << length);
+        let name = prefix.prefix(length).value_bytes();
+        needed.push(Needed {
+            length,
+            name_bytes: name.len(),
+            node: find(nodes, table, name, length, hashes[length]),
+        });
+    }
+    needed
 }
 
 /// The node of the marker of this name, which has `length` components.

@@ -13,6 +13,7 @@
 //! | `engines` | in which order the table is asked for the lengths of a name |
 //! | `markers` | the places of shorter prefixes that engines need besides |
 //! | `partitions` | what markers inherit from the prefixes above them |
+//! | `pulled` | prefixes below which searches begin lower down: level pulling |
 //! | `view` | the search for the longest prefix, one by one and in bursts |
 //! | `recent` | in which order changes may be seen |
 //! | `writer` | changes and growth |
@@ -30,6 +31,7 @@ mod markers;
 mod next_hops;
 mod nodes;
 mod partitions;
+mod pulled;
 mod recent;
 mod sets;
 mod view;

@@ -6,7 +6,8 @@
 //! section 4.3; Yuan 2015, section 3.3.2: string matching at the end). Should the tags
 //! have lied, `confirm` searches all over again, comparing every name.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tachonym_memory::Pages;
 use tachonym_memory::grace::{Domain, Pin, Reader};
@@ -22,6 +23,7 @@ use super::engines::{
 use super::next_hops::NextHopsView;
 use super::nodes::{Level, NodeRef, Nodes};
 use super::partitions::{GONE, Heirs};
+use super::pulled::{Pulled, PulledId};
 use super::sets::{SetId, Sets};
 
 /// A hash table, and what a search of it has to know.
@@ -43,9 +45,17 @@ pub(crate) struct Shared {
     pub(crate) matching: FibMatching,
     /// Bit per number of components that some prefix has.
     pub(crate) lengths: AtomicU64,
-    /// The hash table in force. Locked only when it is another one than before.
-    table: Mutex<Arc<Table>>,
-    table_version: AtomicU64,
+    /// What is searched. Locked only when it is another one than before.
+    in_force: Mutex<InForce>,
+    version: AtomicU64,
+}
+
+/// What readers keep until there is another one.
+#[derive(Clone, Debug)]
+struct InForce {
+    table: Arc<Table>,
+    /// Below these, searches begin lower down.
+    pulled: Arc<Pulled>,
 }
 
 impl Shared {
@@ -62,23 +72,31 @@ impl Shared {
             engine,
             matching,
             lengths: AtomicU64::new(0),
-            table: Mutex::new(table),
-            table_version: AtomicU64::new(0),
+            in_force: Mutex::new(InForce {
+                table,
+                pulled: Arc::default(),
+            }),
+            version: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn table(&self) -> Arc<Table> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&table)
+    pub(crate) fn publish_table(&self, table: Arc<Table>) {
+        self.lock().table = table;
+        self.version.fetch_add(1, Ordering::Release);
     }
 
-    pub(crate) fn publish_table(&self, table: Arc<Table>) {
-        *self.table.lock().unwrap_or_else(PoisonError::into_inner) = table;
-        self.table_version.fetch_add(1, Ordering::Release);
+    pub(crate) fn publish_pulled(&self, pulled: Arc<Pulled>) {
+        self.lock().pulled = pulled;
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn pages(&self) -> Pages {
-        self.nodes.pages() + self.sets.pages() + self.heirs.pages() + self.table().buckets.pages()
+        let table = self.lock().table.buckets.pages();
+        self.nodes.pages() + self.sets.pages() + self.heirs.pages() + table
+    }
+
+    fn lock(&self) -> MutexGuard<'_, InForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,18 +106,19 @@ impl Shared {
 pub struct FibReader {
     shared: Arc<Shared>,
     grace: Reader,
-    table: Arc<Table>,
-    table_version: u64,
+    in_force: InForce,
+    version: u64,
 }
 
 impl FibReader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         // The version first: a table that is newer than its version is asked for again.
-        let table_version = shared.table_version.load(Ordering::Acquire);
+        let version = shared.version.load(Ordering::Acquire);
+        let in_force = shared.lock().clone();
         Self {
             grace: shared.domain.reader(),
-            table: shared.table(),
-            table_version,
+            in_force,
+            version,
             shared,
         }
     }
@@ -109,14 +128,15 @@ impl FibReader {
     /// the last time.
     pub fn pin(&mut self) -> FibView<'_> {
         let pin = self.grace.pin();
-        let version = self.shared.table_version.load(Ordering::Acquire);
-        if version != self.table_version {
-            self.table = self.shared.table();
-            self.table_version = version;
+        let version = self.shared.version.load(Ordering::Acquire);
+        if version != self.version {
+            self.in_force = self.shared.lock().clone();
+            self.version = version;
         }
         FibView {
             shared: &self.shared,
-            table: &self.table,
+            table: &self.in_force.table,
+            pulled: &self.in_force.pulled,
             _pin: pin,
         }
     }
@@ -163,6 +183,7 @@ impl<'a> FibMatch<'a> {
 pub struct FibView<'r> {
     shared: &'r Shared,
     table: &'r Table,
+    pulled: &'r Pulled,
     _pin: Pin<'r>,
 }
 
@@ -182,6 +203,10 @@ impl FibView<'_> {
     /// Fetches what [`FibView::probe`] will read.
     #[inline]
     pub fn prefetch_buckets(&self, hashes: &[NameHash]) {
+        if let Some((_, start)) = self.pulled.start(hashes) {
+            // Where a pulled search begins, it mostly ends.
+            return self.table.buckets.prefetch(hashes[start]);
+        }
         let first = self.table.first;
         let lengths = self.lengths_of(hashes);
         let mut lengths = match self.shared.engine {
@@ -217,6 +242,18 @@ impl FibView<'_> {
         }
     }
 
+    /// How many lengths a search by tags asks the hash table for: the hash lookups of Yuan
+    /// 2015, section 4.1.
+    #[must_use]
+    pub fn n_lookups(&self, hashes: &[NameHash]) -> usize {
+        let look = Counted {
+            tags: ByTags { view: self, hashes },
+            n_lookups: Cell::new(0),
+        };
+        self.search(&look, hashes);
+        look.n_lookups.get()
+    }
+
     /// The longest prefix of `name`, of which `probe` is what tags promised.
     #[inline]
     #[must_use]
@@ -233,6 +270,10 @@ impl FibView<'_> {
                 name,
             };
             probe = self.search(&look, hashes);
+        }
+        if probe.pulled != PulledId::NONE && !self.pulled.is_above(probe.pulled, name.value_bytes())
+        {
+            return self.search_again(name, hashes);
         }
         let mut length = usize::from(probe.n_components);
         let next_hops = match probe.promise {
@@ -264,11 +305,28 @@ impl FibView<'_> {
     fn search(&self, look: &impl Look, hashes: &[NameHash]) -> FibProbe {
         let lengths = self.lengths_of(hashes);
         let first = self.table.first;
+        if let Some((pulled, start)) = self.pulled.start(hashes) {
+            return FibProbe {
+                pulled,
+                ..self.search_from(look, lengths, start)
+            };
+        }
         match self.shared.engine {
             FibEngine::LongestFirst => LongestFirst::search(look, lengths, first),
             FibEngine::TwoStage { .. } => TwoStage::search(look, lengths, first),
             FibEngine::BinarySearch => BinarySearch::search(look, lengths, first),
             FibEngine::ShortestFirst => ShortestFirst::search(look, lengths, first),
+        }
+    }
+
+    /// As [`FibView::search`], beginning at the length `start`.
+    fn search_from(&self, look: &impl Look, lengths: u64, start: usize) -> FibProbe {
+        let first = self.table.first;
+        match self.shared.engine {
+            FibEngine::LongestFirst => LongestFirst::search_from(look, lengths, start, first),
+            FibEngine::TwoStage { .. } => TwoStage::search_from(look, lengths, start, first),
+            FibEngine::BinarySearch => BinarySearch::search_from(look, lengths, start, first),
+            FibEngine::ShortestFirst => ShortestFirst::search_from(look, lengths, start, first),
         }
     }
 
@@ -372,6 +430,34 @@ impl Look for ByTags<'_> {
     fn info(&self, marker: NodeRef, length: usize) -> Option<u32> {
         let level = self.view.shared.nodes.level(marker, length)?;
         Some(level.info())
+    }
+}
+
+/// Tags, and how often they were looked at.
+struct Counted<'a> {
+    tags: ByTags<'a>,
+    n_lookups: Cell<usize>,
+}
+
+impl Counted<'_> {
+    fn count(&self) {
+        self.n_lookups.set(self.n_lookups.get() + 1);
+    }
+}
+
+impl Look for Counted<'_> {
+    fn own(&self, length: usize) -> Option<NodeRef> {
+        self.count();
+        self.tags.own(length)
+    }
+
+    fn all(&self, length: usize) -> Seen {
+        self.count();
+        self.tags.all(length)
+    }
+
+    fn info(&self, marker: NodeRef, length: usize) -> Option<u32> {
+        self.tags.info(marker, length)
     }
 }
 

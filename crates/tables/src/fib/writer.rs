@@ -6,6 +6,7 @@
 
 mod growth;
 mod inheritance;
+mod pulling;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,6 +72,14 @@ pub struct FibConfig {
     pub engine: FibEngine,
     /// When a search compares names.
     pub matching: FibMatching,
+    /// Level pulling (Yuan 2015, section 4.1): searches for names below a prefix that more
+    /// than so many different components follow begin one component below it. At most
+    /// 4096 prefixes are pulled, those that most components follow. 0: none.
+    ///
+    /// They are chosen whenever the FIB has become twice or half as large. The writer then
+    /// counts the components behind each prefix: for a moment that takes some 30 bytes for
+    /// each prefix and each name above one.
+    pub level_pulling: u32,
 }
 
 impl FibConfig {
@@ -84,6 +93,7 @@ impl FibConfig {
             pages: PagePreference::Auto,
             engine: FibEngine::LongestFirst,
             matching: FibMatching::AtEnd,
+            level_pulling: 0,
         }
     }
 }
@@ -206,6 +216,8 @@ pub struct Fib {
     partitions: Partitions,
     /// When there are so many prefixes, the middle length is chosen again.
     replan_at: usize,
+    /// When the number of prefixes is outside of it, pulled prefixes are chosen again.
+    repull_at: std::ops::Range<usize>,
     sets: SetWriter,
     /// Prefixes that have next hops.
     len: usize,
@@ -264,9 +276,10 @@ impl Fib {
             )),
             table,
             nodes: allocator,
-            markers: Markers::new(config.engine, first),
+            markers: Markers::new(config.engine, first, Arc::default()),
             partitions,
             replan_at: MIN_REPLAN,
+            repull_at: Self::next_repull(0, config.level_pulling),
             sets: set_writer,
             len: 0,
             n_dead: 0,
@@ -346,6 +359,7 @@ impl Fib {
         let was_alive = !self.shared.sets.is_empty(SetId(level.info()));
         self.settle();
         self.remove_node(node, level, prefix);
+        self.pull_levels_in_time();
         was_alive
     }
 
@@ -556,6 +570,7 @@ impl Fib {
             return Err(FibError::TooManyCollisions);
         }
         self.bequeath(node, prefix);
+        self.pull_levels_in_time();
         Ok(())
     }
 
@@ -600,21 +615,22 @@ impl Fib {
         );
         for marker in needed {
             // Those that found no room are the prefix's own.
-            let at = marker.node.unwrap_or(node);
-            let place = (marker.length, self.hashes[marker.length]);
-            let memory = (&self.nodes, &self.shared.nodes, &self.table.buckets);
-            let released = self.markers.release(memory, at, place, prefix.len());
-            if released == Released::Needed {
-                continue;
-            }
-            self.leave(
-                at,
-                &prefix.value_bytes()[..marker.name_bytes],
-                marker.length,
-            );
-            if released == Released::GoneWithNode {
-                self.retire(Retired::Node(at));
-            }
+            self.release_marker(marker.node.unwrap_or(node), &marker, prefix);
+        }
+    }
+
+    /// The prefix that was hashed last needs the marker at a node not any more.
+    fn release_marker(&mut self, at: NodeRef, marker: &Needed, prefix: NameView<'_>) {
+        let place = (marker.length, self.hashes[marker.length]);
+        let memory = (&self.nodes, &self.shared.nodes, &self.table.buckets);
+        let released = self.markers.release(memory, at, place, prefix.len());
+        if released == Released::Needed {
+            return;
+        }
+        let name = &prefix.value_bytes()[..marker.name_bytes];
+        self.leave(at, name, marker.length);
+        if released == Released::GoneWithNode {
+            self.retire(Retired::Node(at));
         }
     }
 

@@ -44,6 +44,7 @@ impl PrefixHasher for Hashing {
 pub(crate) struct Layout {
     pub(crate) engine: FibEngine,
     pub(crate) matching: FibMatching,
+    pub(crate) level_pulling: u32,
 }
 
 impl Layout {
@@ -57,10 +58,19 @@ impl Layout {
             FibEngine::BinarySearch,
             FibEngine::ShortestFirst,
         ];
-        let matchings = [FibMatching::AtEnd, FibMatching::Always];
-        engines
-            .into_iter()
-            .flat_map(move |engine| matchings.map(|matching| Self { engine, matching }))
+        let ways = [
+            (FibMatching::AtEnd, 0),
+            (FibMatching::Always, 0),
+            (FibMatching::AtEnd, 1),
+            (FibMatching::Always, 2),
+        ];
+        engines.into_iter().flat_map(move |engine| {
+            ways.map(|(matching, level_pulling)| Self {
+                engine,
+                matching,
+                level_pulling,
+            })
+        })
     }
 }
 

@@ -6,9 +6,10 @@
 //!
 //! Lengths are asked for as if their number were one less than a power of two. Then the
 //! markers of a prefix are where its length, in binary, loses its lowest ones, and do not
-//! depend on what other lengths there are.
+//! depend on what other lengths there are. Those from which there is nothing to learn are
+//! passed over.
 
-use super::{FibProbe, Look, Search, below};
+use super::{FibProbe, LongestFirst, Look, Promise, Search, below, up_to};
 
 /// See the module.
 pub(crate) struct BinarySearch;
@@ -39,8 +40,14 @@ impl Search for BinarySearch {
         let mut matched = 0;
         while step > 0 {
             let length = matched + step;
+            let from_here = lengths & !below(length) & up_to(length + step - 1);
+            let between = lengths & !up_to(matched) & below(length);
             step /= 2;
-            if length > longest {
+            if from_here == 0 {
+                continue;
+            }
+            if between == 0 && from_here & 1 << length == 0 {
+                matched = length;
                 continue;
             }
             let seen = look.all(length);
@@ -61,10 +68,10 @@ impl Search for BinarySearch {
                 None => {}
             }
         }
-        match look.own(0) {
-            Some(node) if best.n_components == 0 => FibProbe::own(node, 0),
-            _ => best,
+        if best.promise == Promise::Nothing && lengths & 1 != 0 {
+            return LongestFirst::search(look, 1, 0);
         }
+        best
     }
 
     #[inline]

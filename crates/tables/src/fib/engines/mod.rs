@@ -24,6 +24,7 @@ pub(crate) use two_stage::{TwoStage, reach_bit};
 
 use super::buckets::Slot;
 use super::nodes::NodeRef;
+use super::pulled::PulledId;
 
 /// How the longest prefix of a name is searched for. Answers are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -100,6 +101,26 @@ pub(crate) trait Search {
     fn marker_lengths(first: usize, n_components: usize) -> u64;
     /// The longest prefix of a name, if its prefixes can have the `lengths`.
     fn search(look: &impl Look, lengths: u64, first: usize) -> FibProbe;
+    /// As [`Search::search`], but first at the length `start`, where each longer prefix of
+    /// the name would have a marker (see `pulled`).
+    #[inline]
+    fn search_from(look: &impl Look, lengths: u64, start: usize, first: usize) -> FibProbe {
+        let seen = look.all(start);
+        if seen.is_unsure {
+            return FibProbe::UNSURE;
+        }
+        if seen.marker.is_some() {
+            let longer = lengths & !below(start) & !(1 << start);
+            let found = Self::search(look, longer, first);
+            if found.promise != Promise::Nothing {
+                return found;
+            }
+        }
+        match seen.own {
+            Some(node) => FibProbe::own(node, start),
+            None => Self::search(look, lengths & below(start), first),
+        }
+    }
     /// The lengths that are worth fetching before a search that may have `lengths`.
     fn fetched(lengths: u64, first: usize) -> u64;
 }
@@ -137,6 +158,8 @@ pub struct FibProbe {
     pub(crate) node: NodeRef,
     pub(crate) n_components: u8,
     pub(crate) promise: Promise,
+    /// The prefix below which the search began.
+    pub(crate) pulled: PulledId,
 }
 
 impl FibProbe {
@@ -149,6 +172,7 @@ impl FibProbe {
             node,
             n_components: length as u8,
             promise: Promise::Own,
+            pulled: PulledId::NONE,
         }
     }
 
@@ -157,6 +181,7 @@ impl FibProbe {
             node: marker,
             n_components: length as u8,
             promise: Promise::Inherited,
+            pulled: PulledId::NONE,
         }
     }
 
@@ -165,6 +190,7 @@ impl FibProbe {
             node: NodeRef::NONE,
             n_components: 0,
             promise,
+            pulled: PulledId::NONE,
         }
     }
 }
@@ -173,6 +199,11 @@ impl Default for FibProbe {
     fn default() -> Self {
         Self::NOTHING
     }
+}
+
+/// The lengths up to `length`, which is 63 at most.
+pub(crate) const fn up_to(length: usize) -> u64 {
+    u64::MAX >> (63 - length)
 }
 
 /// The lengths below `length`.

@@ -1,7 +1,8 @@
 //! The shortest prefix first (Yuan 2015, section 3.4.2): a prefix has a marker at each
-//! shorter length, so the first length without a marker is the last to look at.
+//! shorter length, so the first length without a marker is the last to look at. The
+//! search begins at the shortest length that any prefix has.
 
-use super::{FibProbe, Look, Search, below};
+use super::{FibProbe, LongestFirst, Look, Promise, Search, below};
 
 /// See the module.
 pub(crate) struct ShortestFirst;
@@ -17,7 +18,8 @@ impl Search for ShortestFirst {
         if lengths == 0 {
             return best;
         }
-        for length in 1..=lengths.ilog2() as usize {
+        let shortest = (lengths & !1).trailing_zeros() as usize;
+        for length in shortest..=lengths.ilog2() as usize {
             let seen = look.all(length);
             if seen.is_unsure {
                 return FibProbe::UNSURE;
@@ -29,10 +31,10 @@ impl Search for ShortestFirst {
                 break;
             }
         }
-        match look.own(0) {
-            Some(node) if best.n_components == 0 => FibProbe::own(node, 0),
-            _ => best,
+        if best.promise == Promise::Nothing && lengths & 1 != 0 {
+            return LongestFirst::search(look, 1, 0);
         }
+        best
     }
 
     #[inline]

@@ -8,8 +8,9 @@ use super::{FibProbe, LongestFirst, Look, Search, below};
 /// See the module.
 pub(crate) struct TwoStage;
 
-/// What a marker at the length `first` says about prefixes of so many components below
-/// it. The last bit stands for all from its length on.
+/// What a marker at the length `first`, which may be that of a pulled prefix's children,
+/// says about prefixes of so many components below it. The last bit stands for all from
+/// its length on.
 pub(crate) fn reach_bit(first: usize, n_components: usize) -> u32 {
     1 << (n_components - first - 1).min(31)
 }
@@ -44,6 +45,12 @@ impl Search for TwoStage {
             Some(node) => FibProbe::own(node, first),
             None => LongestFirst::search(look, shorter, first),
         }
+    }
+
+    /// A marker tells the lengths below it, wherever it stands.
+    #[inline]
+    fn search_from(look: &impl Look, lengths: u64, start: usize, _first: usize) -> FibProbe {
+        Self::search(look, lengths, start)
     }
 
     #[inline]

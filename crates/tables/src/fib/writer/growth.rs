@@ -44,7 +44,13 @@ impl Fib {
             .shared
             .engine
             .marker_lengths(self.markers.first(), n_components);
-        let n_slots = self.n_slots() + 1 + markers.count_ones() as usize;
+        // One marker more, if searches begin above it.
+        self.grow_for(2 + markers.count_ones() as usize);
+    }
+
+    /// Copies the hash table into a larger one before so many more make it too full.
+    pub(super) fn grow_for(&mut self, n_more: usize) {
+        let n_slots = self.n_slots() + n_more;
         if n_slots * 100 > self.table.buckets.n_slots() * MAX_LOAD_PCT {
             let _ = self.grow(n_buckets_for(n_slots, NEW_LOAD_PCT));
         }
@@ -96,7 +102,8 @@ impl Fib {
             return Some(());
         }
         let buckets = Buckets::new(self.table.buckets.n_buckets(), self.config.pages).ok()?;
-        let mut markers = Markers::new(self.shared.engine, first);
+        let mut markers =
+            Markers::new(self.shared.engine, first, Arc::clone(self.markers.pulled()));
         let mut made = Vec::new();
         let is_complete = markers::make_all(
             (&mut markers, &mut made),
