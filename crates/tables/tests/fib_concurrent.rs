@@ -55,8 +55,8 @@ fn some_name(random: &mut Random, max_components: u64) -> Name {
 fn some_change(random: &mut Random, number: usize) -> Change {
     match random.below(100) {
         0 => Change::RemoveFace(random.below(N_FACES)),
-        1..8 => Change::PullLevels,
-        8..50 => Change::Remove(some_name(random, 4)),
+        1..4 => Change::PullLevels,
+        4..50 => Change::Remove(some_name(random, 4)),
         _ => Change::Insert(some_name(random, 4), number as u64),
     }
 }
