@@ -60,7 +60,7 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
 }
 
 /// Crates that have models for loom, in `tests/loom.rs`.
-const MODELLED: [&str; 1] = ["tachonym-memory"];
+const MODELLED: [&str; 2] = ["tachonym-memory", "tachonym-tables"];
 
 /// Runs the models: the protocols between threads, in every order of their steps.
 /// The crates are built apart, with loom's atomics in the place of real ones.

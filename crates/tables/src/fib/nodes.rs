@@ -232,7 +232,7 @@ pub(crate) struct NodeAllocator {
 }
 
 /// The memory that nodes are taken from is committed in steps of at least this.
-const MIN_COMMIT_WORDS: u64 = 1 << 12;
+pub(crate) const MIN_COMMIT_WORDS: u64 = if cfg!(loom) { 64 } else { 1 << 12 };
 
 impl NodeAllocator {
     /// No nodes, and room for up to `max_words` words of them: for `expected_words` at

@@ -84,7 +84,9 @@ impl Partitions {
         max_prefixes: usize,
         pages: PagePreference,
     ) -> Result<(Self, Heirs), MemoryError> {
-        let max = max_prefixes.saturating_mul(8).saturating_add(1 << 12);
+        let max = max_prefixes
+            .saturating_mul(8)
+            .saturating_add(8 * COMMIT_WORDS);
         let words = Words::reserve(max.min(u32::MAX as usize), pages)?;
         words.commit(COMMIT_WORDS)?;
         let partitions = Self {

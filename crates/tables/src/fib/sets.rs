@@ -25,7 +25,12 @@ pub(crate) struct SetId(pub(crate) u32);
 
 /// Bits of the number of next hops in the word of a set; above it, where they are.
 const LEN_BITS: u32 = 16;
-const COMMIT_WORDS: usize = 1 << 12;
+const COMMIT_WORDS: usize = if cfg!(loom) { 8 } else { 1 << 12 };
+/// Sets beyond those of prefixes: released ones wait for readers, and their successors
+/// stand beside them.
+const N_SPARE_SETS: usize = if cfg!(loom) { 4 } else { 1024 };
+/// Next hops for which there is address space, by set.
+const HOPS_PER_SET: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// The sets, as readers see them.
 #[derive(Debug)]
@@ -94,9 +99,8 @@ impl SetWriter {
         max_prefixes: usize,
         pages: PagePreference,
     ) -> Result<(Self, Sets), MemoryError> {
-        // Released sets wait for readers, and their successors stand beside them.
-        let max_sets = max_prefixes.saturating_mul(2).saturating_add(1024);
-        let max_hops = max_sets.saturating_mul(16);
+        let max_sets = max_prefixes.saturating_mul(2).saturating_add(N_SPARE_SETS);
+        let max_hops = max_sets.saturating_mul(HOPS_PER_SET);
         let heads = Words::reserve(max_sets, pages)?;
         let hops = Words::reserve(max_hops * NEXT_HOP_WORDS, pages)?;
         heads.commit(COMMIT_WORDS.min(max_sets))?;

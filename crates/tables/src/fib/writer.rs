@@ -22,7 +22,7 @@ use super::buckets::{Buckets, NoRoom};
 use super::engines::{FibEngine, FibMatching};
 use super::markers::{Markers, Needed, Released};
 use super::next_hops::{NextHop, NextHops, NextHopsError};
-use super::nodes::{Level, NodeAllocator, NodeRef};
+use super::nodes::{Level, MIN_COMMIT_WORDS, NodeAllocator, NodeRef};
 use super::partitions::Partitions;
 use super::recent::RecentChanges;
 use super::sets::{Leftover, SetId, SetWriter};
@@ -194,7 +194,7 @@ pub struct Unrouted {
 }
 
 /// Nodes are freed when as many wait for readers.
-const MAX_RETIRED: usize = 256;
+const MAX_RETIRED: usize = if cfg!(loom) { 1 } else { 256 };
 
 /// Something that some reader may still know of.
 #[derive(Clone, Copy, Debug)]
@@ -717,5 +717,6 @@ fn max_node_words(max_entries: usize) -> u64 {
     let longest = (MAX_PACKET_BYTES / 8 + 1 + MAX_PREFIX_COMPONENTS) as u64;
     let by_names = (max_entries as u64 + 1).saturating_mul(longest);
     let by_memory = available_bytes().max(1 << 30).saturating_mul(4) / 8;
-    by_names.min(by_memory).max(1 << 12)
+    let by_names = if cfg!(loom) { 0 } else { by_names };
+    by_names.min(by_memory).max(MIN_COMMIT_WORDS)
 }

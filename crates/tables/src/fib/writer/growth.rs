@@ -22,7 +22,7 @@ const MAX_LOAD_PCT: usize = 75;
 /// How full the larger one then is, and one that is made for what is expected.
 const NEW_LOAD_PCT: usize = 50;
 pub(super) const EXPECTED_LOAD_PCT: usize = 68;
-const MIN_BUCKETS: usize = 16;
+const MIN_BUCKETS: usize = if cfg!(loom) { 1 } else { 16 };
 /// The middle length of a two-stage search of few prefixes, and how many are not few.
 pub(super) const DEFAULT_FIRST: usize = 2;
 pub(super) const MIN_REPLAN: usize = 64;
