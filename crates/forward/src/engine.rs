@@ -61,7 +61,7 @@ impl Engine {
         Ok(Self {
             fib: routes.reader(),
             routes,
-            pipelines: Pipelines::new(config, key, seed),
+            pipelines: Pipelines::new(config, key, seed)?,
             hashes: NameHashes::new(),
             spans: Vec::new(),
             probes: Vec::new(),
@@ -144,11 +144,12 @@ impl Engine {
         self.pipelines.sizes(self.routes.fib.len())
     }
 
-    /// What the tables have on pages that they asked the system for: the FIB. The
-    /// others have their memory from the allocator, which is not told here.
+    /// What the tables have on pages that they asked the system for: the FIB, and the
+    /// indexes of pending Interests and of the content store. Interests and Data have
+    /// their memory from the allocator, which is not told here.
     #[must_use]
     pub fn memory_pages(&self) -> Pages {
-        self.routes.fib.pages()
+        self.routes.fib.pages() + self.pipelines.pit.pages() + self.pipelines.cs.pages()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tables, and what all pipelines share: scope, Nacks, the end of a
 //! pending entry.
 
+use tachonym_memory::MemoryError;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::types::component::GENERIC;
 use tachonym_packet::{
@@ -127,21 +128,24 @@ impl Downstream {
 }
 
 impl Pipelines {
-    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Self {
+    /// # Errors
+    /// If there is not as much memory as the tables need from the start.
+    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
         let mut faces = FaceTable::default();
         faces.insert(FaceId::INTERNAL, FaceTraits::LOCAL);
         let cs = CsConfig {
             capacity: config.cs,
             policy: config.cs_policy,
             index: config.pit.index,
+            pages: config.pit.pages,
         };
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
-        Self {
+        Ok(Self {
             now: MonoNs::ZERO,
             rng: Rng::from_seed(seed),
             faces,
-            pit: Pit::new(config.pit),
-            cs: ContentStore::new(cs, key.clone()),
+            pit: Pit::new(config.pit)?,
+            cs: ContentStore::new(cs, key.clone())?,
             dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
             strategies: StrategyTable::new(key.clone()),
             key,
@@ -156,7 +160,7 @@ impl Pipelines {
             producer_regions: config.producer_regions,
             verify_parameters_digest: config.verify_parameters_digest,
             scratch: Scratch::default(),
-        }
+        })
     }
 
     pub(crate) fn sizes(&self, n_fib_entries: usize) -> TableSizes {

@@ -110,7 +110,7 @@ mod tests {
         let interest = InterestView::parse(&wire).unwrap();
         let mut hashes = NameHashes::new();
         let span = hashes.push_name(&HashKey::from_u64s(1, 2), interest.name());
-        let mut pit = Pit::new(PitConfig::default());
+        let mut pit = Pit::new(PitConfig::default()).expect("a small table");
         let (idx, _) = pit
             .find_or_insert(&interest, hashes.slice(span), sent)
             .unwrap();

@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`Words`] | an array of 64-bit words that grows without moving |
+//! | [`PlainWords`] | the same for one owner, of fixed length |
 //! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
 //! | [`available_bytes`] | what the process may still take |
 //! | [`prefetch()`] | a hint for the cache |
@@ -35,8 +36,12 @@ mod words;
 pub use available::{available_bytes, available_huge_bytes};
 pub use error::{Limit, MemoryError};
 pub use pages::{PagePreference, PageSize, Pages};
+#[cfg(loom)]
+pub use stand_in::PlainWords;
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_bytes, available_huge_bytes};
+#[cfg(not(loom))]
+pub use sys::plain::PlainWords;
 pub use sys::prefetch::prefetch;
 #[cfg(not(any(loom, miri)))]
 pub use words::Words;

@@ -85,6 +85,41 @@ impl Words {
     }
 }
 
+/// Words of one owner. Nothing that a model would look at.
+#[cfg(loom)]
+#[derive(Debug)]
+pub struct PlainWords(Vec<u64>);
+
+#[cfg(loom)]
+impl PlainWords {
+    /// Allocates `n_words` words, rounded up to whole cache lines.
+    ///
+    /// # Errors
+    ///
+    /// None; the signature is that of the real one.
+    pub fn new(n_words: usize, _: PagePreference) -> Result<Self, MemoryError> {
+        Ok(Self(vec![0; n_words.next_multiple_of(LINE_WORDS)]))
+    }
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// All of them, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [u64] {
+        &mut self.0
+    }
+
+    /// All of it as base pages.
+    pub fn pages(&self) -> Pages {
+        Pages {
+            base_bytes: self.0.len() as u64 * 8,
+            ..Pages::default()
+        }
+    }
+}
+
 /// No bound is known.
 pub fn available_bytes() -> u64 {
     u64::MAX

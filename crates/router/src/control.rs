@@ -19,6 +19,7 @@ use tachonym_protocol::{
     FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, TableMemory, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
+use tracing::warn;
 
 use crate::drops;
 use crate::fib_jobs;
@@ -200,10 +201,14 @@ impl ControlPlane for RouterControl {
             let cs = plane.engine.cs_mut();
             if let Some(pkts) = config.capacity_pkts {
                 let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
-                cs.set_capacity(CsCapacity {
+                let capacity = CsCapacity {
                     max_pkts,
                     ..cs.capacity()
-                });
+                };
+                // Whoever asked is told what it is now.
+                if let Err(error) = cs.set_capacity(capacity) {
+                    warn!("the content store keeps its capacity: {error}");
+                }
             }
             if let Some(admit) = config.admit {
                 cs.set_admits(admit);

@@ -267,6 +267,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
                 TableIndex::Single => IndexKind::Single,
                 TableIndex::DLeft => IndexKind::DLeft,
             },
+            pages: config.memory.pages.into(),
             ..PitConfig::default()
         },
         cs: CsCapacity {

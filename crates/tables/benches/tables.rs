@@ -151,7 +151,8 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
         max_bytes: 4 << 30,
         index,
         ..PitConfig::default()
-    });
+    })
+    .expect("a table that fits");
     let mut burst = Burst::new();
     let mut in_turn = 0..n_pending;
     for _ in 0..n_pending / BURST {
@@ -202,7 +203,7 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         },
         ..config
     };
-    let mut cs = ContentStore::new(config, KEY);
+    let mut cs = ContentStore::new(config, KEY).expect("a small table");
     let mut burst = Burst::new();
     let mut number = 0;
     let mut in_turn = move || {

@@ -4,6 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Hashing, InterestSpec, data_wire, name};
+use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
 use tachonym_tables::{
@@ -31,7 +32,7 @@ impl Bench {
     }
 
     fn with_config(hashing: Hashing, config: CsConfig) -> Self {
-        let cs = ContentStore::new(config, hashing);
+        let cs = ContentStore::new(config, hashing).expect("a small table");
         Self {
             cs,
             hashing,
@@ -153,6 +154,7 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
         },
         policy,
         index,
+        ..CsConfig::default()
     };
     let mut bench = Bench::with_config(hashing, config);
     assert_eq!(bench.cs.policy(), policy);
@@ -239,10 +241,11 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
             }
             Step::SetCapacity { max_pkts: new } => {
                 max_pkts = *new;
-                bench.cs.set_capacity(CsCapacity {
+                let capacity = CsCapacity {
                     max_pkts,
                     max_bytes: 1 << 20,
-                });
+                };
+                bench.cs.set_capacity(capacity).expect("a small table");
             }
             Step::Advance { by_ms } => bench.now = bench.now.plus_ms(*by_ms),
         }
@@ -473,6 +476,7 @@ fn what_is_used_often_outlives_what_is_used_once_under_lfu() {
             },
             policy: CsPolicy::Lfu,
             index,
+            ..CsConfig::default()
         };
         let mut bench = Bench::with_config(Hashing::Keyed, config);
         let popular = |n: usize| InterestSpec::new(name(&format!("/popular/{n}")));
@@ -578,10 +582,11 @@ fn data_beyond_the_capacity_is_not_admitted_but_counted() {
     );
     let small = data_wire(&name("/a"), 0, &[7; 100]);
     assert_eq!(bench.insert(&small), Admission::Inserted);
-    bench.cs.set_capacity(CsCapacity {
+    let nothing = CsCapacity {
         max_pkts: 10,
         max_bytes: 0,
-    });
+    };
+    bench.cs.set_capacity(nothing).expect("a small table");
     assert!(bench.cs.is_empty());
     assert_eq!(
         bench.insert(&small),
@@ -603,4 +608,31 @@ fn a_full_store_reuses_slots_and_buffers() {
     };
     let before_bytes = (0..300).map(&mut insert).last();
     assert!((300..3000).all(|n| Some(insert(n)) == before_bytes));
+}
+
+/// On a machine with less than a hundred gibibytes of memory.
+#[test]
+#[cfg(not(miri))]
+fn a_capacity_whose_index_exceeds_memory_is_refused_and_changes_nothing() {
+    let mut bench = Bench::new(Hashing::Keyed, 10, 1 << 20);
+    let wire = data_wire(&name("/a/b"), 0, b"x");
+    bench.insert(&wire);
+    let before = bench.cs.capacity();
+    let too_much = CsCapacity {
+        max_pkts: usize::MAX,
+        max_bytes: usize::MAX,
+    };
+    match bench.cs.set_capacity(too_much) {
+        Err(MemoryError::TooLarge {
+            needed_bytes,
+            available_bytes,
+            ..
+        }) => {
+            assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30);
+            assert_eq!(bench.cs.capacity(), before);
+        }
+        other => assert!(other.is_ok() && bench.cs.pages().total_bytes() >= 32 << 30),
+    }
+    let prefix = InterestSpec::new(name("/a")).can_be_prefix();
+    assert_eq!(bench.find(&prefix), Some(wire));
 }

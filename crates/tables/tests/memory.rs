@@ -24,7 +24,7 @@ fn report(what: &str, per_entry_bytes: usize, limit_bytes: usize) {
 
 #[test]
 fn memory_per_pit_entry_is_what_is_accounted() {
-    let mut pit = Pit::new(PitConfig::default());
+    let mut pit = Pit::new(PitConfig::default()).expect("a small table");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let uri = format!(
@@ -77,7 +77,7 @@ fn memory_per_cached_data_is_what_is_accounted() {
         capacity,
         ..CsConfig::default()
     };
-    let mut cs = ContentStore::new(config, Hashing::Keyed);
+    let mut cs = ContentStore::new(config, Hashing::Keyed).expect("a small table");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let wire = data_wire(

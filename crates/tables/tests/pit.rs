@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use support::{Hashing, InterestSpec, data_wire, name};
+use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce};
 use tachonym_tables::pit::MAX_HINTS_PER_NAME;
 use tachonym_tables::{
@@ -43,7 +44,7 @@ struct Bench {
 impl Bench {
     fn new(hashing: Hashing, config: PitConfig) -> Self {
         Self {
-            pit: Pit::new(config),
+            pit: Pit::new(config).expect("a small table"),
             hashing,
             now: MonoNs::ZERO,
         }
@@ -652,5 +653,24 @@ fn steady_traffic_reuses_slots_and_buffers() {
         for idx in entries {
             bench.pit.remove(idx);
         }
+    }
+}
+
+/// On a machine with less than fifty gibibytes of memory.
+#[test]
+#[cfg(not(miri))]
+fn a_pit_whose_index_exceeds_memory_is_refused() {
+    let config = PitConfig {
+        max_entries: usize::MAX,
+        max_bytes: usize::MAX,
+        ..PitConfig::default()
+    };
+    match Pit::new(config) {
+        Err(MemoryError::TooLarge {
+            needed_bytes,
+            available_bytes,
+            ..
+        }) => assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30),
+        other => assert!(other.is_ok_and(|pit| pit.pages().total_bytes() >= 32 << 30)),
     }
 }

@@ -6,6 +6,8 @@
 
 #[cfg(not(any(loom, miri)))]
 pub(crate) mod mapping;
+#[cfg(not(loom))]
+pub(crate) mod plain;
 pub(crate) mod prefetch;
 #[cfg(loom)]
 pub(crate) mod tracked;

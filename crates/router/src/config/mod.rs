@@ -399,10 +399,10 @@ impl From<TablePages> for PagePreference {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
-    /// What pages the FIB should have. `1g` and `2m` are pages of the kernel's
-    /// pool (`sysctl vm.nr_hugepages`), which it takes as it grows;
-    /// `transparent` leaves it to the kernel to find 2 MiB pages; `base` are its
-    /// smallest pages. Where there are too few of a kind, the FIB gets the next
+    /// What pages the FIB and the indexes of the other tables should have. `1g` and
+    /// `2m` are pages of the kernel's pool (`sysctl vm.nr_hugepages`), which it takes
+    /// as it grows; `transparent` leaves it to the kernel to find 2 MiB pages; `base`
+    /// are its smallest pages. Where there are too few of a kind, a table gets the next
     /// smaller one for the rest. `auto` takes pages of the pool if there are enough
     /// for all of a growth, else transparent ones. `tachonym status` tells what
     /// was got.

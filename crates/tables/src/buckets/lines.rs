@@ -4,8 +4,10 @@
 //! a hash belongs among them. The number of lines doubles by linear hashing: two
 //! neighbouring lines at a time are split by one more bit of the hash, which
 //! their words' tags hold, so that no insertion pays for a whole table and no
-//! entry is touched (Litwin 1980). Memory for the greatest number is reserved at
-//! first and taken as it is used.
+//! entry is touched (Litwin 1980). Memory for the greatest number is made sure of
+//! at first, and taken as it is used.
+
+use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords};
 
 /// Words, and so places, in a line.
 pub(super) const LINE_WORDS: usize = 8;
@@ -68,9 +70,7 @@ pub(super) fn n_free(line: &Line) -> usize {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Lines {
-    words: Vec<u64>,
-    /// Where the first line begins, on a line of the machine.
-    first: usize,
+    words: PlainWords,
     /// The bits of a hash below this one never leave the number of its line.
     base_level: u32,
     /// Lines are `1 << level`, and those split off since.
@@ -81,22 +81,24 @@ pub(super) struct Lines {
 
 impl Lines {
     /// No more than `max_lines` rounded up to a power of two.
-    pub(super) fn new(max_lines: usize) -> Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    pub(super) fn new(max_lines: usize, pages: PagePreference) -> Result<Self, MemoryError> {
         let max_level = max_lines.max(2).next_power_of_two().ilog2();
         let base_level = max_level.saturating_sub(USUAL_DOUBLINGS).clamp(1, 16);
         let max_level = max_level.min(base_level + MAX_DOUBLINGS);
-        // Zeroed memory of this size is taken from the system page by page.
-        let words = vec![0_u64; (LINE_WORDS << max_level) + LINE_WORDS];
-        // Where it cannot be told, lines are not aligned, and still right.
-        let first = words.as_ptr().align_offset(64);
-        Self {
-            first: if first < LINE_WORDS { first } else { 0 },
-            words,
+        Ok(Self {
+            words: PlainWords::new(LINE_WORDS << max_level, pages)?,
             base_level,
             level: base_level,
             max_level,
             n_split: 0,
-        }
+        })
+    }
+
+    pub(super) fn pages(&self) -> Pages {
+        self.words.pages()
     }
 
     pub(super) fn n_lines(&self) -> usize {
@@ -137,11 +139,11 @@ impl Lines {
     }
 
     pub(super) fn line(&self, line: usize) -> &Line {
-        &self.words[self.first..].as_chunks().0[line]
+        &self.words.as_slice().as_chunks().0[line]
     }
 
     pub(super) fn line_mut(&mut self, line: usize) -> &mut Line {
-        &mut self.words[self.first..].as_chunks_mut().0[line]
+        &mut self.words.as_mut_slice().as_chunks_mut().0[line]
     }
 
     /// Puts a word where there is room.

@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hashbrown::HashTable;
-use tachonym_memory::prefetch;
+use tachonym_memory::{MemoryError, PagePreference, Pages, prefetch};
 
 use self::lines::{DISPLACED, Lines, free_place, matching, n_free, slot_of};
 
@@ -119,23 +119,37 @@ fn stash_hash(kin: u64) -> u64 {
 impl BucketIndex {
     /// An empty index, made for `max_slots` at most. More are taken, and slow it
     /// down.
-    pub(crate) fn new(kind: IndexKind, max_slots: usize) -> Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    pub(crate) fn new(
+        kind: IndexKind,
+        max_slots: usize,
+        pages: PagePreference,
+    ) -> Result<Self, MemoryError> {
         let words_per_line = kind.words_per_line();
         let max_lines = max_slots.min(1 << 31).div_ceil(words_per_line);
         let (left, right) = match kind {
-            IndexKind::Single => (Lines::new(max_lines), None),
+            IndexKind::Single => (Lines::new(max_lines, pages)?, None),
             IndexKind::DLeft => {
                 let max_lines = max_lines.div_ceil(2);
-                (Lines::new(max_lines), Some(Lines::new(max_lines)))
+                let right = Lines::new(max_lines, pages)?;
+                (Lines::new(max_lines, pages)?, Some(right))
             }
         };
-        Self {
+        Ok(Self {
             left,
             right,
             words_per_line,
             stash: HashTable::with_capacity(N_STASHED_USUALLY),
             len: 0,
-        }
+        })
+    }
+
+    /// What pages the lines have.
+    pub(crate) fn pages(&self) -> Pages {
+        let right = self.right.as_ref().map(Lines::pages);
+        self.left.pages() + right.unwrap_or_default()
     }
 
     /// Slots for which there is room in the lines.

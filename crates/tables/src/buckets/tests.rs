@@ -4,6 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn index_of(kind: IndexKind, max_slots: usize) -> BucketIndex {
+    BucketIndex::new(kind, max_slots, PagePreference::Base).expect("a small index")
+}
+
 fn slots_under(index: &BucketIndex, hash: u64) -> Vec<u32> {
     let mut slots = Vec::new();
     index.for_each(hash, |slot| slots.push(slot));
@@ -43,7 +47,7 @@ proptest! {
         runs in proptest::collection::vec((any::<bool>(), 1_usize..200, any::<u64>()), 1..12)
     ) {
         for kind in IndexKind::ALL {
-            let mut index = BucketIndex::new(kind, max_slots);
+            let mut index = index_of(kind, max_slots);
             let mut oracle = Vec::<(u64, u32)>::new();
             let mut n_inserted = 0_u32;
             for &(inserts, n_steps, salt) in &runs {
@@ -95,7 +99,7 @@ proptest! {
 #[test]
 fn slots_under_one_hash_are_all_candidates_and_leave_one_by_one() {
     for kind in IndexKind::ALL {
-        let mut index = BucketIndex::new(kind, 1000);
+        let mut index = index_of(kind, 1000);
         for slot in 0..100 {
             index.insert(42, slot);
         }
@@ -114,7 +118,7 @@ fn slots_under_one_hash_are_all_candidates_and_leave_one_by_one() {
 fn keyed_hashes_find_their_places_and_tags_tell_them_apart() {
     let n_slots = if cfg!(miri) { 2_000 } else { 200_000 };
     for kind in IndexKind::ALL {
-        let mut index = BucketIndex::new(kind, n_slots as usize);
+        let mut index = index_of(kind, n_slots as usize);
         for slot in 0..n_slots {
             index.insert(hash_of(9, u64::from(slot)), slot);
         }
@@ -132,7 +136,7 @@ fn keyed_hashes_find_their_places_and_tags_tell_them_apart() {
 
 #[test]
 fn filters_are_clean_again_when_nothing_overflows() {
-    let mut index = BucketIndex::new(IndexKind::Single, 100);
+    let mut index = index_of(IndexKind::Single, 100);
     for round in 0..100_u64 {
         for slot in 0..60 {
             index.insert(hash_of(2, round * 60 + u64::from(slot)), slot);
@@ -151,7 +155,7 @@ fn filters_are_clean_again_when_nothing_overflows() {
 #[test]
 fn a_full_index_goes_on() {
     for kind in IndexKind::ALL {
-        let mut index = BucketIndex::new(kind, 10);
+        let mut index = index_of(kind, 10);
         for slot in 0..10_000 {
             index.insert(hash_of(9, u64::from(slot)), slot);
         }

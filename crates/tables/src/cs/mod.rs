@@ -23,7 +23,7 @@ mod prefixes;
 mod waiting;
 
 use hashbrown::HashMap;
-use tachonym_memory::prefetch;
+use tachonym_memory::{MemoryError, PagePreference, Pages, prefetch};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
@@ -80,6 +80,8 @@ pub struct CsConfig {
     pub policy: CsPolicy,
     /// How Data are found.
     pub index: IndexKind,
+    /// What pages the index should have.
+    pub pages: PagePreference,
 }
 
 /// Why a Data was not cached.
@@ -164,6 +166,7 @@ pub struct ContentStore {
     len: usize,
     index: BucketIndex,
     index_kind: IndexKind,
+    pages: PagePreference,
     tree: PrefixTree,
     waiting: Waiting,
     /// Arrivals that are still entered in the tree: as many as there were Data at
@@ -180,18 +183,23 @@ pub struct ContentStore {
 impl ContentStore {
     /// An empty store that admits and serves. `hasher` makes the hashes that are
     /// passed to the store.
-    #[must_use]
-    pub fn new(config: CsConfig, hasher: impl PrefixHasher + 'static) -> Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index of so many Data takes.
+    pub fn new(config: CsConfig, hasher: impl PrefixHasher + 'static) -> Result<Self, MemoryError> {
         let capacity = bounded(config.capacity);
-        Self {
+        let (kind, pages) = (config.index, config.pages);
+        let max_data = max_slots(capacity);
+        Ok(Self {
             capacity,
             admits: true,
             serves: true,
             slots: Slab::new(),
             len: 0,
-            index: BucketIndex::new(config.index, max_slots(capacity)),
-            index_kind: config.index,
-            tree: PrefixTree::new(config.index, max_slots(capacity), Box::new(hasher)),
+            index: BucketIndex::new(kind, max_data, pages)?,
+            index_kind: kind,
+            pages,
+            tree: PrefixTree::new(kind, max_data, pages, Box::new(hasher))?,
             waiting: Waiting::new(),
             n_entering: 0,
             policy: Policy::new(config.policy),
@@ -199,7 +207,7 @@ impl ContentStore {
             pool: BufferPool::new(capacity.max_bytes / 16),
             digests: HashMap::default(),
             counters: CsCounters::default(),
-        }
+        })
     }
 
     /// The eviction policy.
@@ -227,18 +235,32 @@ impl ContentStore {
     }
 
     /// Sets the limits; evicts what exceeds them.
-    pub fn set_capacity(&mut self, capacity: CsCapacity) {
-        self.capacity = bounded(capacity);
-        self.evict_for(0, 0, None);
-        if max_slots(self.capacity) > self.index.max_slots() {
-            self.index = BucketIndex::new(self.index_kind, max_slots(self.capacity));
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index of so many Data takes; the limits
+    /// stay as they were.
+    pub fn set_capacity(&mut self, capacity: CsCapacity) -> Result<(), MemoryError> {
+        let capacity = bounded(capacity);
+        let (kind, pages) = (self.index_kind, self.pages);
+        let max_data = max_slots(capacity);
+        if max_data > self.index.max_slots() {
+            let mut index = BucketIndex::new(kind, max_data, pages)?;
+            self.tree.set_max_data(kind, max_data, pages)?;
             for (slot, entry) in live(&self.slots) {
-                self.index.insert(entry.name_hash.0, slot);
+                index.insert(entry.name_hash.0, slot);
             }
+            self.index = index;
         }
-        self.tree
-            .set_max_data(self.index_kind, max_slots(self.capacity));
+        self.capacity = capacity;
+        self.evict_for(0, 0, None);
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
+        Ok(())
+    }
+
+    /// What pages the index has.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.index.pages() + self.tree.pages()
     }
 
     /// Whether new Data are cached.

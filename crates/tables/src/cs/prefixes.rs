@@ -18,6 +18,7 @@
 //! Vertices store no name: a Data below has it. Hashes only find candidates; where
 //! two prefixes have the same one, a second walk compares bytes at every step.
 
+use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::{MonoNs, NameHash, NameView};
 
 use super::entry::CsEntry;
@@ -136,31 +137,54 @@ pub(super) struct PrefixTree {
 impl PrefixTree {
     /// An empty tree, for `max_data` at most. `hasher` makes the hashes that are
     /// passed in.
-    pub(super) fn new(kind: IndexKind, max_data: usize, hasher: Box<dyn PrefixHasher>) -> Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index may take.
+    pub(super) fn new(
+        kind: IndexKind,
+        max_data: usize,
+        pages: PagePreference,
+        hasher: Box<dyn PrefixHasher>,
+    ) -> Result<Self, MemoryError> {
         let mut vertices = Slab::new();
         assert_eq!(vertices.alloc(), ROOT, "slots are handed out in order");
-        Self {
+        let max_vertices = max_data.saturating_mul(MAX_VERTICES_PER_DATA);
+        Ok(Self {
             vertices,
-            edges: BucketIndex::new(kind, max_data.saturating_mul(MAX_VERTICES_PER_DATA)),
+            edges: BucketIndex::new(kind, max_vertices, pages)?,
             n_vertices: 0,
             hasher,
             #[cfg(test)]
             n_touched: std::cell::Cell::new(0),
-        }
+        })
     }
 
     /// Makes room in the index for `max_data`.
-    pub(super) fn set_max_data(&mut self, kind: IndexKind, max_data: usize) {
+    ///
+    /// # Errors
+    /// If there is not as much memory; nothing has changed then.
+    pub(super) fn set_max_data(
+        &mut self,
+        kind: IndexKind,
+        max_data: usize,
+        pages: PagePreference,
+    ) -> Result<(), MemoryError> {
         let max_vertices = max_data.saturating_mul(MAX_VERTICES_PER_DATA);
         if max_vertices <= self.edges.max_slots() {
-            return;
+            return Ok(());
         }
-        self.edges = BucketIndex::new(kind, max_vertices);
+        self.edges = BucketIndex::new(kind, max_vertices, pages)?;
         for (id, vertex) in self.vertices.iter_touched() {
             if vertex.parent != NIL && vertex.is_indexed() {
                 self.edges.insert(vertex.hash.0, id);
             }
         }
+        Ok(())
+    }
+
+    /// What pages the index has.
+    pub(super) fn pages(&self) -> Pages {
+        self.edges.pages()
     }
 
     /// Vertices but the root.

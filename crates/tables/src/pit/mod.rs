@@ -21,6 +21,7 @@ mod records;
 mod refusals;
 mod shares;
 
+use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash};
 
@@ -64,6 +65,8 @@ pub struct PitConfig {
     pub max_records_per_entry: usize,
     /// How entries are found.
     pub index: IndexKind,
+    /// What pages the index should have.
+    pub pages: PagePreference,
 }
 
 impl Default for PitConfig {
@@ -73,6 +76,7 @@ impl Default for PitConfig {
             max_bytes: 256 << 20,
             max_records_per_entry: 512,
             index: IndexKind::default(),
+            pages: PagePreference::default(),
         }
     }
 }
@@ -132,10 +136,12 @@ fn index_hash(name_hash: NameHash, can_be_prefix: bool) -> u64 {
 
 impl Pit {
     /// An empty PIT.
-    #[must_use]
-    pub fn new(config: PitConfig) -> Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index of so many entries takes.
+    pub fn new(config: PitConfig) -> Result<Self, MemoryError> {
         let max_entries = config.max_entries.min((1 << 31) - 2);
-        Self {
+        Ok(Self {
             config: PitConfig {
                 max_entries,
                 ..config
@@ -145,7 +151,8 @@ impl Pit {
             index: BucketIndex::new(
                 config.index,
                 max_entries.min(config.max_bytes / PIT_ENTRY_BYTES),
-            ),
+                config.pages,
+            )?,
             by_digest: HashIndex::new(),
             digest_parents: DigestParents::default(),
             n_prefix_entries: LengthCounts::default(),
@@ -158,7 +165,13 @@ impl Pit {
             shares: Shares::default(),
             refusals: PitRefusals::default(),
             expired_slots: Vec::new(),
-        }
+        })
+    }
+
+    /// What pages the index has.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.index.pages()
     }
 
     /// Number of entries.

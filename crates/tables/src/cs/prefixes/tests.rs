@@ -39,7 +39,13 @@ struct Bed {
 impl Bed {
     fn new(hashing: Hashing, max_data: usize) -> Self {
         Self {
-            tree: PrefixTree::new(IndexKind::Single, max_data, Box::new(hashing)),
+            tree: PrefixTree::new(
+                IndexKind::Single,
+                max_data,
+                PagePreference::Base,
+                Box::new(hashing),
+            )
+            .expect("a small index"),
             data: Slab::new(),
             hashing,
             names: BTreeMap::new(),
