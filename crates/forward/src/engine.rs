@@ -1,7 +1,7 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
 use tachonym_memory::{MemoryError, Pages};
-use tachonym_packet::{HashKey, HashSpan, MonoNs, NameHash, NameHashes};
+use tachonym_packet::{FaceId, HashKey, HashSpan, MonoNs, NameHash, NameHashes};
 use tachonym_tables::{FibProbe, FibReader, FibView};
 
 use crate::block::Block;
@@ -20,6 +20,8 @@ use crate::schedule::Schedule;
 pub struct Engine {
     pub(crate) pipelines: Pipelines,
     pub(crate) routes: Routes,
+    /// Numbers of faces rise; one that does not is used again.
+    pub(crate) highest_face: FaceId,
     fib: FibReader,
     /// Prefix hashes of the names of one burst, and where each name's are.
     hashes: NameHashes,
@@ -61,6 +63,7 @@ impl Engine {
         Ok(Self {
             fib: routes.reader(),
             routes,
+            highest_face: FaceId::default(),
             pipelines: Pipelines::new(config, key, seed)?,
             hashes: NameHashes::new(),
             spans: Vec::new(),
@@ -126,10 +129,9 @@ impl Engine {
     /// `handle_*` and every change.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<MonoNs> {
-        if self.routes.has_work() {
-            return Some(self.pipelines.now);
-        }
-        self.pipelines.next_timer()
+        let work = self.routes.next_work(self.pipelines.now);
+        let timer = self.pipelines.next_timer();
+        work.into_iter().chain(timer).min()
     }
 
     /// Events since the engine began.
@@ -141,7 +143,7 @@ impl Engine {
     /// How full the tables are.
     #[must_use]
     pub fn sizes(&self) -> TableSizes {
-        self.pipelines.sizes(self.routes.fib.len())
+        self.pipelines.sizes(self.routes.n_prefixes())
     }
 
     /// What the tables have on pages that they asked the system for: the FIB, and the
@@ -149,7 +151,7 @@ impl Engine {
     /// their memory from the allocator, which is not told here.
     #[must_use]
     pub fn memory_pages(&self) -> Pages {
-        self.routes.fib.pages() + self.pipelines.pit.pages() + self.pipelines.cs.pages()
+        self.fib.pages() + self.pipelines.pit.pages() + self.pipelines.cs.pages()
     }
 }
 

@@ -39,5 +39,6 @@ pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableSizes};
 pub use faces::{FaceTraits, LinkType, Scope};
 pub use management::RouteError;
+pub use routes::{Routes, RoutesGuard};
 pub use schedule::{Schedule, UnknownSchedule};
 pub use strategy::{StrategyError, registered_strategies, resolve_strategy};

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use tachonym_packet::{FaceId, Name, NameHashes, NameView};
-use tachonym_tables::{ContentStore, Fib, FibError, NextHop, NextHops, NextHopsError, PitRefusals};
+use tachonym_tables::{ContentStore, FibError, NextHop, NextHops, NextHopsError, PitRefusals};
 
 use crate::config::UnsolicitedDataPolicy;
 use crate::engine::Engine;
 use crate::faces::FaceTraits;
+use crate::routes::{Routes, RoutesGuard};
 use crate::strategy::StrategyError;
 
 /// Why a route was not changed.
@@ -48,7 +49,11 @@ impl Engine {
     /// again; one that is used again anyway begins without a past.
     pub fn add_face(&mut self, face: FaceId, traits: FaceTraits) {
         if !self.pipelines.faces.contains(face) {
-            self.routes.note_new_face(face);
+            if face > self.highest_face {
+                self.highest_face = face;
+            } else {
+                self.routes.note_reused_number(face);
+            }
             self.pipelines.note_new_face(face);
         }
         self.pipelines.faces.insert(face, traits);
@@ -72,10 +77,27 @@ impl Engine {
         self.pipelines.faces.find(face)
     }
 
-    /// The FIB, to be read.
+    /// The FIB, to be read; see [`Routes::lock`].
     #[must_use]
-    pub fn fib(&self) -> &Fib {
-        &self.routes.fib
+    pub fn fib(&self) -> RoutesGuard<'_> {
+        self.routes.lock()
+    }
+
+    /// The routes, to be changed from any thread.
+    #[must_use]
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Routes to `faces` were added elsewhere: offers pending Interests to them. Routes
+    /// to faces that have gone meanwhile go too.
+    pub fn note_new_next_hops(&mut self, faces: &[FaceId]) {
+        for &face in faces {
+            if !self.pipelines.faces.contains(face) {
+                self.routes.note_gone_face(face);
+            }
+        }
+        self.pipelines.note_new_next_hop();
     }
 
     /// Adds a next hop to a prefix, or changes the one of its face.
@@ -86,14 +108,14 @@ impl Engine {
         if !self.pipelines.faces.contains(hop.face()) {
             return Err(RouteError::UnknownFace);
         }
-        self.routes.fib.add_next_hop(prefix, hop)?;
+        self.routes.lock().add_next_hop(prefix, hop)?;
         self.pipelines.note_new_next_hop();
         Ok(())
     }
 
     /// Removes a next hop from a prefix; false if it was not there.
     pub fn remove_next_hop(&mut self, prefix: NameView<'_>, face: FaceId) -> bool {
-        self.routes.fib.remove_next_hop(prefix, face)
+        self.routes.lock().remove_next_hop(prefix, face)
     }
 
     /// Gives a prefix exactly these next hops, but for those on faces that do
@@ -111,12 +133,12 @@ impl Engine {
         let mut usable = hops.to_vec();
         usable.retain(|hop| faces.contains(hop.face()));
         if usable.is_empty() {
-            self.routes.fib.remove(prefix);
+            self.routes.lock().remove(prefix);
             return Ok(0);
         }
         let next_hops = NextHops::new(usable)?;
         let n_next_hops = next_hops.len();
-        self.routes.fib.insert(prefix, &next_hops)?;
+        self.routes.lock().insert(prefix, &next_hops)?;
         self.pipelines.note_new_next_hop();
         Ok(n_next_hops)
     }
@@ -194,7 +216,7 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let pipelines = &self.pipelines;
-        self.routes.fib.memory_bytes()
+        self.routes.lock().memory_bytes()
             + pipelines.pit.memory_bytes()
             + pipelines.cs.memory_bytes()
             + pipelines.dead_nonces.memory_bytes()

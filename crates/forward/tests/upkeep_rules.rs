@@ -6,6 +6,7 @@ mod bed;
 use std::time::Duration;
 
 use bed::*;
+use tachonym_tables::NextHop;
 
 /// More than one call does.
 const N_ENTRIES: usize = 3000;
@@ -96,4 +97,43 @@ fn a_gone_face_leaves_the_fib_in_parts_and_is_sent_nothing_meanwhile() {
     node.engine.remove_face(D);
     node.face(D, REMOTE);
     assert_eq!(others(&node), 0);
+}
+
+#[test]
+fn packets_travel_while_others_change_routes() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0).route("/b", C, 0);
+    let routes = node.engine.routes().clone();
+    let changing = routes.lock();
+    let n_routes = changing.len();
+    let sent = node.interest(A, &interest("/a/1"));
+    assert!(sent.iter().any(|sent| sent.face == B));
+    // A face goes meanwhile: nothing is sent to it, and its routes go a little later.
+    node.engine.remove_face(B);
+    let sent = node.interest(A, &interest("/a/2"));
+    assert!(sent.iter().all(|sent| sent.face != B));
+    let later = node.engine.poll_timeout().expect("there is work left");
+    assert!(later > node.now);
+    node.advance(Duration::ZERO);
+    assert_eq!(changing.len(), n_routes);
+    drop(changing);
+    assert!(node.engine.poll_timeout().is_some_and(|at| at <= node.now));
+    node.advance(Duration::ZERO);
+    assert_eq!(node.engine.fib().len(), n_routes - 1);
+}
+
+#[test]
+fn a_route_to_a_face_that_went_meanwhile_goes_too() {
+    let mut node = Node::with_remote_faces();
+    let routes = node.engine.routes().clone();
+    let n_routes = routes.lock().len();
+    node.engine.remove_face(B);
+    let prefix = name("/a");
+    let added = routes
+        .lock()
+        .add_next_hop(prefix.view(), NextHop::new(B, 0));
+    assert_eq!(added, Ok(()));
+    node.engine.note_new_next_hops(&[B, C]);
+    node.advance(Duration::ZERO);
+    assert_eq!(node.engine.fib().len(), n_routes);
 }

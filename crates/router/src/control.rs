@@ -1,5 +1,6 @@
 //! The manager's view of the router: each call is a job for the worker, and
-//! returns when the job has run.
+//! returns when the job has run. Routes alone are changed and listed here, on the
+//! manager's thread.
 
 use std::io::ErrorKind;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
 };
-use tachonym_forward::StrategyError;
+use tachonym_forward::{Routes, StrategyError};
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibSlice, LinkOptions,
@@ -26,9 +27,9 @@ use crate::fib_jobs;
 use crate::handle::{WorkerGone, WorkerHandle};
 use crate::worker::Plane;
 
-/// Most FIB entries that one job copies, and most faces. Either takes some tens
-/// of microseconds, for which packets wait.
-const FIB_ENTRIES_PER_JOB: usize = 256;
+/// Most FIB entries that are copied at once, and most faces by one job, which takes some
+/// tens of microseconds for which packets wait.
+const FIB_ENTRIES_PER_SLICE: usize = 256;
 const FACES_PER_JOB: usize = 64;
 /// Most prefix announcements that one job forgets; likewise.
 const ANNOUNCEMENTS_PER_JOB: usize = 256;
@@ -36,6 +37,7 @@ const ANNOUNCEMENTS_PER_JOB: usize = 256;
 /// The router as its manager sees it.
 pub(crate) struct RouterControl {
     worker: WorkerHandle,
+    routes: Routes,
     link: FaceOptions,
     pages: PagePreference,
     started_ms: u64,
@@ -44,9 +46,15 @@ pub(crate) struct RouterControl {
 impl RouterControl {
     /// `link` is what faces made by commands have unless they say otherwise;
     /// `pages` is what the tables were asked to use.
-    pub(crate) fn new(worker: WorkerHandle, link: FaceOptions, pages: PagePreference) -> Self {
+    pub(crate) fn new(
+        worker: WorkerHandle,
+        routes: Routes,
+        link: FaceOptions,
+        pages: PagePreference,
+    ) -> Self {
         Self {
             worker,
+            routes,
             link,
             pages,
             started_ms: wall_ms(),
@@ -154,7 +162,14 @@ impl ControlPlane for RouterControl {
 
     fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError> {
         fib_jobs::in_slices(changes, |slice| {
-            self.call(move |plane| fib_jobs::apply_all(plane, slice))
+            let faces = fib_jobs::added_faces(&slice);
+            let there = self.call(move |plane| {
+                let is_there = |face: &FaceId| plane.engine.face(*face).is_some();
+                faces.into_iter().filter(is_there).collect::<Vec<_>>()
+            })?;
+            let refused = fib_jobs::apply_all(&mut self.routes.lock(), slice, &there);
+            self.call(move |plane| plane.engine.note_new_next_hops(&there))?;
+            Ok(refused)
         })
     }
 
@@ -186,12 +201,10 @@ impl ControlPlane for RouterControl {
     }
 
     fn fib_slice(&mut self, from: u64) -> Result<FibSlice, ControlError> {
-        self.call(move |plane| {
-            let (entries, next) = plane.engine.fib().slice(from, FIB_ENTRIES_PER_JOB);
-            FibSlice {
-                entries: entries.iter().map(fib_entry).collect(),
-                next,
-            }
+        let (entries, next) = self.routes.lock().slice(from, FIB_ENTRIES_PER_SLICE);
+        Ok(FibSlice {
+            entries: entries.iter().map(fib_entry).collect(),
+            next,
         })
     }
 

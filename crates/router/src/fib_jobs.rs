@@ -1,18 +1,16 @@
-//! Changes of the FIB as jobs for the worker.
+//! Changes of the FIB by commands, on the manager's thread.
 //!
-//! One command may change the FIB at every prefix below its own. Such a list is
-//! applied in slices, each a job: packets pass between two of them.
+//! One command may change the FIB at every prefix below its own. Such a list is applied
+//! in slices: between two of them the worker takes faces that have gone out of the FIB,
+//! and offers what is pending to new next hops.
 
-use tachonym_forward::RouteError;
+use tachonym_forward::RoutesGuard;
 use tachonym_manage::{FibChange, FibRefusal, FibRefusalReason};
 use tachonym_packet::FaceId;
 use tachonym_tables::{FibError, NextHop};
 
-use crate::worker::Plane;
-
-/// Most changes in one job: packets wait no longer than those take, a few
-/// milliseconds.
-const MAX_CHANGES_PER_JOB: usize = 1024;
+/// Most changes in one slice.
+const MAX_CHANGES_PER_SLICE: usize = 1024;
 
 /// Gives `changes` to `apply` in their order, a bounded number at a time; what
 /// was refused of all of them.
@@ -23,30 +21,51 @@ pub(crate) fn in_slices<E>(
     changes: Vec<FibChange>,
     mut apply: impl FnMut(Vec<FibChange>) -> Result<Vec<FibRefusal>, E>,
 ) -> Result<Vec<FibRefusal>, E> {
-    if changes.len() <= MAX_CHANGES_PER_JOB {
+    if changes.len() <= MAX_CHANGES_PER_SLICE {
         return apply(changes);
     }
     let mut changes = changes.into_iter();
     let mut refusals = Vec::new();
     while changes.len() > 0 {
-        let slice = changes.by_ref().take(MAX_CHANGES_PER_JOB).collect();
+        let slice = changes.by_ref().take(MAX_CHANGES_PER_SLICE).collect();
         refusals.extend(apply(slice)?);
     }
     Ok(refusals)
 }
 
-/// Applies `changes` in their order; what was refused.
-pub(crate) fn apply_all(plane: &mut Plane, changes: Vec<FibChange>) -> Vec<FibRefusal> {
+/// The faces that `changes` add as next hops, each once.
+pub(crate) fn added_faces(changes: &[FibChange]) -> Vec<FaceId> {
+    let added = changes.iter().filter_map(|change| match change {
+        FibChange::Add { face, .. } => Some(*face),
+        FibChange::Remove { .. } => None,
+    });
+    let mut faces: Vec<_> = added.collect();
+    faces.sort_unstable();
+    faces.dedup();
+    faces
+}
+
+/// Applies `changes` in their order, of which those that add a face are refused unless
+/// it is among `faces`; what was refused.
+pub(crate) fn apply_all(
+    fib: &mut RoutesGuard<'_>,
+    changes: Vec<FibChange>,
+    faces: &[FaceId],
+) -> Vec<FibRefusal> {
     let mut refusals = Vec::new();
     for change in changes {
-        if let Err(reason) = apply(plane, &change) {
+        if let Err(reason) = apply(fib, &change, faces) {
             refusals.push(FibRefusal { change, reason });
         }
     }
     refusals
 }
 
-fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> {
+fn apply(
+    fib: &mut RoutesGuard<'_>,
+    change: &FibChange,
+    faces: &[FaceId],
+) -> Result<(), FibRefusalReason> {
     match change {
         FibChange::Add {
             name,
@@ -55,21 +74,18 @@ fn apply(plane: &mut Plane, change: &FibChange) -> Result<(), FibRefusalReason> 
             distance,
         } => {
             // The router's own faces are nobody's next hop.
-            if *face < FaceId::FIRST_DYNAMIC {
+            if *face < FaceId::FIRST_DYNAMIC || !faces.contains(face) {
                 return Err(FibRefusalReason::FaceNotFound);
             }
             let hop = NextHop::inherited(*face, *cost, *distance);
-            plane
-                .engine
-                .add_next_hop(name.view(), hop)
+            fib.add_next_hop(name.view(), hop)
                 .map_err(|error| match error {
-                    RouteError::UnknownFace => FibRefusalReason::FaceNotFound,
-                    RouteError::Fib(FibError::NameTooLong) => FibRefusalReason::NameTooLong,
+                    FibError::NameTooLong => FibRefusalReason::NameTooLong,
                     _ => FibRefusalReason::TableFull,
                 })
         }
         FibChange::Remove { name, face } => {
-            plane.engine.remove_next_hop(name.view(), *face);
+            fib.remove_next_hop(name.view(), *face);
             Ok(())
         }
     }
@@ -81,7 +97,7 @@ mod tests {
     use tachonym_packet::Name;
 
     #[test]
-    fn no_job_has_more_than_its_share_of_a_long_list() {
+    fn no_slice_has_more_than_its_share_of_a_long_list() {
         for n_changes in [0, 1, 1024, 1025, 5000] {
             let changes: Vec<_> = (0..n_changes)
                 .map(|face| FibChange::Remove {
@@ -91,7 +107,7 @@ mod tests {
                 .collect();
             let mut applied = Vec::new();
             let refused = in_slices(changes.clone(), |slice| {
-                assert!(slice.len() <= MAX_CHANGES_PER_JOB);
+                assert!(slice.len() <= MAX_CHANGES_PER_SLICE);
                 let last = slice.last().cloned().map(|change| FibRefusal {
                     change,
                     reason: FibRefusalReason::TableFull,
@@ -100,7 +116,7 @@ mod tests {
                 Ok::<_, ()>(last.into_iter().collect())
             });
             assert_eq!(applied, changes);
-            let n_slices = (n_changes as usize).div_ceil(MAX_CHANGES_PER_JOB);
+            let n_slices = (n_changes as usize).div_ceil(MAX_CHANGES_PER_SLICE);
             assert_eq!(refused.map(|refused| refused.len()), Ok(n_slices));
         }
     }
@@ -112,7 +128,7 @@ mod tests {
             face: FaceId(1),
         };
         let mut n_slices = 0;
-        let outcome = in_slices(vec![change; 3 * MAX_CHANGES_PER_JOB], |_| {
+        let outcome = in_slices(vec![change; 3 * MAX_CHANGES_PER_SLICE], |_| {
             n_slices += 1;
             if n_slices == 2 {
                 Err("gone")

@@ -125,6 +125,7 @@ impl Router {
         let waker = faces.waker();
         let (handle, jobs) = WorkerHandle::new(waker.clone());
         let stop = Arc::new(AtomicBool::new(false));
+        let routes = engine.routes().clone();
         let worker = Worker::new(Plane::new(engine, faces, internal), jobs, Arc::clone(&stop));
         let (notices, ended) = unbounded();
         let worker = WorkerThread::spawn(worker, stop, waker, EndNotice(notices.clone()))?;
@@ -144,6 +145,7 @@ impl Router {
             },
             RouterControl::new(
                 handle.clone(),
+                routes,
                 link_options(config),
                 config.memory.pages.into(),
             ),

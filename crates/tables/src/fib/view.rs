@@ -123,6 +123,12 @@ impl FibReader {
         }
     }
 
+    /// The pages of the FIB's memory.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.shared.pages()
+    }
+
     /// The FIB to search. Hold it for a burst: what is removed meanwhile cannot be used
     /// again until the view is dropped. Takes no lock, unless the FIB has grown since
     /// the last time.
