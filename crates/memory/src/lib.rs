@@ -13,6 +13,7 @@
 //! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
 //! | [`available_bytes`] | what the process may still take |
 //! | [`prefetch()`] | a hint for the cache |
+//! | [`places_with_upper_half`] | which words of a line agree with a pattern |
 //! | [`grace`] | when what was unlinked may be used again |
 //! | [`sync`] | atomics, real or loom's |
 #![deny(unsafe_code)]
@@ -40,6 +41,7 @@ pub use pages::{PagePreference, PageSize, Pages};
 pub use stand_in::PlainWords;
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_bytes, available_huge_bytes};
+pub use sys::line_search::{places_with_lower_half, places_with_upper_half};
 #[cfg(not(loom))]
 pub use sys::plain::PlainWords;
 pub use sys::prefetch::prefetch;

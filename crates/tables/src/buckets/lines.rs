@@ -8,6 +8,7 @@
 //! at first, and taken as it is used.
 
 use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords};
+use tachonym_memory::{places_with_lower_half, places_with_upper_half};
 
 /// Words, and so places, in a line.
 pub(super) const LINE_WORDS: usize = 8;
@@ -51,20 +52,24 @@ const fn class_of(tag: u64) -> usize {
 
 /// Places of a line whose words a probe for `pattern` must look at.
 pub(super) fn matching(line: &Line, pattern: u64) -> u32 {
-    let mut places = 0;
-    for (place, word) in line.iter().enumerate() {
-        places |= u32::from((word ^ pattern) & COMPARED == 0) << place;
-    }
-    places
+    let pattern = (pattern & COMPARED) >> 32;
+    places_with_upper_half(line, pattern as u32, (COMPARED >> 32) as u32)
 }
 
 /// The first free place of a line.
 pub(super) fn free_place(line: &Line) -> Option<usize> {
-    line.iter().position(|word| word & SLOT == 0)
+    let places = places_with_lower_half(line, 0);
+    (places != 0).then(|| places.trailing_zeros() as usize)
+}
+
+/// The place of a slot in a line.
+pub(super) fn place_of(line: &Line, slot: u32) -> Option<usize> {
+    let places = places_with_lower_half(line, slot + 1);
+    (places != 0).then(|| places.trailing_zeros() as usize)
 }
 
 pub(super) fn n_free(line: &Line) -> usize {
-    line.iter().filter(|&&word| word & SLOT == 0).count()
+    places_with_lower_half(line, 0).count_ones() as usize
 }
 
 /// See the module.

@@ -17,7 +17,7 @@ use std::str::FromStr;
 use hashbrown::HashTable;
 use tachonym_memory::{MemoryError, PagePreference, Pages, prefetch};
 
-use self::lines::{DISPLACED, Lines, free_place, matching, n_free, slot_of};
+use self::lines::{DISPLACED, Lines, free_place, matching, n_free, place_of, slot_of};
 
 /// Splits of two lines for an insertion while an index grows: it has doubled
 /// before it is a tenth fuller.
@@ -425,8 +425,7 @@ impl Lines {
 
     /// Frees the place that a slot has in a line; `false` if it has none there.
     fn take(&mut self, line: usize, slot: u32) -> bool {
-        let is_it = |&word: &u64| slot_of(word) == Some(slot);
-        match self.line(line).iter().position(is_it) {
+        match place_of(self.line(line), slot) {
             Some(place) => {
                 self.clear(line, place);
                 true

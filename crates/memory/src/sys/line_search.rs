@@ -1,0 +1,137 @@
+//! Which words of a cache line agree with a pattern, all eight compared at once.
+//!
+//! Nothing foretells at which place of a bucket a name is, so a loop that leaves at the
+//! first match costs a branch that the processor guesses wrong. Here there is none: the
+//! halves of words that are compared are gathered in vectors of 128 bits, which every
+//! x86-64 has; elsewhere the compiler does what it can.
+
+/// The words of a cache line.
+type Line = [u64; crate::LINE_WORDS];
+
+/// A bit for each word of which the upper half, but for the bits that `mask` leaves out,
+/// is `pattern`.
+#[inline(always)]
+#[must_use]
+pub fn places_with_upper_half(line: &Line, pattern: u32, mask: u32) -> u32 {
+    vectors::places::<UPPER_HALVES>(line, pattern, mask)
+}
+
+/// A bit for each word of which the lower half is `pattern`.
+#[inline(always)]
+#[must_use]
+pub fn places_with_lower_half(line: &Line, pattern: u32) -> u32 {
+    vectors::places::<LOWER_HALVES>(line, pattern, u32::MAX)
+}
+
+/// Which of four 32-bit lanes a shuffle takes of its first operand, twice, and of its
+/// second, twice: the odd ones or the even ones.
+const UPPER_HALVES: i32 = 0b11_01_11_01;
+const LOWER_HALVES: i32 = 0b10_00_10_00;
+
+#[cfg(target_arch = "x86_64")]
+mod vectors {
+    use std::arch::x86_64::{
+        __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32,
+        _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi64x, _mm_set1_epi32,
+        _mm_setzero_si128, _mm_shuffle_ps,
+    };
+
+    use super::Line;
+
+    #[inline(always)]
+    pub(super) fn places<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u32 {
+        // SAFETY: every x86-64 processor has SSE2, and the program is compiled for it.
+        unsafe { compared::<HALVES>(line, pattern, mask) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn compared<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u32 {
+        let pattern = _mm_set1_epi32(pattern.cast_signed());
+        let mask = _mm_set1_epi32(mask.cast_signed());
+        let agree = |first: usize| {
+            let low = _mm_castsi128_ps(pair(line, first));
+            let high = _mm_castsi128_ps(pair(line, first + 2));
+            let halves = _mm_castps_si128(_mm_shuffle_ps::<HALVES>(low, high));
+            _mm_cmpeq_epi32(_mm_and_si128(halves, mask), pattern)
+        };
+        // A lane of all ones stays one when it is made narrower.
+        let words = _mm_packs_epi32(agree(0), agree(4));
+        let bytes = _mm_packs_epi16(words, _mm_setzero_si128());
+        _mm_movemask_epi8(bytes).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn pair(line: &Line, first: usize) -> __m128i {
+        _mm_set_epi64x(line[first + 1].cast_signed(), line[first].cast_signed())
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod vectors {
+    pub(super) use super::portable_places as places;
+}
+
+/// What [`vectors`] computes, one word after the other.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn portable_places<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u32 {
+    let mut places = 0;
+    for (place, word) in line.iter().enumerate() {
+        let half = match HALVES {
+            UPPER_HALVES => (word >> 32) as u32,
+            _ => *word as u32,
+        };
+        places |= u32::from(half & mask == pattern) << place;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 8 } else { 512 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn vectors_agree_with_one_word_after_the_other(
+            line in proptest::array::uniform8(0_u64..1 << 3),
+            shifts in proptest::array::uniform8(0_u32..64),
+            pattern in 0_u32..1 << 3,
+            pattern_shift in 0_u32..32,
+            mask in any::<u32>(),
+        ) {
+            let line = std::array::from_fn(|i| line[i].rotate_left(shifts[i]));
+            let pattern = pattern.rotate_left(pattern_shift);
+            let masked = pattern & mask;
+            prop_assert_eq!(
+                places_with_upper_half(&line, masked, mask),
+                portable_places::<UPPER_HALVES>(&line, masked, mask)
+            );
+            prop_assert_eq!(
+                places_with_lower_half(&line, pattern),
+                portable_places::<LOWER_HALVES>(&line, pattern, u32::MAX)
+            );
+        }
+    }
+
+    #[test]
+    fn every_place_has_its_bit() {
+        for place in 0..8 {
+            let mut line = [0; 8];
+            line[place] = 0xabcd_ef01_2345_6789;
+            assert_eq!(
+                places_with_upper_half(&line, 0xabcd_0000, 0xffff_0000),
+                1 << place
+            );
+            assert_eq!(places_with_lower_half(&line, 0x2345_6789), 1 << place);
+            assert_eq!(places_with_lower_half(&line, 0), 0xff & !(1 << place));
+        }
+    }
+}
