@@ -7,7 +7,7 @@ use bed::*;
 use proptest::prelude::*;
 use tachonym_forward::{Engine, EngineConfig, RxPacket, Schedule, UnsolicitedDataPolicy};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken};
+use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken, tlv, types};
 use tachonym_tables::NextHop;
 
 /// The last one has no route at first.
@@ -269,6 +269,91 @@ proptest! {
         by_burst.handle_timeout(now, &mut Outbox::default());
         prop_assert_eq!(by_burst.sizes().n_pit_entries, 0);
     }
+}
+
+/// The Interest for a name of components that are all of so many bytes, and its Data.
+fn packets_named(n_components: usize, component_bytes: usize) -> [Vec<u8>; 2] {
+    let write_name = |out: &mut Vec<u8>| {
+        tlv::write_nested(out, types::NAME, |out| {
+            for _ in 0..n_components {
+                tlv::write_tlv(
+                    out,
+                    types::component::GENERIC.into(),
+                    &vec![b'x'; component_bytes],
+                );
+            }
+        });
+    };
+    let (mut interest, mut data) = (Vec::new(), Vec::new());
+    tlv::write_nested(&mut interest, types::INTEREST, |out| {
+        write_name(out);
+        tlv::write_tlv(out, types::NONCE, &[1, 2, 3, 4]);
+    });
+    tlv::write_nested(&mut data, types::DATA, |out| {
+        write_name(out);
+        tlv::write_nested(out, types::SIGNATURE_INFO, |out| {
+            tlv::write_nni(out, types::SIGNATURE_TYPE, 0);
+        });
+        tlv::write_tlv(out, types::SIGNATURE_VALUE, &[0; 32]);
+    });
+    [interest, data]
+}
+
+#[test]
+fn names_of_any_size_are_carried_by_every_schedule() {
+    // No component; as many and as long ones as a packet holds; and some about the limits
+    // of tables.
+    let shapes = [
+        (0, 0),
+        (1, 8_700),
+        (4_300, 0),
+        (2_000, 2),
+        (63, 100),
+        (64, 1),
+        (65, 1),
+    ];
+    let wires = shapes.map(|(n, bytes)| packets_named(n, bytes));
+    let parsed = |wires: &[Vec<u8>]| -> Vec<bool> {
+        wires
+            .iter()
+            .map(|wire| PacketView::parse(wire).is_ok())
+            .collect()
+    };
+    assert_eq!(
+        parsed(&wires[0]),
+        [false, true],
+        "an Interest asks for something"
+    );
+    assert!(wires[1..].iter().all(|wires| parsed(wires) == [true, true]));
+    let events = |from: FaceId, idx: usize| -> Vec<Event> {
+        let wires = wires.iter().map(|wires| wires[idx].clone());
+        let event = |wire| Event {
+            face: from,
+            wire,
+            headers: Headers::default(),
+            announcement: None,
+        };
+        let good = wires.filter(|wire| PacketView::parse(wire).is_ok());
+        good.map(event).collect()
+    };
+    let mut outcomes = Vec::new();
+    for schedule in Schedule::ALL {
+        let mut engine = small_engine(schedule);
+        engine.set_schedule(schedule);
+        let hop = NextHop::new(FaceId(257), 0);
+        engine
+            .add_next_hop(name("/").view(), hop)
+            .expect("there is room");
+        let now = MonoNs(7);
+        let asked = handle(&mut engine, now, &events(FaceId(259), 0), usize::MAX);
+        assert_eq!(asked.len(), shapes.len() - 1);
+        let answered = handle(&mut engine, now, &events(FaceId(257), 1), usize::MAX);
+        // Nobody has asked for the Data without a name.
+        assert_eq!(answered.len(), shapes.len() - 1);
+        assert_eq!(engine.sizes().n_pit_entries, 0);
+        outcomes.push((asked, answered));
+    }
+    assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
 }
 
 /// What holds for every packet that leaves.
