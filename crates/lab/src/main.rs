@@ -31,6 +31,7 @@ enum Command {
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
     Lookup(Box<lookup::LookupArgs>),
+    Rib(Box<routes::load::RibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
 }
 
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
         Command::Lookup(args) => lookup::run(&args),
+        Command::Rib(args) => routes::load::run(&args),
         Command::Schedules(args) => schedules::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

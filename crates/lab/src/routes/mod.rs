@@ -3,9 +3,10 @@
 //!
 //! Registers many prefixes through the RIB on one face, sends Interests under a
 //! sample of them from another, which must come to the first, and takes all of
-//! them back. [`stream`] is the commands. Refuses other origins and costs: every
+//! them back. [`stream`] is the commands; [`load`] does without a forwarder. Refuses other origins and costs: every
 //! route is a plain one of an application.
 
+pub mod load;
 pub mod stream;
 
 use std::collections::{HashSet, VecDeque};

@@ -41,11 +41,26 @@ struct Node<T> {
     value: T,
 }
 
+/// A node in the table of components, with the hash that it is found under: without it
+/// a table that grows would have to read every node.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    hash: u32,
+    idx: NodeIdx,
+}
+
+impl Child {
+    /// The table takes its position from low bits and a tag from the highest ones.
+    const fn position(hash: u32) -> u64 {
+        (hash as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
 /// A tree of prefixes with a value each.
 #[derive(Debug)]
 pub(super) struct NameTree<T> {
     nodes: Vec<Node<T>>,
-    by_component: HashTable<NodeIdx>,
+    by_component: HashTable<Child>,
     hasher: RandomState,
     first_free: NodeIdx,
     /// A component's encoding while it is looked for.
@@ -116,11 +131,11 @@ impl<T: Default> NameTree<T> {
         self.by_component.len() + 1
     }
 
-    fn hash(hasher: &RandomState, parent: NodeIdx, component: &[u8]) -> u64 {
+    fn hash(hasher: &RandomState, parent: NodeIdx, component: &[u8]) -> u32 {
         let mut state = hasher.build_hasher();
         state.write_u32(parent.0);
         state.write(component);
-        state.finish()
+        state.finish() as u32
     }
 
     fn find_child(&mut self, parent: NodeIdx, component: ComponentView<'_>) -> Option<NodeIdx> {
@@ -128,12 +143,13 @@ impl<T: Default> NameTree<T> {
         component.encode_into(&mut self.scratch);
         let hash = Self::hash(&self.hasher, parent, &self.scratch);
         let (nodes, wanted) = (&self.nodes, &*self.scratch);
-        self.by_component
-            .find(hash, |&idx| {
-                let node = &nodes[idx.0 as usize];
+        let found = self.by_component.find(Child::position(hash), |child| {
+            child.hash == hash && {
+                let node = &nodes[child.idx.0 as usize];
                 node.parent == parent && *node.component == *wanted
-            })
-            .copied()
+            }
+        });
+        found.map(|child| child.idx)
     }
 
     /// The node of `name`, if it is in the tree.
@@ -194,11 +210,11 @@ impl<T: Default> NameTree<T> {
         }
         self.node_mut(parent).first_child = idx;
         let hash = Self::hash(&self.hasher, parent, &self.scratch);
-        let (nodes, hasher) = (&self.nodes, &self.hasher);
-        self.by_component.insert_unique(hash, idx, |&idx| {
-            let node = &nodes[idx.0 as usize];
-            Self::hash(hasher, node.parent, &node.component)
-        });
+        let child = Child { hash, idx };
+        self.by_component
+            .insert_unique(Child::position(hash), child, |child| {
+                Child::position(child.hash)
+            });
         idx
     }
 
@@ -212,7 +228,8 @@ impl<T: Default> NameTree<T> {
             }
             let (prev, next) = (node.prev_sibling, node.next_sibling);
             let hash = Self::hash(&self.hasher, parent, &node.component);
-            if let Ok(entry) = self.by_component.find_entry(hash, |&other| other == idx) {
+            let is_it = |child: &Child| child.idx == idx;
+            if let Ok(entry) = self.by_component.find_entry(Child::position(hash), is_it) {
                 entry.remove();
             }
             if next != NodeIdx::NONE {
