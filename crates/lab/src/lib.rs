@@ -16,6 +16,7 @@ mod choices;
 pub mod engine_bed;
 pub mod exchange;
 pub mod fairness;
+pub mod fib;
 pub mod figures;
 pub mod footprint;
 pub mod impair;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    bottleneck, exchange, fairness, figures, footprint, impair, instructions, lookup, routes,
+    bottleneck, exchange, fairness, fib, figures, footprint, impair, instructions, lookup, routes,
     schedules, soak, startup, transfer,
 };
 
@@ -32,6 +32,7 @@ enum Command {
     Instructions(Box<instructions::InstructionsArgs>),
     Lookup(Box<lookup::LookupArgs>),
     Rib(Box<routes::load::RibArgs>),
+    Fib(Box<fib::FibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
 }
 
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Impair(args) => impair::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Rib(args) => routes::load::run(&args),
+        Command::Fib(args) => fib::run(&args),
         Command::Schedules(args) => schedules::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

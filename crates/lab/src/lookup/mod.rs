@@ -368,7 +368,12 @@ fn hashing_ns(names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
 const GROUP: usize = 16;
 
 /// Hashes and searches for every name, in the steps of the packet path.
-fn search_ns(reader: &mut FibReader, names: &[NameView<'_>], key: &HashKey, burst: usize) -> f64 {
+pub(crate) fn search_ns(
+    reader: &mut FibReader,
+    names: &[NameView<'_>],
+    key: &HashKey,
+    burst: usize,
+) -> f64 {
     let mut hashes = NameHashes::new();
     let (mut spans, mut probes) = (Vec::new(), Vec::new());
     let mut n_found = 0;

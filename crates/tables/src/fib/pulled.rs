@@ -44,7 +44,7 @@ pub(crate) struct PulledPrefix {
 pub(crate) struct Pulled {
     /// Bit per number of components that some pulled prefix has.
     lengths: u64,
-    /// Numbers of prefixes, from 1, by hash; 0 is none. Never full.
+    /// Numbers of prefixes, from 1, by hash; 0 is none. A power of two, and never full.
     slots: Box<[(NameHash, u16)]>,
     prefixes: Vec<PulledPrefix>,
 }
@@ -58,7 +58,7 @@ impl Pulled {
             lengths |= 1 << prefix.n_components;
             let mut at = place(prefix.hash, n_slots);
             while slots[at].1 != 0 {
-                at = (at + 1) % n_slots;
+                at = (at + 1) & (n_slots - 1);
             }
             slots[at] = (prefix.hash, idx as u16 + 1);
         }
@@ -120,7 +120,7 @@ impl Pulled {
             if found == hash && has_length(number) {
                 return PulledId(number);
             }
-            at = (at + 1) % n_slots;
+            at = (at + 1) & (n_slots - 1);
         }
     }
 
@@ -215,7 +215,7 @@ pub(crate) fn for_each_prefix(
 }
 
 fn place(hash: NameHash, n_slots: usize) -> usize {
-    hash.0 as usize % n_slots
+    hash.0 as usize & (n_slots - 1)
 }
 
 /// The lengths below `length`.

@@ -228,6 +228,17 @@ impl FibView<'_> {
         }
     }
 
+    /// Fetches only the bucket that [`FibView::probe`] will read first (Yuan 2015, section
+    /// 3.4.1, compares that with fetching all).
+    #[inline]
+    pub fn prefetch_first_bucket(&self, hashes: &[NameHash]) {
+        let look = FirstAsked(Cell::new(None));
+        self.search(&look, hashes);
+        if let Some(length) = look.0.get() {
+            self.table.buckets.prefetch(hashes[length]);
+        }
+    }
+
     /// Fetches what [`FibView::confirm`] will read.
     #[inline]
     pub fn prefetch_node(&self, name: NameView<'_>, probe: FibProbe) {
@@ -436,6 +447,27 @@ impl Look for ByTags<'_> {
     fn info(&self, marker: NodeRef, length: usize) -> Option<u32> {
         let level = self.view.shared.nodes.level(marker, length)?;
         Some(level.info())
+    }
+}
+
+/// Nothing; but the length that is asked for first.
+struct FirstAsked(Cell<Option<usize>>);
+
+impl Look for FirstAsked {
+    #[inline]
+    fn own(&self, length: usize) -> Option<NodeRef> {
+        self.0.set(self.0.get().or(Some(length)));
+        None
+    }
+
+    #[inline]
+    fn all(&self, length: usize) -> Seen {
+        self.own(length);
+        Seen::default()
+    }
+
+    fn info(&self, _marker: NodeRef, _length: usize) -> Option<u32> {
+        None
     }
 }
 
