@@ -147,11 +147,17 @@ impl Engine {
     }
 
     /// What the tables have on pages that they asked the system for: the FIB, and the
-    /// indexes of pending Interests and of the content store. Interests and Data have
+    /// indexes of pending Interests, content store and dead nonces. Interests and Data have
     /// their memory from the allocator, which is not told here.
     #[must_use]
     pub fn memory_pages(&self) -> Pages {
-        self.fib.pages() + self.pipelines.pit.pages() + self.pipelines.cs.pages()
+        let Pipelines {
+            pit,
+            cs,
+            dead_nonces,
+            ..
+        } = &self.pipelines;
+        self.fib.pages() + pit.pages() + cs.pages() + dead_nonces.pages()
     }
 }
 
@@ -267,6 +273,9 @@ impl Pipelines {
         };
         match &packet.packet {
             RxKind::Interest(interest) => {
+                if let Some(nonce) = interest.nonce() {
+                    self.dead_nonces.prefetch(name_hash, nonce);
+                }
                 self.cs.prefetch_bucket(name_hash);
                 self.pit.prefetch_buckets_for_interest(interest, hashes);
             }

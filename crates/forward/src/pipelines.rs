@@ -146,7 +146,11 @@ impl Pipelines {
             faces,
             pit: Pit::new(config.pit)?,
             cs: ContentStore::new(cs, key.clone())?,
-            dead_nonces: DeadNonceList::new(dead_nonce_lifetime, config.dead_nonces_max),
+            dead_nonces: DeadNonceList::new(
+                dead_nonce_lifetime,
+                config.dead_nonces_max,
+                config.pit.pages,
+            )?,
             strategies: StrategyTable::new(key.clone()),
             key,
             announcements: Announcements::default(),

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use tachonym_memory::PagePreference;
 use tachonym_packet::{
     Component, DataView, FaceId, HashKey, InterestView, MonoNs, Name, NameHash, NameHashes, Nonce,
     tlv, types,
@@ -298,7 +299,8 @@ fn fib(c: &mut Criterion, n_routes: usize) {
 }
 
 fn dead_nonces(c: &mut Criterion) {
-    let mut list = DeadNonceList::new(MIN_DEAD_NONCE_LIFETIME, 1 << 20);
+    let mut list = DeadNonceList::new(MIN_DEAD_NONCE_LIFETIME, 1 << 20, PagePreference::Auto)
+        .expect("a table that fits");
     for n in 0..100_000_u32 {
         list.insert(NameHash(u64::from(n)), Nonce(n.to_be_bytes()), MonoNs::ZERO);
     }

@@ -1,66 +1,84 @@
 //! The dead nonce list: nonces of Interests whose PIT entries are gone.
 //!
-//! Owns 64-bit fingerprints of name and nonce, in buckets of half a second that
-//! die together. The name comes as its keyed hash, so a peer cannot choose
-//! fingerprints that collide. A fingerprint lives for the list's lifetime at
-//! least, unless the list is full: then the oldest go early, and are counted.
-//! Expiring is spread over the insertions, a few for each, so no packet pays
-//! for a burst of old ones.
+//! Owns 64-bit fingerprints of name and nonce, in order of insertion, found by
+//! reading one cache line. The name comes as its keyed hash, so a peer cannot
+//! choose fingerprints that collide. A fingerprint lives for the list's lifetime at
+//! least, unless the list is full: then the oldest go early, and are counted. Time
+//! is told in steps of half a second. Expiring is spread over the insertions, a few
+//! for each, so no packet pays for a burst of old ones.
 
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::{MonoNs, NameHash, Nonce};
 
-const BUCKET_NS: u64 = 500_000_000;
+use crate::buckets::{BucketIndex, IndexKind};
+use crate::slab::Slab;
+
+const STEP_NS: u64 = 500_000_000;
 /// More than one, so that a list that has grown shrinks again.
 const N_EXPIRED_PER_INSERT: usize = 3;
+
+const NIL: u32 = u32::MAX;
 
 /// Shortest lifetime that [`DeadNonceList::new`] keeps, which is also the
 /// default: 6 s.
 pub const MIN_DEAD_NONCE_LIFETIME: Duration = Duration::from_secs(6);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Dead {
     fingerprint: u64,
-    /// Bucket of the latest insertion.
-    bucket: u32,
+    /// Step of the insertion.
+    step: u32,
+    /// What was inserted next.
+    newer: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    number: u32,
-    n_queued: usize,
-}
+const _: () = assert!(size_of::<Dead>() == 16);
 
 /// See the module.
 #[derive(Debug)]
 pub struct DeadNonceList {
     lifetime_ns: u64,
     max_entries: usize,
-    table: HashTable<Dead>,
-    /// Fingerprints in order of insertion, bucket after bucket.
-    queue: VecDeque<u64>,
-    buckets: VecDeque<Bucket>,
+    index: BucketIndex,
+    slots: Slab<Dead>,
+    oldest: u32,
+    newest: u32,
+    len: usize,
     n_evicted_early: u64,
 }
 
 impl DeadNonceList {
     /// An empty list; a `lifetime` below [`MIN_DEAD_NONCE_LIFETIME`] is raised
     /// to it, and `max_entries` of 0 to 1.
-    #[must_use]
-    pub fn new(lifetime: Duration, max_entries: usize) -> Self {
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index of so many nonces takes.
+    pub fn new(
+        lifetime: Duration,
+        max_entries: usize,
+        pages: PagePreference,
+    ) -> Result<Self, MemoryError> {
         let lifetime_ns = lifetime.max(MIN_DEAD_NONCE_LIFETIME).as_nanos();
-        Self {
+        let max_entries = max_entries.clamp(1, NIL as usize);
+        Ok(Self {
             lifetime_ns: u64::try_from(lifetime_ns).unwrap_or(u64::MAX),
-            max_entries: max_entries.max(1),
-            table: HashTable::new(),
-            queue: VecDeque::new(),
-            buckets: VecDeque::new(),
+            max_entries,
+            index: BucketIndex::new(IndexKind::Single, max_entries, pages)?,
+            slots: Slab::new(),
+            oldest: NIL,
+            newest: NIL,
+            len: 0,
             n_evicted_early: 0,
+        })
+    }
+
+    /// Brings into the cache where [`DeadNonceList::contains`] looks. A hint: it
+    /// changes nothing but the time of what follows.
+    pub fn prefetch(&self, name_hash: NameHash, nonce: Nonce) {
+        if !self.is_empty() {
+            self.index.prefetch(fingerprint(name_hash, nonce));
         }
     }
 
@@ -69,57 +87,50 @@ impl DeadNonceList {
     #[must_use]
     pub fn contains(&self, name_hash: NameHash, nonce: Nonce, now: MonoNs) -> bool {
         // Most Interests meet an empty list.
-        !self.table.is_empty() && {
-            let fingerprint = fingerprint(name_hash, nonce);
-            self.table
-                .find(fingerprint, |dead| dead.fingerprint == fingerprint)
-                .is_some_and(|dead| !self.is_over(dead.bucket, now))
+        !self.is_empty() && {
+            let found = self.find(fingerprint(name_hash, nonce));
+            found.is_some_and(|slot| !self.is_over(self.slots[slot].step, now))
         }
     }
 
     /// Remembers a nonce for the list's lifetime from `now`.
     pub fn insert(&mut self, name_hash: NameHash, nonce: Nonce, now: MonoNs) {
         self.expire(now, N_EXPIRED_PER_INSERT);
-        while self.queue.len() >= self.max_entries {
+        while self.len >= self.max_entries {
             self.remove_oldest();
             self.n_evicted_early += 1;
         }
-        let number = bucket_number(now.0);
-        match self.buckets.back_mut() {
-            // A clock that stands still or goes back fills the latest bucket.
-            Some(last) if last.number >= number => last.n_queued += 1,
-            _ => self.buckets.push_back(Bucket {
-                number,
-                n_queued: 1,
-            }),
-        }
-        let bucket = self.buckets.back().map_or(number, |last| last.number);
         let fingerprint = fingerprint(name_hash, nonce);
-        self.queue.push_back(fingerprint);
-        let entry = self.table.entry(
-            fingerprint,
-            |dead| dead.fingerprint == fingerprint,
-            |dead| dead.fingerprint,
-        );
-        match entry {
-            Entry::Occupied(mut found) => found.get_mut().bucket = bucket,
-            Entry::Vacant(vacant) => {
-                vacant.insert(Dead {
-                    fingerprint,
-                    bucket,
-                });
+        let mut step = step_of(now.0);
+        let slot = self.slots.alloc();
+        match self.newest {
+            NIL => self.oldest = slot,
+            newest => {
+                let newest = &mut self.slots[newest];
+                newest.newer = slot;
+                // A clock that goes back changes no order.
+                step = step.max(newest.step);
             }
         }
+        self.newest = slot;
+        self.len += 1;
+        match self.find(fingerprint) {
+            // The earlier insertion keeps its place, where nobody finds it.
+            Some(before) => self.index.replace(fingerprint, before, slot),
+            None => self.index.insert(fingerprint, slot),
+        }
+        self.slots[slot] = Dead {
+            fingerprint,
+            step,
+            newer: NIL,
+        };
     }
 
     /// Removes at most `limit` nonces whose lifetime is over. Calling it is
     /// optional: insertions do it too.
     pub fn expire(&mut self, now: MonoNs, limit: usize) {
         for _ in 0..limit {
-            let Some(oldest) = self.buckets.front() else {
-                return;
-            };
-            if !self.is_over(oldest.number, now) {
+            if self.is_empty() || !self.is_over(self.slots[self.oldest].step, now) {
                 return;
             }
             self.remove_oldest();
@@ -128,14 +139,14 @@ impl DeadNonceList {
 
     /// Number of insertions remembered.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.queue.len()
+    pub const fn len(&self) -> usize {
+        self.len
     }
 
     /// Whether nothing is remembered.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Nonces forgotten before their time because the list was full.
@@ -144,54 +155,63 @@ impl DeadNonceList {
         self.n_evicted_early
     }
 
+    /// What pages the index has.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.index.pages()
+    }
+
     /// How long a nonce is remembered at least.
     #[must_use]
     pub const fn lifetime(&self) -> Duration {
         Duration::from_nanos(self.lifetime_ns)
     }
 
-    /// Heap memory in use.
+    /// Memory in use.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.table.allocation_size()
-            + self.queue.capacity() * size_of::<u64>()
-            + self.buckets.capacity() * size_of::<Bucket>()
+        self.index.memory_bytes() + self.slots.memory_bytes()
     }
 
-    /// Whether the lifetime of everything in a bucket is over.
-    fn is_over(&self, bucket: u32, now: MonoNs) -> bool {
-        let last_insert_ns = (u64::from(bucket) + 1).saturating_mul(BUCKET_NS);
+    /// Whether the lifetime of everything of a step is over.
+    fn is_over(&self, step: u32, now: MonoNs) -> bool {
+        let last_insert_ns = (u64::from(step) + 1).saturating_mul(STEP_NS);
         last_insert_ns.saturating_add(self.lifetime_ns) <= now.0
     }
 
+    /// The slot of the latest insertion of a fingerprint.
+    fn find(&self, fingerprint: u64) -> Option<u32> {
+        self.index.find(fingerprint, |slot| {
+            self.slots[slot].fingerprint == fingerprint
+        })
+    }
+
     fn remove_oldest(&mut self) {
-        let (Some(fingerprint), Some(bucket)) = (self.queue.pop_front(), self.buckets.front_mut())
-        else {
-            return;
-        };
-        let number = bucket.number;
-        bucket.n_queued -= 1;
-        if bucket.n_queued == 0 {
-            self.buckets.pop_front();
+        let slot = self.oldest;
+        let Dead {
+            fingerprint, newer, ..
+        } = self.slots[slot];
+        // One that was inserted again is found at its later place, which stays.
+        self.index.remove(fingerprint, slot);
+        self.slots.free(slot);
+        self.oldest = newer;
+        if newer == NIL {
+            self.newest = NIL;
         }
-        // One that was inserted again lives on with its later bucket.
-        let found = self.table.find_entry(fingerprint, |dead| {
-            dead.fingerprint == fingerprint && dead.bucket == number
-        });
-        if let Ok(found) = found {
-            found.remove();
-        }
+        self.len -= 1;
     }
 }
 
-fn bucket_number(now_ns: u64) -> u32 {
-    u32::try_from(now_ns / BUCKET_NS).unwrap_or(u32::MAX)
+fn step_of(now_ns: u64) -> u32 {
+    u32::try_from(now_ns / STEP_NS).unwrap_or(u32::MAX)
 }
 
-/// The name hash is secret; SipHash spreads the nonce over the rest.
+/// The nonce, which a peer chooses, times the hash of the name, which it does not
+/// know, and both halves of the product together. The nonce is spread over 64 bits
+/// first, by a step that loses nothing, so that no small factor remains.
 fn fingerprint(name_hash: NameHash, nonce: Nonce) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write_u64(name_hash.0);
-    hasher.write_u32(u32::from_be_bytes(nonce.0));
-    hasher.finish()
+    let nonce = u64::from(u32::from_be_bytes(nonce.0)) + 1;
+    let spread = nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ name_hash.0.rotate_left(32);
+    let product = u128::from(name_hash.0 ^ 0xa076_1d64_78bd_642f) * u128::from(spread);
+    product as u64 ^ (product >> 64) as u64
 }

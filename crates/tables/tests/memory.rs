@@ -4,6 +4,7 @@
 mod support;
 
 use support::{Hashing, InterestSpec, data_wire, name};
+use tachonym_memory::PagePreference;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
 use tachonym_tables::cs::CS_ENTRY_BYTES;
 use tachonym_tables::pit::PIT_ENTRY_BYTES;
@@ -120,7 +121,8 @@ fn memory_per_route_is_small() {
 
 #[test]
 fn memory_per_dead_nonce_is_small() {
-    let mut list = DeadNonceList::new(MIN_DEAD_NONCE_LIFETIME, N_ENTRIES);
+    let mut list = DeadNonceList::new(MIN_DEAD_NONCE_LIFETIME, N_ENTRIES, PagePreference::Base)
+        .expect("a small table");
     let key = Hashing::Keyed.hashes(name("/example").view())[1];
     for n in 0..N_ENTRIES as u32 {
         list.insert(key, Nonce(n.to_be_bytes()), MonoNs::ZERO);
