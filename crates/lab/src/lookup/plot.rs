@@ -51,7 +51,7 @@ pub(super) fn draw(figures: &LookupFigures, path: &Path) -> anyhow::Result<()> {
         .y_label_area_size(56)
         .build_cartesian_2d(
             (min_x * 0.8..max_x * 1.25).log_scale(),
-            (min_y * 0.8..max_y * 1.25).log_scale(),
+            (min_y * 0.8..max_y * 4.0).log_scale(),
         )?;
     chart
         .configure_mesh()
@@ -72,6 +72,7 @@ pub(super) fn draw(figures: &LookupFigures, path: &Path) -> anyhow::Result<()> {
     }
     chart
         .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK)
         .draw()?;

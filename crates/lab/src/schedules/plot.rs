@@ -58,7 +58,7 @@ fn draw_bars(report: &SchedulesReport, area: &Area<'_>) -> Result<(), DrawError>
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(56)
-        .build_cartesian_2d(0.0..n_groups as f64, 0.0..max * 1.3)?;
+        .build_cartesian_2d(0.0..n_groups as f64, 0.0..max * 1.5)?;
     let label = |x: &f64| {
         let idx = *x as usize;
         let is_middle = (x.fract() - 0.5).abs() < 0.01;
@@ -87,6 +87,7 @@ fn draw_bars(report: &SchedulesReport, area: &Area<'_>) -> Result<(), DrawError>
     }
     chart
         .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK)
         .draw()?;
@@ -109,6 +110,8 @@ fn draw_rates(report: &SchedulesReport, area: &Area<'_>) -> Result<(), DrawError
         .build_cartesian_2d(0.0..n_threads as f64 + 0.5, 0.0..max * 1.1)?;
     chart
         .configure_mesh()
+        .x_labels(n_threads + 1)
+        .x_label_formatter(&|x| format!("{x:.0}"))
         .x_desc("threads")
         .y_desc("millions")
         .draw()?;
