@@ -20,9 +20,14 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// The last `n_lines` lines of the output.
+    /// The last `n_lines` lines of the output, without those that only tell of progress.
     pub(crate) fn tail(&self, n_lines: usize) -> String {
-        let lines: Vec<&str> = self.output.lines().collect();
+        let is_progress = |line: &&str| {
+            let word = line.split_whitespace().next();
+            matches!(word, Some("Compiling" | "Downloaded" | "Downloading"))
+        };
+        let lines = self.output.lines().filter(|line| !is_progress(line));
+        let lines: Vec<&str> = lines.collect();
         lines[lines.len().saturating_sub(n_lines)..].join("\n")
     }
 }

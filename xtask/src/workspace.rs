@@ -73,6 +73,10 @@ impl Workspace {
     pub(crate) fn cargo(&self) -> Command {
         let mut command = cargo();
         command.current_dir(&self.root);
+        if std::env::var_os("CI").is_some_and(|value| value == "true") {
+            // Nothing is built twice there, and what it would keep takes gigabytes.
+            command.env("CARGO_INCREMENTAL", "0");
+        }
         command
     }
 
