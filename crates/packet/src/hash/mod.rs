@@ -123,7 +123,7 @@ impl NameHashes {
             start: self.hashes.len() as u32,
             n_hashes: name.len() as u32 + 1,
         };
-        self.push(key, std::iter::once(name));
+        self.push(key, std::iter::once(name), span.n_hashes as usize);
         span
     }
 
@@ -136,8 +136,9 @@ impl NameHashes {
         names: impl Iterator<Item = NameView<'n>> + Clone,
         spans: &mut Vec<HashSpan>,
     ) {
+        let start = self.hashes.len();
         let mut next = HashSpan {
-            start: self.hashes.len() as u32,
+            start: start as u32,
             n_hashes: 0,
         };
         spans.extend(names.clone().map(|name| {
@@ -145,12 +146,18 @@ impl NameHashes {
             next.n_hashes = name.len() as u32 + 1;
             next
         }));
-        self.push(key, names);
+        let end = (next.start + next.n_hashes) as usize;
+        self.push(key, names, end - start);
     }
 
-    fn push<'n>(&mut self, key: &HashKey, names: impl Iterator<Item = NameView<'n>> + Clone) {
+    /// Hashes `names`, which have `n_hashes` prefixes.
+    fn push<'n>(
+        &mut self,
+        key: &HashKey,
+        names: impl Iterator<Item = NameView<'n>>,
+        n_hashes: usize,
+    ) {
         let start = self.hashes.len();
-        let n_hashes: usize = names.clone().map(|name| name.len() + 1).sum();
         self.hashes.resize(start + n_hashes, NameHash::default());
         let hashes = &mut self.hashes[start..];
         match &key.0 {

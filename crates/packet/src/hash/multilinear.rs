@@ -34,7 +34,9 @@ use aes::cipher::{Array, BlockCipherEncrypt as _, KeyInit as _};
 use aes::{Aes128Enc, Block};
 
 use super::NameHash;
-use super::words::{BLOCK_BYTES, WORD_BYTES, first_of_block, short_block, take_component, word_at};
+use super::words::{
+    BLOCK_BYTES, WORD_BYTES, short_block, split_short_component, take_component, word_at,
+};
 use crate::NameView;
 
 /// Blocks for which there are secret words; few names have more.
@@ -67,11 +69,14 @@ impl Sum {
     }
 
     #[inline(always)]
-    fn absorb(&mut self, [a, b]: [u64; 2], key: &Multilinear) {
-        let [k, l] = key.words[self.block_idx % CHUNK_BLOCKS];
+    fn add(&mut self, [a, b]: [u64; 2], [k, l]: [u64; 2]) {
         let product = u128::from(a.wrapping_add(k)) * u128::from(b.wrapping_add(l));
         self.sum = self.sum.wrapping_add(product);
         self.block_idx += 1;
+    }
+
+    fn absorb(&mut self, block: [u64; 2], key: &Multilinear) {
+        self.add(block, key.words[self.block_idx]);
         if self.block_idx == CHUNK_BLOCKS {
             self.block_idx = 0;
             self.sum = key.close_chunk(*self);
@@ -79,20 +84,12 @@ impl Sum {
     }
 
     /// Takes the first component off `rest` and in.
-    #[inline(always)]
     fn absorb_component(&mut self, rest: &mut &[u8], key: &Multilinear) {
-        // Nearly all components are of one block, and others follow.
-        if let Some(block @ [..=252, len @ ..=14, ..]) = rest.first_chunk::<BLOCK_BYTES>() {
-            let n_bytes = 2 + usize::from(*len);
-            self.absorb(first_of_block(block, n_bytes), key);
-            *rest = &rest[n_bytes..];
+        let component = take_component(rest).unwrap_or_default();
+        if component.len() <= BLOCK_BYTES {
+            self.absorb(short_block(component), key);
         } else {
-            let component = take_component(rest).unwrap_or_default();
-            if component.len() <= BLOCK_BYTES {
-                self.absorb(short_block(component), key);
-            } else {
-                *self = self.with_long(component, key);
-            }
+            *self = self.with_long(component, key);
         }
     }
 
@@ -179,6 +176,27 @@ impl Multilinear {
     fn sum_prefixes(&self, name: NameView<'_>, sums: &mut [Block]) {
         let mut sum = Sum::default();
         let mut rest = name.value_bytes();
+        let end = rest.last_chunk().map(|end| u128::from_le_bytes(*end));
+        // Nearly all components are of one block. The last block of the chunk, which
+        // closes it, is left to the general way.
+        for (slot, words) in sums.iter_mut().zip(&self.words[..CHUNK_BLOCKS - 1]) {
+            *slot = sum.block();
+            if rest.is_empty() {
+                return;
+            }
+            let Some((block, after)) = split_short_component(rest, end) else {
+                break;
+            };
+            sum.add(block, *words);
+            rest = after;
+        }
+        let sums = &mut sums[sum.block_idx..];
+        self.sum_further_prefixes(sum, rest, sums);
+    }
+
+    /// The same of what follows the first blocks, each of which was a component.
+    #[inline(never)]
+    fn sum_further_prefixes(&self, mut sum: Sum, mut rest: &[u8], sums: &mut [Block]) {
         for slot in sums {
             *slot = sum.block();
             if !rest.is_empty() {

@@ -37,23 +37,33 @@ pub(super) const fn first_of_word(word: u64, n_bytes: usize) -> u64 {
     word & ((1 << (8 * n_bytes)) - 1)
 }
 
-/// The words of a block of which only the first `n_bytes` bytes count.
+/// Splits off the first component of a name's, if it is of one block with its type and
+/// length, as the words of that, filled up with zeros. `end` are the last bytes of the
+/// name, if it has as many as a block.
 #[inline(always)]
-pub(super) fn first_of_block(block: &[u8; BLOCK_BYTES], n_bytes: usize) -> [u64; 2] {
+pub(super) fn split_short_component(rest: &[u8], end: Option<u128>) -> Option<([u64; 2], &[u8])> {
     /// Masks of that many bytes: looked up in fewer instructions than made.
-    static MASKS: [[u64; 2]; BLOCK_BYTES + 1] = {
-        let mut masks = [[0; 2]; BLOCK_BYTES + 1];
+    static MASKS: [u128; BLOCK_BYTES + 1] = {
+        let mut masks = [0; BLOCK_BYTES + 1];
         let mut n_bytes = 1;
         while n_bytes <= BLOCK_BYTES {
-            masks[n_bytes] = masks[n_bytes - 1];
-            let last = &mut masks[n_bytes][(n_bytes - 1) / WORD_BYTES];
-            *last = *last << 8 | 0xff;
+            masks[n_bytes] = masks[n_bytes - 1] << 8 | 0xff;
             n_bytes += 1;
         }
         masks
     };
-    let [a, b] = MASKS[n_bytes];
-    [word_at(block, 0) & a, word_at(block, WORD_BYTES) & b]
+    let block = match rest.first_chunk() {
+        Some(block) => u128::from_le_bytes(*block),
+        // What lies before the rest is shifted out, zeros come in.
+        None => end?.checked_shr(8 * (BLOCK_BYTES - rest.len()) as u32)?,
+    };
+    let (typ, len) = (block as u8, (block >> 8) as u8);
+    let n_bytes = 2 + usize::from(len);
+    if typ > 252 || n_bytes > BLOCK_BYTES {
+        return None;
+    }
+    let block = block & MASKS[n_bytes];
+    Some(([block as u64, (block >> 64) as u64], rest.get(n_bytes..)?))
 }
 
 /// The words of at most a block of bytes, filled up with zeros.
@@ -88,16 +98,26 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_is_zero() {
-        let block: [u8; BLOCK_BYTES] = std::array::from_fn(|i| i as u8 + 1);
-        for n_bytes in 0..=BLOCK_BYTES {
-            let mut filled = block[..n_bytes].to_vec();
-            filled.resize(BLOCK_BYTES, 0);
-            let expected = [word_at(&filled, 0), word_at(&filled, 8)];
-            assert_eq!(first_of_block(&block, n_bytes), expected);
-            if n_bytes < WORD_BYTES {
-                assert_eq!(first_of_word(word_at(&block, 0), n_bytes), expected[0]);
-            }
+    fn a_short_component_is_split_off_wherever_it_is() {
+        for (len, n_after) in (0..=14).flat_map(|len| (0..20).map(move |n| (len, n))) {
+            let component: Vec<u8> = [8, len].into_iter().chain(1..=len).collect();
+            let after = [8; 20];
+            // What lies before counts only as bytes of a name that is long enough.
+            let name = [&[7; 16][..], &component, &after[..n_after]].concat();
+            let end = name.last_chunk().map(|end| u128::from_le_bytes(*end));
+            let expected = short_block(&component);
+            let split = split_short_component(&name[16..], end);
+            assert_eq!(split, Some((expected, &after[..n_after])));
+            assert_eq!(first_of_word(expected[0], 1), 8);
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_split_off() {
+        let long_type = [253, 1, 0, 0];
+        let too_long = [8, 15, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+        for rest in [&long_type[..], &too_long, &[8, 2, 1, 2]] {
+            assert_eq!(split_short_component(rest, None), None);
         }
     }
 }
