@@ -63,12 +63,7 @@ pub(super) fn cases(args: &FibArgs) -> anyhow::Result<Vec<Vec<Case>>> {
         Figure::Linear => sizes
             .map(|n| {
                 each_matching(|matching| {
-                    let engines = [
-                        Engine::BinarySearch,
-                        Engine::ShortestFirst,
-                        Engine::LongestFirst,
-                    ];
-                    let tables = engines.map(|engine| table(n, 7, engine, matching));
+                    let tables = Engine::ALL.map(|engine| table(n, 7, engine, matching));
                     tables.into_iter().flat_map(strategies).collect()
                 })
             })
