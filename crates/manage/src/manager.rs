@@ -684,7 +684,7 @@ impl<C: ControlPlane> Manager<C> {
 
     fn rib_content(&self, now: MonoNs) -> Vec<u8> {
         let mut content = Vec::new();
-        for (name, routes) in self.rib.entries() {
+        self.rib.for_each(|name, routes| {
             let routes = routes.iter().map(|route| Route {
                 face_id: route.face.0,
                 origin: route.origin,
@@ -694,11 +694,11 @@ impl<C: ControlPlane> Manager<C> {
                     .then(|| (route.expires.0.saturating_sub(now.0)) / 1_000_000),
             });
             let entry = RibEntry {
-                name,
+                name: name.to_name(),
                 routes: routes.collect(),
             };
             entry.encode_into(&mut content);
-        }
+        });
         content
     }
 

@@ -13,14 +13,16 @@
 //! than both, and no ancestor above one with a capture flag counts at all. With
 //! each next hop the FIB learns how far up it was inherited from.
 
+mod routes;
 mod tree;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use tachonym_packet::{FaceId, MonoNs, Name, NameView};
 use tachonym_protocol::{route_flags, route_origin};
 
+use self::routes::{RouteIdx, RouteList, Routes};
 use self::tree::{NameTree, NodeIdx};
 use crate::control::FibChange;
 
@@ -121,40 +123,72 @@ struct Hop {
     depth: u8,
 }
 
+/// The next hops that the FIB has been told for a prefix. Nearly all have one, which
+/// needs no memory of its own.
+#[derive(Debug, Default)]
+enum Told {
+    #[default]
+    None,
+    One {
+        depth: u8,
+        face: FaceId,
+        cost: u64,
+    },
+    /// By ascending face.
+    Many(Box<[Hop]>),
+}
+
+const _: () = assert!(size_of::<Told>() == 24);
+
+impl Told {
+    fn new(hops: &[Hop]) -> Self {
+        match *hops {
+            [] => Self::None,
+            [Hop { face, cost, depth }] => Self::One { depth, face, cost },
+            _ => Self::Many(hops.into()),
+        }
+    }
+
+    /// By ascending face.
+    fn hops(&self) -> impl Iterator<Item = Hop> {
+        let (one, many) = match self {
+            Self::None => (None, [].as_slice()),
+            &Self::One { depth, face, cost } => (Some(Hop { face, cost, depth }), [].as_slice()),
+            Self::Many(hops) => (None, &**hops),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+}
+
 /// What a prefix has.
 #[derive(Debug, Default)]
 struct Prefix {
-    routes: Vec<RibRoute>,
-    /// What the FIB has been told, by ascending face.
-    hops: Box<[Hop]>,
+    told: Told,
+    routes: RouteList,
     /// Its own next hops have to be computed again.
     is_dirty: bool,
     /// And those of all below it.
     is_dirty_below: bool,
 }
 
-impl Prefix {
-    fn captures(&self) -> bool {
-        self.routes.iter().any(RibRoute::is_capture)
-    }
-}
+const _: () = assert!(size_of::<Prefix>() == 32);
 
 /// Routes by prefix.
 #[derive(Debug)]
 pub struct Rib {
     tree: NameTree<Prefix>,
+    routes: Routes,
     limits: RibLimits,
-    n_routes: usize,
     /// Bytes of the names of prefixes with routes.
     name_bytes: usize,
-    by_face:
-        HashMap<FaceId, HashSet<NodeIdx, foldhash::fast::RandomState>, foldhash::fast::RandomState>,
     /// Routes that expire, by when.
-    by_expiry: BTreeSet<(MonoNs, NodeIdx, FaceId, u64)>,
+    by_expiry: BTreeSet<(MonoNs, RouteIdx)>,
     /// Prefixes whose next hops have to be computed again.
     dirty: Vec<NodeIdx>,
     /// Prefixes that have lost their last announced route.
     withdrawn: Vec<Name>,
+    /// Next hops while they are computed.
+    hops: Vec<Hop>,
 }
 
 impl Rib {
@@ -162,24 +196,24 @@ impl Rib {
     #[must_use]
     pub fn new(mut limits: RibLimits) -> Self {
         limits.max_name_components = limits.max_name_components.min(255);
-        // Node places are 32 bits wide, and each route may need 255 of them.
-        limits.max_routes = limits.max_routes.min(1 << 24);
+        // Places are 32 bits wide, and each prefix with routes may need two nodes.
+        limits.max_routes = limits.max_routes.min(1 << 30);
         Self {
             tree: NameTree::new(),
+            routes: Routes::new(),
             limits,
-            n_routes: 0,
             name_bytes: 0,
-            by_face: HashMap::default(),
             by_expiry: BTreeSet::new(),
             dirty: Vec::new(),
             withdrawn: Vec::new(),
+            hops: Vec::new(),
         }
     }
 
     /// Number of routes.
     #[must_use]
     pub const fn n_routes(&self) -> usize {
-        self.n_routes
+        self.routes.len()
     }
 
     /// Bytes that count towards [`RibLimits::max_name_bytes`].
@@ -188,10 +222,20 @@ impl Rib {
         self.name_bytes
     }
 
-    /// Number of nodes in the tree of prefixes, the root included.
+    /// Number of nodes in the tree of prefixes, the root included: prefixes with routes,
+    /// and those where names part.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.tree.len()
+    }
+
+    /// Bytes in use, without what the system's allocator adds and without lists of next
+    /// hops of prefixes that have more than one.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.tree.memory_bytes()
+            + self.routes.memory_bytes()
+            + self.by_expiry.len() * size_of::<(MonoNs, RouteIdx)>()
     }
 
     /// Inserts a route or replaces the one with its face and origin. What the FIB
@@ -208,7 +252,7 @@ impl Rib {
         if name.len() > self.limits.max_name_components {
             return Err(RibError::NameTooLong);
         }
-        let is_full = self.n_routes >= self.limits.max_routes;
+        let is_full = self.routes.len() >= self.limits.max_routes;
         let n_bytes = name.value_bytes().len();
         let has_room_for_name = self.name_bytes + n_bytes <= self.limits.max_name_bytes;
         let idx = if is_full {
@@ -218,39 +262,30 @@ impl Rib {
         } else {
             self.tree.find(name).ok_or(RibError::TooManyNameBytes)?
         };
-        let prefix = self.tree.value_mut(idx);
-        let captured = prefix.captures();
-        let is_new_prefix = prefix.routes.is_empty();
-        let old = match position(&prefix.routes, route.face, route.origin) {
+        let list = &mut self.tree.value_mut(idx).routes;
+        let is_new_prefix = list.is_empty();
+        let captured = captures(&self.routes, *list);
+        let (at, old) = match self.routes.find(*list, route.face, route.origin) {
             None if is_full => return Err(RibError::Full),
             None if is_new_prefix && !has_room_for_name => return Err(RibError::TooManyNameBytes),
-            None if n_origins(&prefix.routes, route.face) >= MAX_ORIGINS => {
+            None if n_origins(&self.routes, *list, route.face) >= MAX_ORIGINS => {
                 return Err(RibError::TooManyOrigins);
             }
-            Some(at) => Some(std::mem::replace(&mut prefix.routes[at], route)),
-            None => {
-                prefix.routes.reserve_exact(1);
-                prefix.routes.push(route);
-                None
-            }
+            Some(at) => (at, Some(self.routes.replace(at, route))),
+            None => (self.routes.insert(idx, list, route), None),
         };
         let is_same = old.is_some_and(|old| old.cost == route.cost && old.flags == route.flags);
         let reaches_below = route.is_inherited()
             || old.is_some_and(|old| old.is_inherited())
-            || captured != prefix.captures();
+            || captured != captures(&self.routes, *list);
         if is_new_prefix {
             self.name_bytes += n_bytes;
         }
-        if old.is_none() {
-            self.n_routes += 1;
-            self.by_face.entry(route.face).or_default().insert(idx);
-        }
         if let Some(old) = old {
-            self.forget_expiry(idx, &old);
+            self.forget_expiry(at, &old);
         }
         if route.expires != MonoNs::NEVER {
-            let key = (route.expires, idx, route.face, route.origin);
-            self.by_expiry.insert(key);
+            self.by_expiry.insert((route.expires, at));
         }
         if !is_same {
             self.mark(idx, reaches_below);
@@ -270,32 +305,40 @@ impl Rib {
         origin: u64,
         changes: &mut Vec<FibChange>,
     ) -> bool {
-        let Some(idx) = self.tree.find(name) else {
+        let Some(idx) = self.find(name, face, origin) else {
             return false;
         };
-        let is_removed = self.take_route(idx, face, origin);
+        self.take_route(idx);
         self.refresh(changes);
-        is_removed
+        true
     }
 
     /// The route of `name` to `face` with this origin, if there is one.
-    pub fn route(&mut self, name: NameView<'_>, face: FaceId, origin: u64) -> Option<&RibRoute> {
+    #[must_use]
+    pub fn route(&self, name: NameView<'_>, face: FaceId, origin: u64) -> Option<&RibRoute> {
+        let idx = self.find(name, face, origin)?;
+        Some(self.routes.get(idx))
+    }
+
+    fn find(&self, name: NameView<'_>, face: FaceId, origin: u64) -> Option<RouteIdx> {
         let idx = self.tree.find(name)?;
-        let routes = &self.tree.value(idx).routes;
-        position(routes, face, origin).map(|at| &routes[at])
+        self.routes.find(self.tree.value(idx).routes, face, origin)
     }
 
     /// The longest prefix of `name` that has a route to `face` with this origin.
     /// Costs as much as the longest prefix in the RIB, however long `name` is.
+    #[must_use]
     pub fn longest_with_route(
-        &mut self,
+        &self,
         name: NameView<'_>,
         face: FaceId,
         origin: u64,
     ) -> Option<Name> {
         let nodes = self.tree.path(name);
-        let has_route =
-            |idx: &NodeIdx| position(&self.tree.value(*idx).routes, face, origin).is_some();
+        let has_route = |idx: &NodeIdx| {
+            let list = self.tree.value(*idx).routes;
+            self.routes.find(list, face, origin).is_some()
+        };
         let idx = nodes.into_iter().rev().find(has_route)?;
         Some(self.tree.name(idx))
     }
@@ -308,94 +351,75 @@ impl Rib {
     }
 
     /// Whether a prefix has a route of this origin.
-    pub fn has_origin(&mut self, name: NameView<'_>, origin: u64) -> bool {
+    #[must_use]
+    pub fn has_origin(&self, name: NameView<'_>, origin: u64) -> bool {
         let idx = self.tree.find(name);
-        idx.is_some_and(|idx| has_origin(&self.tree.value(idx).routes, origin))
+        idx.is_some_and(|idx| has_origin(&self.routes, self.tree.value(idx).routes, origin))
     }
 
     /// Removes all routes of a face and returns how many it were.
     pub fn remove_face(&mut self, face: FaceId, changes: &mut Vec<FibChange>) -> usize {
-        let Some(nodes) = self.by_face.remove(&face) else {
-            return 0;
-        };
-        let n_before = self.n_routes;
-        for idx in nodes {
-            let of_face = |route: &RibRoute| (route.face == face).then_some(route.origin);
-            while let Some(origin) = self.tree.value(idx).routes.iter().find_map(of_face) {
-                self.take_route(idx, face, origin);
-            }
+        let n_before = self.routes.len();
+        while let Some(idx) = self.routes.of_face(face) {
+            self.take_route(idx);
         }
         self.refresh(changes);
-        n_before - self.n_routes
+        n_before - self.routes.len()
     }
 
     /// Removes the routes whose time has come and returns how many it were.
     pub fn expire(&mut self, now: MonoNs, changes: &mut Vec<FibChange>) -> usize {
-        let n_before = self.n_routes;
-        while let Some(&(at, idx, face, origin)) = self.by_expiry.first() {
+        let n_before = self.routes.len();
+        while let Some(&(at, idx)) = self.by_expiry.first() {
             if at > now {
                 break;
             }
-            self.take_route(idx, face, origin);
+            self.take_route(idx);
         }
         self.refresh(changes);
-        n_before - self.n_routes
+        n_before - self.routes.len()
     }
 
     /// When the next route expires.
     #[must_use]
     pub fn next_expiry(&self) -> Option<MonoNs> {
-        self.by_expiry.first().map(|&(at, ..)| at)
+        self.by_expiry.first().map(|&(at, _)| at)
     }
 
-    /// Every prefix with routes, in canonical order of the names.
-    #[must_use]
-    pub fn entries(&self) -> Vec<(Name, &[RibRoute])> {
-        let mut entries = Vec::new();
-        self.tree.for_each(|idx, prefix| {
+    /// Calls `visit` for every prefix with routes, in canonical order of the names.
+    pub fn for_each(&self, mut visit: impl FnMut(NameView<'_>, &[RibRoute])) {
+        let mut routes = Vec::new();
+        self.tree.for_each(|name, prefix| {
             if !prefix.routes.is_empty() {
-                entries.push((self.tree.name(idx), &*prefix.routes));
+                routes.clear();
+                routes.extend(self.routes.of(prefix.routes));
+                visit(name, &routes);
             }
         });
-        entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        entries
     }
 
     /// Takes a route out and marks what has to be computed again.
-    fn take_route(&mut self, idx: NodeIdx, face: FaceId, origin: u64) -> bool {
-        let prefix = self.tree.value_mut(idx);
-        let Some(at) = position(&prefix.routes, face, origin) else {
-            return false;
-        };
-        let captured = prefix.captures();
-        let route = prefix.routes.swap_remove(at);
-        let reaches_below = route.is_inherited() || captured != prefix.captures();
-        let is_withdrawn =
-            origin == route_origin::PREFIX_ANNOUNCEMENT && !has_origin(&prefix.routes, origin);
-        let is_last_of_face = !prefix.routes.iter().any(|route| route.face == face);
-        if prefix.routes.is_empty() {
-            prefix.routes = Vec::new();
+    fn take_route(&mut self, at: RouteIdx) {
+        let idx = self.routes.prefix(at);
+        let list = &mut self.tree.value_mut(idx).routes;
+        let captured = captures(&self.routes, *list);
+        let route = self.routes.remove(list, at);
+        let list = *list;
+        let reaches_below = route.is_inherited() || captured != captures(&self.routes, list);
+        if list.is_empty() {
             self.name_bytes -= self.tree.name_bytes(idx);
         }
-        if is_withdrawn {
+        let announced = route_origin::PREFIX_ANNOUNCEMENT;
+        if route.origin == announced && !has_origin(&self.routes, list, announced) {
             self.withdrawn.push(self.tree.name(idx));
         }
-        self.n_routes -= 1;
-        self.forget_expiry(idx, &route);
-        if is_last_of_face && let Some(nodes) = self.by_face.get_mut(&face) {
-            nodes.remove(&idx);
-            if nodes.is_empty() {
-                self.by_face.remove(&face);
-            }
-        }
+        self.forget_expiry(at, &route);
         self.mark(idx, reaches_below);
-        true
     }
 
-    fn forget_expiry(&mut self, idx: NodeIdx, route: &RibRoute) {
+    fn forget_expiry(&mut self, at: RouteIdx, route: &RibRoute) {
         if route.expires != MonoNs::NEVER {
-            let key = (route.expires, idx, route.face, route.origin);
-            self.by_expiry.remove(&key);
+            self.by_expiry.remove(&(route.expires, at));
         }
     }
 
@@ -431,19 +455,22 @@ impl Rib {
         let mut hops = Vec::new();
         let mut ancestor = self.tree.parent(idx);
         while let Some(idx) = ancestor {
-            let prefix = self.tree.value(idx);
-            hops.extend(inherited_hops(prefix, self.depth(idx)));
-            if prefix.captures() {
+            hops.extend(self.passed_on(idx));
+            if captures(&self.routes, self.tree.value(idx).routes) {
                 break;
             }
             ancestor = self.tree.parent(idx);
         }
-        nearest_and_cheapest(hops)
+        keep_nearest_and_cheapest(&mut hops);
+        hops
     }
 
-    fn depth(&self, idx: NodeIdx) -> u8 {
+    /// The own hops that a prefix passes on.
+    fn passed_on(&self, idx: NodeIdx) -> impl Iterator<Item = Hop> {
         let depth = self.tree.depth(idx);
-        u8::try_from(depth).expect("`Rib::new` lets no name have more than 255 components")
+        let routes = self.routes.of(self.tree.value(idx).routes);
+        let inherited = routes.filter(|route| route.is_inherited());
+        inherited.map(move |route| route.hop(depth))
     }
 
     /// Computes `idx` and what is below it, as far as that is affected: by a mark
@@ -459,19 +486,22 @@ impl Rib {
         let prefix = self.tree.value_mut(idx);
         prefix.is_dirty = false;
         let is_marked_below = std::mem::take(&mut prefix.is_dirty_below);
-        let captures = prefix.captures();
+        let captures = captures(&self.routes, prefix.routes);
         let inherited = if captures { &[] } else { inherited };
         self.refresh_one(idx, inherited, changes);
         if !(is_marked_below || from_above && !captures) {
             return;
         }
-        let prefix = self.tree.value(idx);
-        let own;
-        let passed_on = if prefix.routes.iter().any(RibRoute::is_inherited) {
-            own = merged(inherited_hops(prefix, self.depth(idx)), inherited);
-            &own
-        } else {
+        if self.tree.first_child(idx).is_none() {
+            return;
+        }
+        let mut passed_on: Vec<Hop> = self.passed_on(idx).collect();
+        let passed_on = if passed_on.is_empty() {
             inherited
+        } else {
+            passed_on.extend(inherited);
+            keep_nearest_and_cheapest(&mut passed_on);
+            &passed_on
         };
         let mut child = self.tree.first_child(idx);
         while let Some(idx) = child {
@@ -483,68 +513,52 @@ impl Rib {
     /// Computes the next hops of one prefix and notes how they differ from what
     /// the FIB has been told.
     fn refresh_one(&mut self, idx: NodeIdx, inherited: &[Hop], changes: &mut Vec<FibChange>) {
-        let prefix = self.tree.value(idx);
-        let hops = if prefix.routes.is_empty() {
-            Vec::new()
-        } else {
-            let depth = self.depth(idx);
-            merged(
-                prefix.routes.iter().map(|route| route.hop(depth)),
-                inherited,
-            )
-        };
-        if *hops == *prefix.hops {
-            return;
+        let mut hops = std::mem::take(&mut self.hops);
+        hops.clear();
+        let depth = self.tree.depth(idx);
+        let routes = self.routes.of(self.tree.value(idx).routes);
+        hops.extend(routes.map(|route| route.hop(depth)));
+        if !hops.is_empty() {
+            hops.extend(inherited);
+            keep_nearest_and_cheapest(&mut hops);
         }
-        let (name, depth) = (self.tree.name(idx), self.depth(idx));
-        let prefix = self.tree.value_mut(idx);
-        note_difference((&name, depth), &prefix.hops, &hops, changes);
-        prefix.hops = hops.into_boxed_slice();
+        let told = &self.tree.value(idx).told;
+        if !told.hops().eq(hops.iter().copied()) {
+            note_difference((&self.tree.name(idx), depth), told.hops(), &hops, changes);
+            self.tree.value_mut(idx).told = Told::new(&hops);
+        }
+        self.hops = hops;
     }
 }
 
-fn has_origin(routes: &[RibRoute], origin: u64) -> bool {
-    routes.iter().any(|route| route.origin == origin)
+fn captures(routes: &Routes, list: RouteList) -> bool {
+    routes.of(list).any(RibRoute::is_capture)
 }
 
-fn position(routes: &[RibRoute], face: FaceId, origin: u64) -> Option<usize> {
-    routes
-        .iter()
-        .position(|route| route.face == face && route.origin == origin)
+fn has_origin(routes: &Routes, list: RouteList, origin: u64) -> bool {
+    routes.of(list).any(|route| route.origin == origin)
 }
 
-fn n_origins(routes: &[RibRoute], face: FaceId) -> usize {
-    routes.iter().filter(|route| route.face == face).count()
+fn n_origins(routes: &Routes, list: RouteList, face: FaceId) -> usize {
+    routes.of(list).filter(|route| route.face == face).count()
 }
 
-/// The hops that a prefix of `depth` components passes on.
-fn inherited_hops(prefix: &Prefix, depth: u8) -> impl Iterator<Item = Hop> {
-    let inherited = prefix.routes.iter().filter(|route| route.is_inherited());
-    inherited.map(move |route| route.hop(depth))
-}
-
-/// Of each face the cheapest of `near`, or if there is none that of `far`.
-fn merged(near: impl Iterator<Item = Hop>, far: &[Hop]) -> Vec<Hop> {
-    nearest_and_cheapest(near.chain(far.iter().copied()).collect())
-}
-
-/// Of each face the hop of the deepest prefix, and of its hops the cheapest; by
+/// Keeps of each face the hop of the deepest prefix, and of its hops the cheapest; by
 /// ascending face.
-fn nearest_and_cheapest(mut hops: Vec<Hop>) -> Vec<Hop> {
+fn keep_nearest_and_cheapest(hops: &mut Vec<Hop>) {
     hops.sort_unstable_by_key(|hop| (hop.face, Reverse(hop.depth), hop.cost));
     hops.dedup_by_key(|hop| hop.face);
-    hops
 }
 
 /// Appends the changes that turn `old` into `new`, both by ascending face, for
 /// a prefix of `depth` components.
 fn note_difference(
     (name, depth): (&Name, u8),
-    old: &[Hop],
+    old: impl Iterator<Item = Hop>,
     new: &[Hop],
     changes: &mut Vec<FibChange>,
 ) {
-    let mut old = old.iter().peekable();
+    let mut old = old.peekable();
     for hop in new {
         while let Some(gone) = old.next_if(|old| old.face < hop.face) {
             changes.push(FibChange::Remove {
@@ -553,7 +567,7 @@ fn note_difference(
             });
         }
         let kept = old.next_if(|old| old.face == hop.face);
-        if kept != Some(hop) {
+        if kept != Some(*hop) {
             changes.push(FibChange::Add {
                 name: name.clone(),
                 face: hop.face,

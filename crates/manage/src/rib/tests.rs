@@ -185,15 +185,27 @@ proptest! {
             prop_assert_eq!(rib.n_routes(), model.values().map(Vec::len).sum::<usize>());
             let next = model.values().flatten().map(|r| r.expires).filter(|&at| at != MonoNs::NEVER).min();
             prop_assert_eq!(rib.next_expiry(), next);
-            let listed: Vec<Name> = rib.entries().into_iter().map(|(name, _)| name).collect();
-            prop_assert_eq!(listed, model.keys().cloned().collect::<Vec<_>>());
+            let mut listed = Vec::new();
+            rib.for_each(|name, routes| {
+                let mut routes = routes.to_vec();
+                routes.sort_by_key(|route| (route.face, route.origin));
+                listed.push((name.to_name(), routes));
+            });
+            for routes in model.values_mut() {
+                routes.sort_by_key(|route| (route.face, route.origin));
+            }
+            let wanted: Vec<_> = model.clone().into_iter().collect();
+            prop_assert_eq!(listed, wanted);
+            prop_assert!(rib.n_nodes() <= 2 * model.len() + 1);
+            let name_bytes: usize = model.keys().map(|name| name.value_bytes().len()).sum();
+            prop_assert_eq!(rib.name_bytes(), name_bytes);
         }
         // Nothing is left behind when everything is gone.
         for face in 1..4 {
             rib.remove_face(FaceId(face), &mut Vec::new());
         }
         prop_assert_eq!((rib.n_routes(), rib.n_nodes(), rib.next_expiry()), (0, 1, None));
-        prop_assert!(rib.by_face.is_empty() && rib.by_expiry.is_empty());
+        prop_assert_eq!((rib.routes.n_faces(), rib.name_bytes()), (0, 0));
     }
 }
 

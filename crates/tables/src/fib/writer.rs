@@ -8,6 +8,7 @@ mod growth;
 mod inheritance;
 mod pulling;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -45,10 +46,15 @@ pub trait PrefixHasher: Send + std::fmt::Debug {
 
 impl PrefixHasher for HashKey {
     fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>) {
-        let mut buffer = NameHashes::new();
-        let span = buffer.push_name(self, name);
-        hashes.clear();
-        hashes.extend_from_slice(buffer.slice(span));
+        thread_local! {
+            static BUFFER: RefCell<NameHashes> = RefCell::default();
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.clear();
+            let span = buffer.push_name(self, name);
+            hashes.clear();
+            hashes.extend_from_slice(buffer.slice(span));
+        });
     }
 
     fn hash_name(&self, name: NameView<'_>) -> NameHash {
@@ -328,12 +334,15 @@ impl Fib {
     /// The next hops of exactly this prefix, the best first; none if it is not there.
     #[must_use]
     pub fn next_hops(&self, prefix: NameView<'_>) -> Vec<NextHop> {
-        let mut hashes = Vec::new();
-        self.hasher.hash_prefixes(prefix, &mut hashes);
-        match self.find_node(prefix, hashes[prefix.len()]) {
-            Some((_, level)) => self.shared.sets.get(SetId(level.info())).iter().collect(),
+        let hash = self.hasher.hash_name(prefix);
+        match self.find_node(prefix, hash) {
+            Some((_, level)) => self.next_hops_at(level).collect(),
             None => Vec::new(),
         }
+    }
+
+    fn next_hops_at(&self, level: Level) -> impl Iterator<Item = NextHop> {
+        self.shared.sets.get(SetId(level.info())).iter()
     }
 
     /// Sets all next hops of a prefix, replacing those it had.
@@ -342,7 +351,19 @@ impl Fib {
     /// If the prefix is too long, or is new and the FIB is full; nothing has changed.
     pub fn insert(&mut self, prefix: NameView<'_>, next_hops: &NextHops) -> Result<(), FibError> {
         let hash = self.hash(prefix)?;
-        match self.find_node(prefix, hash) {
+        let found = self.find_node(prefix, hash);
+        self.insert_at(found, prefix, hash, next_hops)
+    }
+
+    /// As [`Fib::insert`], where the prefix that was hashed last was found or not.
+    fn insert_at(
+        &mut self,
+        found: Option<(NodeRef, Level)>,
+        prefix: NameView<'_>,
+        hash: NameHash,
+        next_hops: &NextHops,
+    ) -> Result<(), FibError> {
+        match found {
             Some((node, level)) => self.change_next_hops(node, level, next_hops),
             None => self.insert_new(prefix, hash, next_hops),
         }
@@ -356,6 +377,11 @@ impl Fib {
         let Some((node, level)) = self.find_node(prefix, hash) else {
             return false;
         };
+        self.remove_at(node, level, prefix)
+    }
+
+    /// Removes the prefix that was hashed last and found; `false` if it had no next hop.
+    fn remove_at(&mut self, node: NodeRef, level: Level, prefix: NameView<'_>) -> bool {
         let was_alive = !self.shared.sets.is_empty(SetId(level.info()));
         self.settle();
         self.remove_node(node, level, prefix);
@@ -368,24 +394,36 @@ impl Fib {
     /// # Errors
     /// As [`Fib::insert`], and if the prefix has too many next hops.
     pub fn add_next_hop(&mut self, prefix: NameView<'_>, hop: NextHop) -> Result<(), FibError> {
-        let mut hops = self.next_hops(prefix);
-        hops.retain(|other| other.face() != hop.face());
-        hops.push(hop);
-        self.insert(prefix, &NextHops::new(hops)?)
+        let hash = self.hash(prefix)?;
+        let found = self.find_node(prefix, hash);
+        let mut hops = vec![hop];
+        if let Some((_, level)) = found {
+            let others = self.next_hops_at(level);
+            hops.extend(others.filter(|other| other.face() != hop.face()));
+        }
+        self.insert_at(found, prefix, hash, &NextHops::new(hops)?)
     }
 
     /// Removes a next hop from a prefix, and the prefix with its last one; `false` if it
     /// was not there.
     pub fn remove_next_hop(&mut self, prefix: NameView<'_>, face: FaceId) -> bool {
-        let hops = self.next_hops(prefix);
-        if !hops.iter().any(|hop| hop.face() == face) {
+        let Ok(hash) = self.hash(prefix) else {
+            return false;
+        };
+        let Some((node, level)) = self.find_node(prefix, hash) else {
+            return false;
+        };
+        if !self.next_hops_at(level).any(|hop| hop.face() == face) {
             return false;
         }
-        let rest = hops.into_iter().filter(|hop| hop.face() != face).collect();
-        match NextHops::new(rest) {
+        let others = self.next_hops_at(level).filter(|hop| hop.face() != face);
+        match NextHops::new(others.collect()) {
             // Without memory for what is left, rather no way than a wrong one.
-            Ok(rest) => self.insert(prefix, &rest).is_ok() || self.remove(prefix),
-            Err(_) => self.remove(prefix),
+            Ok(rest) => {
+                self.change_next_hops(node, level, &rest).is_ok()
+                    || self.remove_at(node, level, prefix)
+            }
+            Err(_) => self.remove_at(node, level, prefix),
         }
     }
 

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use tachonym_packet::NameView;
+use tachonym_packet::{NameHash, NameView};
 
+use super::super::MAX_PREFIX_COMPONENTS;
 use super::super::buckets::Buckets;
 use super::super::engines::FibEngine;
 use super::super::markers::{self, Markers};
-use super::super::nodes::NodeRef;
+use super::super::nodes::{Level, NodeRef};
 use super::super::view::Table;
 use super::{Fib, Retired};
 
@@ -26,6 +27,8 @@ const MIN_BUCKETS: usize = if cfg!(loom) { 1 } else { 16 };
 /// The middle length of a two-stage search of few prefixes, and how many are not few.
 pub(super) const DEFAULT_FIRST: usize = 2;
 pub(super) const MIN_REPLAN: usize = 64;
+/// Words that are copied at once: their buckets are fetched while others' names are hashed.
+const COPY_BATCH: usize = 32;
 
 impl Fib {
     /// Slots that are taken.
@@ -70,6 +73,7 @@ impl Fib {
         let nodes = &self.shared.nodes;
         let mut hashes = Vec::new();
         let mut name = Vec::new();
+        let mut batch = Vec::with_capacity(COPY_BATCH + MAX_PREFIX_COMPONENTS);
         let mut node = NodeRef::NONE;
         while let Some(next) = self.nodes.after(nodes, node) {
             node = next;
@@ -79,16 +83,22 @@ impl Fib {
             name.clear();
             nodes.copy_name(node, &mut name);
             let name = NameView::parse_value(&name).expect("copied from a name");
-            self.hasher.hash_prefixes(name, &mut hashes);
+            if nodes.first_level(node).n_levels() == 1 {
+                hashes.resize(name.len() + 1, NameHash::default());
+                hashes[name.len()] = self.hasher.hash_name(name);
+            } else {
+                self.hasher.hash_prefixes(name, &mut hashes);
+            }
             for level in nodes.levels(node) {
                 let hash = hashes[level.n_components()];
-                if level.is_own() {
-                    table.insert(hash, node).ok()?;
-                } else if level.is_marker() {
-                    table.insert_marker(hash, node).ok()?;
-                }
+                table.prefetch(hash);
+                batch.push((hash, node, level));
+            }
+            if batch.len() >= COPY_BATCH {
+                copy(&table, &mut batch)?;
             }
         }
+        copy(&table, &mut batch)?;
         self.publish(table, self.markers.first());
         Some(())
     }
@@ -135,6 +145,19 @@ impl Fib {
         self.table = Arc::new(Table { buckets, first });
         self.shared.publish_table(Arc::clone(&self.table));
     }
+}
+
+/// Adds levels of nodes to a table whose buckets have been fetched; `None`: there is no
+/// room.
+fn copy(table: &Buckets, batch: &mut Vec<(NameHash, NodeRef, Level)>) -> Option<()> {
+    for (hash, node, level) in batch.drain(..) {
+        if level.is_own() {
+            table.insert(hash, node).ok()?;
+        } else if level.is_marker() {
+            table.insert_marker(hash, node).ok()?;
+        }
+    }
+    Some(())
 }
 
 /// Buckets of a table that is `load_pct` full with so many nodes.
