@@ -138,6 +138,15 @@ impl Multilinear {
     pub(super) fn hash(&self, name: NameView<'_>) -> NameHash {
         let mut sum = Sum::default();
         let mut rest = name.value_bytes();
+        let end = rest.last_chunk().map(|end| u128::from_le_bytes(*end));
+        // As in `sum_prefixes`.
+        for words in &self.words[..CHUNK_BLOCKS - 1] {
+            let Some((block, after)) = split_short_component(rest, end) else {
+                break;
+            };
+            sum.add(block, *words);
+            rest = after;
+        }
         while !rest.is_empty() {
             sum.absorb_component(&mut rest, self);
         }
