@@ -3,7 +3,8 @@
 
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, NackReason, NameHash, NameHashes, Nonce,
+    FaceId, HashKey, InterestRewrite, InterestView, NackReason, NameHash, NameHashes, NameView,
+    Nonce,
 };
 use tachonym_tables::{
     EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, OutRecord, PitRefusal,
@@ -16,6 +17,10 @@ use crate::faces::{FaceTable, FaceTraits, Scope};
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines, is_localhop, is_localhost, is_loop};
 use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Remarks, Verdict, is_eligible};
 use crate::wakeups::Wakeup;
+
+/// Delegations of a forwarding hint that are looked at: an Interest has room for more than
+/// a thousand, each of which takes a search of the FIB.
+pub const MAX_DELEGATIONS: usize = 16;
 
 /// An Interest on its way out of a pending entry.
 #[derive(Clone, Copy, Debug)]
@@ -376,7 +381,7 @@ impl Pipelines {
     /// a delegation is a prefix of a name this router's region has.
     fn is_in_producer_region(&self, interest: &InterestView<'_>) -> bool {
         interest.has_forwarding_hint()
-            && interest.forwarding_hint().any(|delegation| {
+            && delegations(interest).any(|delegation| {
                 self.producer_regions
                     .iter()
                     .any(|region| region.starts_with(delegation))
@@ -399,6 +404,11 @@ pub(crate) fn reach_of(faces: &FaceTable, outbound: &Outbound<'_>) -> Reach {
     }
 }
 
+/// The delegations of a forwarding hint that are looked at.
+fn delegations<'a>(interest: &InterestView<'a>) -> impl Iterator<Item = NameView<'a>> {
+    interest.forwarding_hint().take(MAX_DELEGATIONS)
+}
+
 /// What the FIB says of an Interest: of its name, or of the first delegation
 /// of its forwarding hint that leads anywhere. A hint must not lead where a
 /// name would not: what is under `/localhost` only `ingress` on this host finds.
@@ -414,7 +424,7 @@ pub(crate) fn find_route<'a>(
         let probe = probe.unwrap_or_else(|| fib.probe(hashes));
         return fib.confirm(interest.name(), hashes, probe);
     }
-    interest.forwarding_hint().find_map(|delegation| {
+    delegations(interest).find_map(|delegation| {
         if ingress == Scope::NonLocal && is_localhost(delegation) {
             return None;
         }

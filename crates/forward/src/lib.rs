@@ -38,6 +38,7 @@ pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPo
 pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableSizes};
 pub use faces::{FaceTraits, LinkType, Scope};
+pub use interest::MAX_DELEGATIONS;
 pub use management::RouteError;
 pub use routes::{Routes, RoutesGuard};
 pub use schedule::{Schedule, UnknownSchedule};

@@ -6,7 +6,7 @@ mod bed;
 use std::time::Duration;
 
 use bed::*;
-use tachonym_forward::{DropReason, EngineConfig};
+use tachonym_forward::{DropReason, EngineConfig, MAX_DELEGATIONS};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, NackReason};
 
@@ -368,6 +368,29 @@ fn forwarding_hint_steers_by_the_first_delegation_that_matches() {
     assert_eq!(sent[0].wire, hinted.wire());
     // None that matches: the name does not count.
     let sent = node.interest(A, &interest("/a/y").hint(&["/isp1"]));
+    assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
+}
+
+#[test]
+fn delegations_beyond_the_first_ones_are_not_looked_at() {
+    let mut node = forwarding_node();
+    node.route("/isp", C, 0);
+    let delegations = |n_others: usize| {
+        let others = (0..n_others).map(|n| format!("/other/{n}"));
+        others.chain(["/isp".to_owned()]).collect::<Vec<_>>()
+    };
+    let hinted = |uri: &str, n_others: usize| {
+        let hint = delegations(n_others);
+        let hint: Vec<&str> = hint.iter().map(String::as_str).collect();
+        interest(uri).hint(&hint)
+    };
+    let sent = node.interest(A, &hinted("/a/x", MAX_DELEGATIONS - 1));
+    assert_eq!(summary(&sent), [(C, Kind::Interest)]);
+    let sent = node.interest(A, &hinted("/a/y", MAX_DELEGATIONS));
+    assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
+    // Nor does one of them make a region.
+    node.engine.set_producer_regions(vec![name("/isp/site")]);
+    let sent = node.interest(A, &hinted("/a/z", MAX_DELEGATIONS));
     assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
 }
 
