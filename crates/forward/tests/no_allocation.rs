@@ -12,7 +12,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     DataView, FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
 };
-use tachonym_tables::{CsCapacity, NextHop};
+use tachonym_tables::{CsCapacity, CsPolicy, FibEngine, IndexKind, NextHop};
 
 /// Counts allocations of the thread that asks for it.
 struct Counting;
@@ -113,12 +113,7 @@ impl Round {
     }
 }
 
-fn engine(cs: CsCapacity) -> Engine {
-    let config = EngineConfig {
-        cs,
-        dead_nonces_max: 4096,
-        ..EngineConfig::default()
-    };
+fn engine(config: EngineConfig) -> Engine {
     let mut engine =
         Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
     for face in [A, B, C, D] {
@@ -136,11 +131,11 @@ fn run_round(engine: &mut Engine, round: &mut Round, n: u32, sink: &mut Sink) {
     round.rename(n);
     let mut now = MonoNs(u64::from(n) * 3_000_000);
     let tokens = [0, 1, 2, 3].map(|i| token(&[i; 8]));
-    for wires in round.interests.chunks(4) {
-        let rx = [0, 1, 2, 3].map(|i| RxPacket {
-            face: if i == 1 { C } else { A },
+    for wires in round.interests.as_chunks::<{ BURST as usize }>().0 {
+        let rx: [RxPacket<'_>; BURST as usize] = std::array::from_fn(|i| RxPacket {
+            face: if i % 4 == 1 { C } else { A },
             packet: RxKind::Interest(InterestView::parse(&wires[i]).unwrap()),
-            headers: &tokens[i],
+            headers: &tokens[i % 4],
             prefix_announcement: None,
         });
         engine.handle_burst(now, &rx, sink);
@@ -173,11 +168,23 @@ fn run_round(engine: &mut Engine, round: &mut Round, n: u32, sink: &mut Sink) {
 
 #[test]
 fn no_packet_allocates_in_steady_state() {
-    for strategy in ["best-route", "multicast", "random", "asf", "access"] {
-        let mut engine = engine(CsCapacity {
+    let usual = EngineConfig {
+        cs: CsCapacity {
             max_pkts: 512,
             max_bytes: 8 << 20,
-        });
+        },
+        dead_nonces_max: 4096,
+        ..EngineConfig::default()
+    };
+    let strategies = ["best-route", "multicast", "random", "asf", "access"];
+    let mut cases: Vec<_> = strategies.map(|name| (name, usual.clone())).into();
+    let mut other = usual;
+    other.cs_policy = CsPolicy::Lfu;
+    other.pit.index = IndexKind::DLeft;
+    other.fib.engine = FibEngine::BinarySearch;
+    cases.push(("best-route", other));
+    for (strategy, config) in cases {
+        let mut engine = engine(config);
         let strategy_name = name(&format!("/localhost/nfd/strategy/{strategy}"));
         engine
             .set_strategy(name("/").view(), strategy_name.view())
