@@ -72,11 +72,13 @@ impl DerefMut for RoutesGuard<'_> {
 
 impl Drop for RoutesGuard<'_> {
     fn drop(&mut self) {
-        let gone = std::mem::take(&mut *lock(&self.shared.gone));
-        self.writer.unrouted.extend(gone);
+        let mut gone = lock(&self.shared.gone);
+        self.writer.unrouted.append(&mut gone);
+        // As long as no more can go: whoever adds one says so afterwards.
         self.shared
             .has_work
             .store(self.writer.has_work(), Ordering::Release);
+        drop(gone);
         let n_prefixes = self.writer.fib.len();
         self.shared.n_prefixes.store(n_prefixes, Ordering::Relaxed);
     }

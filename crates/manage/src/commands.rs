@@ -45,6 +45,17 @@ pub(crate) fn refused(reason: FibRefusalReason) -> ControlResponse {
             (status_code::NAME_TOO_LONG, "prefix has too many components")
         }
         FibRefusalReason::TableFull => (status_code::UNAVAILABLE, "FIB is full"),
+        FibRefusalReason::TooManyNextHops => {
+            (status_code::UNAVAILABLE, "prefix has too many next hops")
+        }
+        FibRefusalReason::TooManyCollisions => (
+            status_code::UNAVAILABLE,
+            "hashes of too many prefixes collide; a new start draws another key",
+        ),
+        FibRefusalReason::OutOfMemory { missing_bytes } => {
+            let text = format!("FIB lacks {missing_bytes} bytes of memory");
+            return ControlResponse::new(status_code::UNAVAILABLE, &text);
+        }
     };
     ControlResponse::new(code, text)
 }

@@ -269,6 +269,15 @@ pub enum FibRefusalReason {
     NameTooLong,
     /// The FIB is full.
     TableFull,
+    /// The prefix has as many next hops as it may.
+    TooManyNextHops,
+    /// So many bytes of memory are missing.
+    OutOfMemory {
+        /// How many.
+        missing_bytes: u64,
+    },
+    /// Too many prefixes have almost the same hash under this start's key.
+    TooManyCollisions,
 }
 
 /// A part of the FIB.

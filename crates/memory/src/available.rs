@@ -73,8 +73,9 @@ pub(crate) fn available_memory() -> Available {
         .within(group.unwrap_or(u64::MAX), Limit::ControlGroup)
 }
 
-/// Bytes of addresses that may still be mapped.
-pub(crate) fn available_address_space() -> u64 {
+/// Bytes of addresses that this process may still reserve (`RLIMIT_AS`), of those that
+/// processors have.
+pub fn available_address_space() -> u64 {
     let limit = getrlimit(Resource::As).current;
     let limit = limit.unwrap_or(u64::MAX).min(PROCESS_ADDRESSES);
     let used = fs::read_to_string("/proc/self/status")

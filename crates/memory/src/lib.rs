@@ -12,6 +12,7 @@
 //! | [`PlainWords`] | the same for one owner, of fixed length |
 //! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
 //! | [`available_bytes`] | what the process may still take |
+//! | [`available_address_space`] | addresses that it may still reserve |
 //! | [`prefetch()`] | a hint for the cache |
 //! | [`places_with_upper_half`] | which words of a line agree with a pattern |
 //! | [`grace`] | when what was unlinked may be used again |
@@ -34,13 +35,13 @@ mod sys;
 mod words;
 
 #[cfg(not(any(loom, miri)))]
-pub use available::{available_bytes, available_huge_bytes};
+pub use available::{available_address_space, available_bytes, available_huge_bytes};
 pub use error::{Limit, MemoryError};
 pub use pages::{PagePreference, PageSize, Pages};
 #[cfg(loom)]
 pub use stand_in::PlainWords;
 #[cfg(any(loom, miri))]
-pub use stand_in::{Words, available_bytes, available_huge_bytes};
+pub use stand_in::{Words, available_address_space, available_bytes, available_huge_bytes};
 pub use sys::line_search::{places_with_lower_half, places_with_upper_half};
 #[cfg(not(loom))]
 pub use sys::plain::PlainWords;

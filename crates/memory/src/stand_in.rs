@@ -125,6 +125,11 @@ pub fn available_bytes() -> u64 {
     u64::MAX
 }
 
+/// No bound is known.
+pub fn available_address_space() -> u64 {
+    u64::MAX
+}
+
 /// There are none.
 pub fn available_huge_bytes(_: PageSize) -> u64 {
     0

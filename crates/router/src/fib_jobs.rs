@@ -81,6 +81,11 @@ fn apply(
             fib.add_next_hop(name.view(), hop)
                 .map_err(|error| match error {
                     FibError::NameTooLong => FibRefusalReason::NameTooLong,
+                    FibError::TooManyNextHops => FibRefusalReason::TooManyNextHops,
+                    FibError::TooManyCollisions => FibRefusalReason::TooManyCollisions,
+                    FibError::OutOfMemory { missing_bytes } => {
+                        FibRefusalReason::OutOfMemory { missing_bytes }
+                    }
                     _ => FibRefusalReason::TableFull,
                 })
         }

@@ -2,6 +2,9 @@
 
 mod bed;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use bed::Bed;
 
 #[test]
@@ -26,4 +29,34 @@ fn status_tells_the_pages_of_the_tables_beside_what_is_configured() {
         let n_kinds = n_bytes.iter().filter(|&&n_bytes| n_bytes > 0).count();
         assert_eq!(line.matches(" pages").count(), n_kinds, "{line}");
     }
+}
+
+/// `ulimit -v` bounds what a program may reserve, not only what it uses.
+#[test]
+fn a_router_starts_where_addresses_are_limited() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("tachonym.toml");
+    let socket = folder.path().join("nfd.sock");
+    let text = format!(
+        "faces.unix.path = \"{}\"\nfaces.udp.listen = []\nfaces.tcp.listen = []\n\
+         faces.websocket.listen = []\n",
+        socket.display()
+    );
+    std::fs::write(&config, text).expect("written");
+    let script = format!(
+        "ulimit -v 2000000; exec {} run --config {}",
+        env!("CARGO_BIN_EXE_tachonym"),
+        config.display()
+    );
+    let mut router = Command::new("sh")
+        .args(["-c", &script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut line = String::new();
+    let stdout = router.stdout.take().expect("a pipe");
+    BufReader::new(stdout).read_line(&mut line).expect("text");
+    router.kill().expect("it has not ended");
+    router.wait().expect("it ends");
+    assert_eq!(line, "ready\n");
 }

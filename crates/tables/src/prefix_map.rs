@@ -4,15 +4,14 @@
 //! A search probes only prefix lengths that have entries, longest first, and
 //! compares bytes before it believes a hash. Names deeper than
 //! [`MAX_PREFIX_COMPONENTS`] are refused, so a search makes as many probes at
-//! most, whatever a peer sends. The FIB, strategy choices and measurements are
-//! such maps.
+//! most, whatever a peer sends. Strategy choices and announcements are such maps.
 
 use tachonym_packet::{NameHash, NameView};
 
 use crate::hash_index::HashIndex;
 use crate::slab::Slab;
 
-/// Most components of a name in a [`PrefixMap`], and so in a FIB.
+/// Most components of a name in a [`PrefixMap`], and of a prefix in a FIB.
 pub const MAX_PREFIX_COMPONENTS: usize = 63;
 
 /// Why a [`PrefixMap`] did not take a name.

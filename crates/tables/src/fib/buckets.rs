@@ -10,7 +10,11 @@
 //!
 //! One writer changes words while readers read them. Each change is the store of
 //! one word, so a reader finds a node or does not, and never half of it. A table
-//! never grows: the writer fills a larger one and publishes that.
+//! never grows: the writer fills a larger one and publishes that. Nor does a mark go when
+//! what it is for has gone: the writer counts them and copies the table before they make
+//! searches longer.
+
+use std::sync::atomic::AtomicUsize;
 
 use tachonym_memory::sync::Ordering;
 use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
@@ -56,6 +60,8 @@ pub(crate) struct NoRoom;
 pub(crate) struct Buckets {
     words: Words,
     n_buckets: usize,
+    /// Marks that are set. The writer's own, though in shared memory.
+    n_marks: AtomicUsize,
 }
 
 const fn tag_of(hash: NameHash) -> u64 {
@@ -76,7 +82,11 @@ impl Buckets {
         let n_buckets = n_buckets.max(1);
         let words = Words::reserve(n_buckets * BUCKET_LEN, pages)?;
         words.commit(n_buckets * BUCKET_LEN)?;
-        Ok(Self { words, n_buckets })
+        Ok(Self {
+            words,
+            n_buckets,
+            n_marks: AtomicUsize::new(0),
+        })
     }
 
     /// Number of buckets.
@@ -87,6 +97,11 @@ impl Buckets {
     /// Number of nodes that would fill every word.
     pub(crate) const fn n_slots(&self) -> usize {
         self.n_buckets * BUCKET_LEN
+    }
+
+    /// Marks that send searches to a further bucket, of eight in each bucket.
+    pub(crate) fn n_marks(&self) -> usize {
+        self.n_marks.load(Ordering::Relaxed)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -233,6 +248,7 @@ impl Buckets {
             let old = word.load(Ordering::Relaxed);
             if old & OVERFLOWN == 0 {
                 word.store(old | OVERFLOWN, Ordering::Release);
+                self.n_marks.fetch_add(1, Ordering::Relaxed);
             }
             bucket = self.after(bucket);
         }

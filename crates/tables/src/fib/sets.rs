@@ -14,7 +14,7 @@ use std::hash::RandomState;
 
 use hashbrown::HashMap;
 use tachonym_memory::sync::Ordering;
-use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
+use tachonym_memory::{MemoryError, PagePreference, Pages, Words, available_address_space};
 use tachonym_packet::FaceId;
 
 use super::next_hops::{MAX_NEXT_HOPS, NEXT_HOP_WORDS, NextHop, NextHops, NextHopsView};
@@ -100,9 +100,11 @@ impl SetWriter {
         pages: PagePreference,
     ) -> Result<(Self, Sets), MemoryError> {
         let max_sets = max_prefixes.saturating_mul(2).saturating_add(N_SPARE_SETS);
-        let max_hops = max_sets.saturating_mul(HOPS_PER_SET);
+        let max_hop_words = max_sets.saturating_mul(HOPS_PER_SET * NEXT_HOP_WORDS);
+        let by_addresses = usize::try_from(available_address_space() / 32 / 8);
+        let max_hop_words = max_hop_words.min(by_addresses.unwrap_or(usize::MAX));
         let heads = Words::reserve(max_sets, pages)?;
-        let hops = Words::reserve(max_hops * NEXT_HOP_WORDS, pages)?;
+        let hops = Words::reserve(max_hop_words.max(COMMIT_WORDS), pages)?;
         heads.commit(COMMIT_WORDS.min(max_sets))?;
         hops.commit(COMMIT_WORDS)?;
         let writer = Self {

@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use tachonym_memory::grace::Era;
 use tachonym_memory::sync::Ordering;
-use tachonym_memory::{MemoryError, PagePreference, Pages, available_bytes};
+use tachonym_memory::{
+    MemoryError, PagePreference, Pages, available_address_space, available_bytes,
+};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{FaceId, HashKey, NameHash, NameHashes, NameView};
 
@@ -28,7 +30,7 @@ use super::partitions::Partitions;
 use super::recent::RecentChanges;
 use super::sets::{Leftover, SetId, SetWriter};
 use super::view::{FibReader, Shared, Table};
-use growth::{DEFAULT_FIRST, EXPECTED_LOAD_PCT, MIN_REPLAN, n_buckets_for};
+use growth::{CopyAt, DEFAULT_FIRST, EXPECTED_LOAD_PCT, MIN_REPLAN, n_buckets_for};
 
 /// Where the hashes of names come from. Readers must use the same.
 pub trait PrefixHasher: Send + std::fmt::Debug {
@@ -220,6 +222,7 @@ pub struct Fib {
     nodes: NodeAllocator,
     markers: Markers,
     partitions: Partitions,
+    copy_at: CopyAt,
     /// When there are so many prefixes, the middle length is chosen again.
     replan_at: usize,
     /// When the number of prefixes is outside of it, pulled prefixes are chosen again.
@@ -280,6 +283,7 @@ impl Fib {
                 (config.engine, config.matching),
                 Arc::clone(&table),
             )),
+            copy_at: CopyAt::of(&table.buckets),
             table,
             nodes: allocator,
             markers: Markers::new(config.engine, first, Arc::default()),
@@ -570,7 +574,7 @@ impl Fib {
         if self.len >= self.config.max_entries {
             return Err(FibError::Full);
         }
-        self.make_room(prefix.len());
+        self.make_room(prefix.len())?;
         let set = self.sets.acquire(&self.shared.sets, next_hops)?;
         let nodes = &self.shared.nodes;
         let needed = self
@@ -602,10 +606,12 @@ impl Fib {
                 .acquire(&self.nodes, nodes, at, marker, prefix.len());
         }
         self.len += 1;
-        if self.link(hash, node, &needed).is_err() && !self.link_in_larger() {
+        if self.link(hash, node, &needed).is_err()
+            && let Err(error) = self.link_in_larger()
+        {
             let level = self.shared.nodes.first_level(node);
             self.remove_node(node, level, prefix);
-            return Err(FibError::TooManyCollisions);
+            return Err(error);
         }
         self.bequeath(node, prefix);
         self.pull_levels_in_time();
@@ -750,11 +756,15 @@ fn expected_node_words(config: &FibConfig) -> u64 {
 }
 
 /// Address space for the nodes of so many prefixes: of the longest names, but no more
-/// than memory would ever hold.
+/// than memory would ever hold, nor than a process of limited addresses can spare.
 fn max_node_words(max_entries: usize) -> u64 {
     let longest = (MAX_PACKET_BYTES / 8 + 1 + MAX_PREFIX_COMPONENTS) as u64;
     let by_names = (max_entries as u64 + 1).saturating_mul(longest);
     let by_memory = available_bytes().max(1 << 30).saturating_mul(4) / 8;
+    let by_addresses = available_address_space() / 4 / 8;
     let by_names = if cfg!(loom) { 0 } else { by_names };
-    by_names.min(by_memory).max(MIN_COMMIT_WORDS)
+    by_names
+        .min(by_memory)
+        .min(by_addresses)
+        .max(MIN_COMMIT_WORDS)
 }

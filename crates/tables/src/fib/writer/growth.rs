@@ -9,17 +9,19 @@ use std::sync::Arc;
 use tachonym_packet::{NameHash, NameView};
 
 use super::super::MAX_PREFIX_COMPONENTS;
-use super::super::buckets::Buckets;
+use super::super::buckets::{Buckets, NoRoom};
 use super::super::engines::FibEngine;
 use super::super::markers::{self, Markers};
 use super::super::nodes::{Level, NodeRef};
 use super::super::view::Table;
-use super::{Fib, Retired};
+use super::{Fib, FibError, Retired};
 
 /// Words of a bucket.
 const SLOTS_PER_BUCKET: usize = 8;
 /// The hash table is copied into a larger one when it is this full.
 const MAX_LOAD_PCT: usize = 75;
+/// Without memory for a larger one it may become this full.
+const FULL_LOAD_PCT: usize = 85;
 /// How full the larger one then is, and one that is made for what is expected.
 const NEW_LOAD_PCT: usize = 50;
 pub(super) const EXPECTED_LOAD_PCT: usize = 68;
@@ -36,9 +38,11 @@ impl Fib {
         self.len + self.n_dead + self.markers.len()
     }
 
-    /// Copies the hash table into a larger one before it is too full for one more prefix.
-    /// Without memory for that the old one goes on until nothing fits.
-    pub(super) fn make_room(&mut self, n_components: usize) {
+    /// Copies the hash table before it is too full for one more prefix.
+    ///
+    /// # Errors
+    /// As [`Fib::grow_for`].
+    pub(super) fn make_room(&mut self, n_components: usize) -> Result<(), FibError> {
         if self.shared.engine == (FibEngine::TwoStage { first: 0 }) && self.len >= self.replan_at {
             self.replan_at = self.len * 2;
             let _ = self.choose_first();
@@ -48,28 +52,50 @@ impl Fib {
             .engine
             .marker_lengths(self.markers.first(), n_components);
         // One marker more, if searches begin above it.
-        self.grow_for(2 + markers.count_ones() as usize);
+        self.grow_for(2 + markers.count_ones() as usize)
     }
 
-    /// Copies the hash table into a larger one before so many more make it too full.
-    pub(super) fn grow_for(&mut self, n_more: usize) {
+    /// Copies the hash table into a larger one before so many more make it too full, or
+    /// into one of its size without the marks of what has gone. Without memory for that
+    /// the old one goes on for a while.
+    ///
+    /// # Errors
+    /// If it cannot go on.
+    pub(super) fn grow_for(&mut self, n_more: usize) -> Result<(), FibError> {
         let n_slots = self.n_slots() + n_more;
-        if n_slots * 100 > self.table.buckets.n_slots() * MAX_LOAD_PCT {
-            let _ = self.grow(n_buckets_for(n_slots, NEW_LOAD_PCT));
+        let buckets = &self.table.buckets;
+        if self.copy_at.is_beyond(n_slots, buckets.n_marks()) {
+            return Ok(());
         }
+        let load_pct = n_slots * 100 / buckets.n_slots();
+        let n_buckets = if load_pct >= MAX_LOAD_PCT {
+            n_buckets_for(n_slots, NEW_LOAD_PCT)
+        } else {
+            n_buckets_for(n_slots, EXPECTED_LOAD_PCT).max(buckets.n_buckets())
+        };
+        let grown = self.grow(n_buckets);
+        if grown.is_err() && load_pct < FULL_LOAD_PCT {
+            self.copy_at = CopyAt::later(&self.table.buckets, n_slots);
+            return Ok(());
+        }
+        grown
     }
 
     /// Copies the hash table into a larger one for what found no room, though written.
-    pub(super) fn link_in_larger(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// If that finds no room in the larger one either, or there is no memory for it.
+    pub(super) fn link_in_larger(&mut self) -> Result<(), FibError> {
         let buckets = &self.table.buckets;
-        let n_buckets = buckets.n_buckets() * 2;
         // A table that is half empty does not lack room: hashes collide.
-        self.n_slots() * 100 > buckets.n_slots() * NEW_LOAD_PCT / 2
-            && self.grow(n_buckets).is_some()
+        if self.n_slots() * 100 <= buckets.n_slots() * NEW_LOAD_PCT / 2 {
+            return Err(FibError::TooManyCollisions);
+        }
+        self.grow(buckets.n_buckets() * 2)
     }
 
-    fn grow(&mut self, n_buckets: usize) -> Option<()> {
-        let table = Buckets::new(n_buckets, self.config.pages).ok()?;
+    fn grow(&mut self, n_buckets: usize) -> Result<(), FibError> {
+        let table = Buckets::new(n_buckets, self.config.pages)?;
         let nodes = &self.shared.nodes;
         let mut hashes = Vec::new();
         let mut name = Vec::new();
@@ -100,7 +126,7 @@ impl Fib {
         }
         copy(&table, &mut batch)?;
         self.publish(table, self.markers.first());
-        Some(())
+        Ok(())
     }
 
     /// Makes markers anew for the length that most prefixes have; nothing has changed if
@@ -142,22 +168,58 @@ impl Fib {
     }
 
     fn publish(&mut self, buckets: Buckets, first: usize) {
+        self.copy_at = CopyAt::of(&buckets);
         self.table = Arc::new(Table { buckets, first });
         self.shared.publish_table(Arc::clone(&self.table));
     }
 }
 
-/// Adds levels of nodes to a table whose buckets have been fetched; `None`: there is no
-/// room.
-fn copy(table: &Buckets, batch: &mut Vec<(NameHash, NodeRef, Level)>) -> Option<()> {
-    for (hash, node, level) in batch.drain(..) {
-        if level.is_own() {
-            table.insert(hash, node).ok()?;
-        } else if level.is_marker() {
-            table.insert_marker(hash, node).ok()?;
+/// When the hash table is copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyAt {
+    n_slots: usize,
+    n_marks: usize,
+}
+
+impl CopyAt {
+    /// For a table as it is after it was filled. Marks that it has then are for nodes that
+    /// are there, and the others, at an eighth of all places, cost every eighth search
+    /// a line.
+    pub(super) fn of(buckets: &Buckets) -> Self {
+        Self {
+            n_slots: buckets.n_slots() * MAX_LOAD_PCT / 100,
+            n_marks: buckets.n_buckets() / 2 + 2 * buckets.n_marks(),
         }
     }
-    Some(())
+
+    /// For a table of `n_slots` that could not be copied: to ask for memory each time
+    /// would be dear.
+    fn later(buckets: &Buckets, n_slots: usize) -> Self {
+        Self {
+            n_slots: n_slots + buckets.n_slots() / 64,
+            n_marks: buckets.n_marks() + buckets.n_buckets() / 2,
+        }
+    }
+
+    /// Whether a table of so many slots and marks need not be copied yet.
+    const fn is_beyond(self, n_slots: usize, n_marks: usize) -> bool {
+        n_slots <= self.n_slots && n_marks <= self.n_marks
+    }
+}
+
+/// Adds levels of nodes to a table whose buckets have been fetched.
+fn copy(table: &Buckets, batch: &mut Vec<(NameHash, NodeRef, Level)>) -> Result<(), FibError> {
+    for (hash, node, level) in batch.drain(..) {
+        let added = if level.is_own() {
+            table.insert(hash, node)
+        } else if level.is_marker() {
+            table.insert_marker(hash, node)
+        } else {
+            Ok(())
+        };
+        added.map_err(|NoRoom| FibError::TooManyCollisions)?;
+    }
+    Ok(())
 }
 
 /// Buckets of a table that is `load_pct` full with so many nodes.
@@ -165,4 +227,46 @@ pub(super) fn n_buckets_for(n_nodes: usize, load_pct: usize) -> usize {
     (n_nodes * 100 / load_pct)
         .div_ceil(SLOTS_PER_BUCKET)
         .max(MIN_BUCKETS)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use tachonym_packet::{FaceId, HashKey, Name};
+
+    use super::super::{FibConfig, NextHop, NextHops};
+    use super::*;
+
+    fn name(number: usize) -> Name {
+        let mut name = Name::new();
+        name.push(number.to_string().as_str());
+        name
+    }
+
+    #[test]
+    fn prefixes_that_went_leave_no_longer_searches() {
+        const N_PREFIXES: usize = 4_000;
+        let config = FibConfig {
+            expected_entries: N_PREFIXES,
+            ..FibConfig::with_max_entries(2 * N_PREFIXES)
+        };
+        let mut fib = Fib::new(config, HashKey::from_u64s(1, 2)).expect("a small FIB");
+        let hops = NextHops::new(vec![NextHop::new(FaceId(300), 1)]).expect("one");
+        // Nearly as full as it may be before it grows.
+        let n_kept = fib.copy_at.n_slots - 10;
+        for number in 0..n_kept {
+            fib.insert(name(number).view(), &hops).expect("room");
+        }
+        let n_buckets = fib.table.buckets.n_buckets();
+        let n_marks = fib.table.buckets.n_marks();
+        assert!(n_marks < n_buckets, "{n_marks} of {n_buckets}");
+        for number in n_kept..20 * n_kept {
+            assert!(fib.remove(name(number - n_kept).view()));
+            fib.insert(name(number).view(), &hops).expect("room");
+            // One in eight of the marks that there may be.
+            assert!(fib.table.buckets.n_marks() < 2 * n_buckets);
+        }
+        assert!(fib.table.buckets.n_buckets() < 2 * n_buckets);
+        assert_eq!(fib.len(), n_kept);
+        assert!((19 * n_kept..20 * n_kept).all(|n| !fib.next_hops(name(n).view()).is_empty()));
+    }
 }

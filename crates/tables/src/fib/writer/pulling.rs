@@ -117,7 +117,7 @@ impl Fib {
                 .acquire(&self.nodes, nodes, at, marker, prefix.len());
             return Some(());
         }
-        self.grow_for(1);
+        self.grow_for(1).ok()?;
         self.partitions.reserve(&self.shared.heirs, 1).ok()?;
         let level = self.markers.level(marker, prefix.len(), 1);
         let name = &prefix.value_bytes()[..marker.name_bytes];
