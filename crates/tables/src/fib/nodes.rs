@@ -6,7 +6,8 @@
 //! too, so that they share its bytes (Yuan 2015, section 3.3.2), then the bytes.
 //! Nodes never move. A node is written before the hash table tells of it, and
 //! written over only when no reader can still know of it; after that only what a
-//! level is for and the upper half of it change, and that as one word.
+//! level is for and the upper half of it change, and that as one word. What is free is a
+//! node, too, so that a walk through memory passes it by.
 
 use tachonym_memory::sync::{AtomicU64, Ordering};
 use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
@@ -32,6 +33,8 @@ const N_LEVELS_SHIFT: u32 = 20;
 const OWN: u64 = 1 << 26;
 /// The level is that of a marker.
 const MARKER: u64 = 1 << 27;
+/// Nobody's: the words may be written over.
+const FREE: u64 = 1 << 28;
 /// What never changes.
 const SHAPE: u64 = OWN - 1;
 const INFO_SHIFT: u32 = 32;
@@ -104,6 +107,15 @@ impl Level {
     /// Neither a prefix nor a marker. A marker's searches may go on with what it said.
     pub(crate) const fn without_use(self) -> Self {
         Self(self.0 & !(OWN | MARKER))
+    }
+
+    /// That of so many free words.
+    fn free(n_words: usize) -> Self {
+        Self(Self::new((n_words - 1) * 8, 0, 1).0 | FREE)
+    }
+
+    const fn is_free(self) -> bool {
+        self.0 & FREE != 0
     }
 
     const fn with_kind_of(self, other: Self) -> Self {
@@ -226,10 +238,18 @@ fn word_of(bytes: &[u8]) -> u64 {
 pub(crate) struct NodeAllocator {
     /// First word that was never used. Word 0 is nobody's.
     next: u64,
-    /// Free nodes by number of words.
+    /// Free nodes by number of words, and a bit for each number that has any.
     free: Vec<Vec<u64>>,
+    free_sizes: [u64; MAX_FREE_WORDS / 64 + 1],
+    n_free_words: u64,
+    /// Words freed since free neighbours were last joined, and how often they were.
+    n_freed_words: u64,
+    n_joins: u64,
     max_words: u64,
 }
+
+/// Most words of a free node.
+const MAX_FREE_WORDS: usize = 1 + MAX_NAME_BYTES / 8;
 
 /// The memory that nodes are taken from is committed in steps of at least this.
 pub(crate) const MIN_COMMIT_WORDS: u64 = if cfg!(loom) { 64 } else { 1 << 12 };
@@ -250,7 +270,11 @@ impl NodeAllocator {
         words.commit(expected_words.max(MIN_COMMIT_WORDS).min(max_words) as usize)?;
         let allocator = Self {
             next: 1,
-            free: Vec::new(),
+            free: vec![Vec::new(); MAX_FREE_WORDS + 1],
+            free_sizes: [0; MAX_FREE_WORDS / 64 + 1],
+            n_free_words: 0,
+            n_freed_words: 0,
+            n_joins: 0,
             max_words,
         };
         Ok((allocator, Nodes { words }))
@@ -294,17 +318,33 @@ impl NodeAllocator {
 
     /// Takes back a node that no reader can know of any more.
     pub(crate) fn free(&mut self, nodes: &Nodes, node: NodeRef) {
-        let level = nodes.first_level(node);
-        // So that walks pass it by.
-        for level in nodes.levels(node) {
-            self.set_level(nodes, node, level.without_use());
-        }
-        self.free[level.node_words()].push(node.0);
+        let n_words = nodes.first_level(node).node_words();
+        self.n_freed_words += n_words as u64;
+        self.keep_free(nodes, node.0, n_words);
     }
 
-    /// Whether the place of a node is one that [`NodeAllocator::after`] may begin at.
-    pub(crate) const fn has_been_used(&self, node: NodeRef) -> bool {
-        node.0 < self.next
+    /// Where a walk is that goes on later: after this node.
+    pub(crate) const fn pause(&self, node: NodeRef) -> u64 {
+        node.0 | self.n_joins << REF_BITS
+    }
+
+    /// The node after which a walk goes on that was paused. `None`: no walk was.
+    pub(crate) fn resume(&self, nodes: &Nodes, paused: u64) -> Option<NodeRef> {
+        let node = NodeRef(paused & ((1 << REF_BITS) - 1));
+        if node.0 >= self.next {
+            return None;
+        }
+        if self.pause(node) == paused {
+            return Some(node);
+        }
+        // It may be within another one by now.
+        let mut last = NodeRef::NONE;
+        while let Some(next) = self.after(nodes, last)
+            && next <= node
+        {
+            last = next;
+        }
+        Some(last)
     }
 
     /// The node after `node` in memory, free ones included; `None`: there is none.
@@ -324,14 +364,84 @@ impl NodeAllocator {
     }
 
     fn allocate(&mut self, nodes: &Nodes, n_words: usize) -> Result<NodeRef, MemoryError> {
-        if self.free.len() <= n_words {
-            self.free.resize_with(n_words + 1, Vec::new);
+        if let Some(at) = self.take_free(nodes, n_words) {
+            return Ok(NodeRef(at));
         }
-        let at = match self.free[n_words].pop() {
-            Some(at) => at,
-            None => self.extend(nodes, n_words as u64)?,
-        };
-        Ok(NodeRef(at))
+        // Joining looks at every node: not before an eighth of all words was freed.
+        if self.n_free_words > self.next / 4 && self.n_freed_words > self.next / 8 {
+            self.join_free(nodes);
+            if let Some(at) = self.take_free(nodes, n_words) {
+                return Ok(NodeRef(at));
+            }
+        }
+        Ok(NodeRef(self.extend(nodes, n_words as u64)?))
+    }
+
+    /// Takes a free node of so many words, or the first ones of a larger one.
+    fn take_free(&mut self, nodes: &Nodes, n_words: usize) -> Option<u64> {
+        let size = self.least_free_size(n_words)?;
+        let at = self.free[size].pop()?;
+        if self.free[size].is_empty() {
+            self.free_sizes[size / 64] &= !(1 << (size % 64));
+        }
+        self.n_free_words -= size as u64;
+        if size > n_words {
+            self.keep_free(nodes, at + n_words as u64, size - n_words);
+        }
+        Some(at)
+    }
+
+    /// The least size of a free node that is not less than `n_words`.
+    fn least_free_size(&self, n_words: usize) -> Option<usize> {
+        let first = n_words / 64;
+        let words = self.free_sizes.iter().enumerate().skip(first);
+        words
+            .map(|(idx, &sizes)| match idx == first {
+                true => (idx, sizes & u64::MAX << (n_words % 64)),
+                false => (idx, sizes),
+            })
+            .find(|(_, sizes)| *sizes != 0)
+            .map(|(idx, sizes)| idx * 64 + sizes.trailing_zeros() as usize)
+    }
+
+    /// Makes words a free node.
+    fn keep_free(&mut self, nodes: &Nodes, at: u64, n_words: usize) {
+        let level = Level::free(n_words);
+        nodes.word(at).store(level.0, Ordering::Release);
+        self.free[n_words].push(at);
+        self.free_sizes[n_words / 64] |= 1 << (n_words % 64);
+        self.n_free_words += n_words as u64;
+    }
+
+    /// Makes one free node of each run of them.
+    fn join_free(&mut self, nodes: &Nodes) {
+        self.free.iter_mut().for_each(Vec::clear);
+        self.free_sizes.fill(0);
+        self.n_free_words = 0;
+        self.n_freed_words = 0;
+        self.n_joins += 1;
+        let (mut run_at, mut run_words) = (0, 0);
+        let mut node = NodeRef::NONE;
+        while let Some(next) = self.after(nodes, node) {
+            node = next;
+            let level = nodes.first_level(node);
+            let n_words = level.node_words();
+            if !level.is_free() || run_words + n_words > MAX_FREE_WORDS {
+                self.keep_run(nodes, run_at, run_words);
+                run_words = 0;
+            }
+            if level.is_free() {
+                run_at = if run_words == 0 { node.0 } else { run_at };
+                run_words += n_words;
+            }
+        }
+        self.keep_run(nodes, run_at, run_words);
+    }
+
+    fn keep_run(&mut self, nodes: &Nodes, at: u64, n_words: usize) {
+        if n_words > 0 {
+            self.keep_free(nodes, at, n_words);
+        }
     }
 
     fn extend(&mut self, nodes: &Nodes, n_words: u64) -> Result<u64, MemoryError> {
@@ -349,3 +459,80 @@ impl NodeAllocator {
 }
 
 const _: () = assert!(MAX_NAME_BYTES >= tachonym_packet::types::MAX_PACKET_BYTES);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn allocator() -> (NodeAllocator, Nodes) {
+        NodeAllocator::new(1 << 20, 0, PagePreference::Base).expect("little memory")
+    }
+
+    fn write(allocator: &mut NodeAllocator, nodes: &Nodes, n_words: usize) -> NodeRef {
+        let name = vec![7; (n_words - 1) * 8];
+        let level = Level::new(name.len(), 1, 1).with_own(1);
+        allocator.write(nodes, &[level], &name).expect("room")
+    }
+
+    #[test]
+    fn names_of_any_length_take_the_words_of_those_that_went() {
+        let (mut allocator, nodes) = allocator();
+        for n_words in (2..900).chain((2..900).rev()) {
+            let n_nodes = 20_000 / n_words;
+            let written: Vec<NodeRef> = (0..n_nodes)
+                .map(|_| write(&mut allocator, &nodes, n_words))
+                .collect();
+            for node in written {
+                allocator.free(&nodes, node);
+            }
+        }
+        assert!(allocator.next < 80_000, "{}", allocator.next);
+    }
+
+    #[test]
+    fn what_is_in_use_stays_as_it_is_while_free_nodes_are_joined() {
+        let (mut allocator, nodes) = allocator();
+        let mut kept = Vec::new();
+        for n_words in [3, 9, 4, 30, 100, 1000].into_iter().cycle().take(600) {
+            let written = [0; 4].map(|_| write(&mut allocator, &nodes, n_words));
+            kept.push((written[1], n_words));
+            for node in [written[0], written[2], written[3]] {
+                allocator.free(&nodes, node);
+            }
+        }
+        allocator.join_free(&nodes);
+        let mut walked = Vec::new();
+        let mut node = NodeRef::NONE;
+        let mut n_words = 1;
+        while let Some(next) = allocator.after(&nodes, node) {
+            node = next;
+            let level = nodes.first_level(node);
+            n_words += level.node_words() as u64;
+            if level.is_own() {
+                walked.push((node, level.node_words()));
+            }
+        }
+        kept.sort_unstable();
+        assert_eq!(walked, kept);
+        assert_eq!(n_words, allocator.next);
+        let lists = allocator.free.iter().enumerate();
+        let n_free: usize = lists.map(|(n_words, list)| n_words * list.len()).sum();
+        assert_eq!(n_free as u64, allocator.n_free_words);
+    }
+
+    #[test]
+    fn a_walk_that_was_paused_at_a_free_node_goes_on_behind_it() {
+        let (mut allocator, nodes) = allocator();
+        let written: Vec<NodeRef> = (0..9).map(|_| write(&mut allocator, &nodes, 5)).collect();
+        for &node in &written[..6] {
+            allocator.free(&nodes, node);
+        }
+        let paused = allocator.pause(written[3]);
+        assert_eq!(allocator.resume(&nodes, paused), Some(written[3]));
+        allocator.join_free(&nodes);
+        let resumed = allocator.resume(&nodes, paused).expect("a walk");
+        assert_eq!(allocator.after(&nodes, resumed), Some(written[6]));
+        assert_eq!(allocator.resume(&nodes, 0), Some(NodeRef::NONE));
+        assert_eq!(allocator.resume(&nodes, 1 << 30), None);
+    }
+}

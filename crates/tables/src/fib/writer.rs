@@ -237,7 +237,7 @@ pub struct Fib {
     recent: RecentChanges,
     hashes: Vec<NameHash>,
     /// Where the search for dead nodes goes on.
-    sweep_at: NodeRef,
+    sweep_at: u64,
 }
 
 impl Fib {
@@ -297,7 +297,7 @@ impl Fib {
             retired: VecDeque::new(),
             recent: RecentChanges::default(),
             hashes: Vec::new(),
-            sweep_at: NodeRef::NONE,
+            sweep_at: 0,
         })
     }
 
@@ -454,25 +454,28 @@ impl Fib {
     /// Frees prefixes that have lost their last next hop with its face, which no search
     /// finds any more: looks at `max_nodes` at most. `false`: there are no more.
     pub fn sweep(&mut self, max_nodes: usize) -> bool {
+        let resumed = self.nodes.resume(&self.shared.nodes, self.sweep_at);
+        let mut node = resumed.unwrap_or(NodeRef::NONE);
         for _ in 0..max_nodes {
             if self.n_dead == 0 {
                 break;
             }
-            let next = self.nodes.after(&self.shared.nodes, self.sweep_at);
-            self.sweep_at = next.unwrap_or(NodeRef::NONE);
-            if next.is_none() {
+            let Some(next) = self.nodes.after(&self.shared.nodes, node) else {
+                node = NodeRef::NONE;
                 continue;
-            }
-            let level = self.shared.nodes.first_level(self.sweep_at);
+            };
+            node = next;
+            let level = self.shared.nodes.first_level(node);
             if level.is_own() && self.shared.sets.is_empty(SetId(level.info())) {
                 let mut name = Vec::new();
-                self.shared.nodes.copy_name(self.sweep_at, &mut name);
+                self.shared.nodes.copy_name(node, &mut name);
                 let name = NameView::parse_value(&name).expect("copied from a name");
                 self.hash(name).expect("it was inserted");
                 self.settle();
-                self.remove_node(self.sweep_at, level, name);
+                self.remove_node(node, level, name);
             }
         }
+        self.sweep_at = self.nodes.pause(node);
         self.n_dead > 0
     }
 
@@ -489,11 +492,10 @@ impl Fib {
     /// all of them, which begins at 0, goes on; `None`: it is complete. Prefixes that are
     /// there throughout a walk are met once.
     pub fn slice(&self, from: u64, max_nodes: usize) -> (Vec<FibEntry>, Option<u64>) {
-        let mut node = NodeRef(from);
         let mut entries = Vec::new();
-        if !self.nodes.has_been_used(node) {
+        let Some(mut node) = self.nodes.resume(&self.shared.nodes, from) else {
             return (entries, None);
-        }
+        };
         for _ in 0..max_nodes {
             match self.nodes.after(&self.shared.nodes, node) {
                 None => return (entries, None),
@@ -501,7 +503,7 @@ impl Fib {
             }
             entries.extend(self.entry(node));
         }
-        (entries, Some(node.0))
+        (entries, Some(self.nodes.pause(node)))
     }
 
     fn entry(&self, node: NodeRef) -> Option<FibEntry> {
