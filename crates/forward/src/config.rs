@@ -5,7 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tachonym_packet::Name;
-use tachonym_tables::{CsCapacity, CsPolicy, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig};
+use tachonym_tables::{
+    CsCapacity, CsPolicy, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig, PitCsLayout,
+};
 
 use crate::faces::FaceTraits;
 use crate::schedule::Schedule;
@@ -23,6 +25,8 @@ pub struct EngineConfig {
     pub cs: CsCapacity,
     /// What the content store evicts.
     pub cs_policy: CsPolicy,
+    /// Whether pending Interests and cached Data share an index.
+    pub pit_cs: PitCsLayout,
     /// Limits and layout of the FIB.
     pub fib: FibConfig,
     /// The order of work in a burst.
@@ -53,6 +57,7 @@ impl Default for EngineConfig {
             pit: PitConfig::default(),
             cs: CsCapacity::default(),
             cs_policy: CsPolicy::default(),
+            pit_cs: PitCsLayout::default(),
             fib: FibConfig::with_max_entries(4 << 20),
             schedule: Schedule::default(),
             dead_nonces_max: 1 << 20,

@@ -34,15 +34,13 @@ impl Pipelines {
         }
         out.enter(Block::PendingRemoval);
         let mut matches = std::mem::take(&mut self.scratch.matches);
-        self.pit
+        self.tables
             .matches_for_data(data, arrival.hashes, &mut matches);
         matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
         if matches.is_empty() {
             out.enter(Block::StoreInsertion);
             self.unsolicited_data(arrival, data);
         } else {
-            out.enter(Block::StoreInsertion);
-            self.store(arrival, data);
             out.enter(Block::DataTransmission);
             let mut buffer = std::mem::take(&mut self.scratch.announcement);
             let delivery = Delivery {
@@ -56,17 +54,24 @@ impl Pipelines {
             }
             self.scratch.announcement = buffer;
             out.enter(Block::PendingRemoval);
-            for &idx in &matches {
-                self.satisfy(idx, arrival, data);
-            }
+            matches.retain(|&idx| self.satisfy(idx, arrival, data));
+            out.enter(Block::StoreInsertion);
+            self.store(arrival, data, &matches);
         }
         self.scratch.matches = matches;
     }
 
-    fn store(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>) {
-        if !arrival.headers.no_cache {
+    /// Caches a Data, which may get the place of one of the entries that end with it.
+    fn store(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>, ended: &[EntryIdx]) {
+        if arrival.headers.no_cache {
+            for &idx in ended {
+                self.tables.remove_pending(idx);
+            }
+        } else {
             // The store counts what it does not admit.
-            let _ = self.cs.insert(data, arrival.hashes, self.now);
+            let _ = self
+                .tables
+                .insert_data(data, arrival.hashes, ended, self.now);
         }
     }
 
@@ -79,7 +84,7 @@ impl Pipelines {
             self.counters.n_unsolicited_data += 1;
         }
         if self.unsolicited_data.admits(arrival.traits) {
-            self.store(arrival, data);
+            self.store(arrival, data, &[]);
         } else if !is_own {
             self.drop_packet(DropReason::UnsolicitedData);
         }
@@ -88,7 +93,7 @@ impl Pipelines {
     /// Whether a downstream still waits at an entry that a Data matches. One
     /// that is satisfied already only measures its slower upstreams.
     fn is_waited_for(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return false;
         };
         if entry.satisfied {
@@ -104,7 +109,7 @@ impl Pipelines {
         delivery: &Delivery<'_>,
         out: &mut impl Output,
     ) {
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         for downstream in live_downstreams(entry, self.now) {
@@ -122,7 +127,7 @@ impl Pipelines {
     ) {
         let downstreams = &mut self.scratch.downstreams;
         downstreams.clear();
-        for entry in matches.iter().filter_map(|&idx| self.pit.get(idx)) {
+        for entry in matches.iter().filter_map(|&idx| self.tables.pit().get(idx)) {
             downstreams.extend(live_downstreams(entry, self.now));
         }
         downstreams.sort_unstable_by(|a, b| a.sort_key().cmp(&b.sort_key()));
@@ -132,20 +137,18 @@ impl Pipelines {
         }
     }
 
-    /// Ends an entry whose Data has been delivered.
-    fn satisfy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) {
+    /// Notes that the Data of an entry has been delivered. True if the entry ends.
+    fn satisfy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
         self.counters.n_satisfied_interests += 1;
-        let Some(entry) = self.pit.get(idx) else {
-            return;
+        let Some(entry) = self.tables.pit().get(idx) else {
+            return false;
         };
         // The same Interest may be sent again before its nonces are forgotten,
         // since the content store will not answer it for long.
         if entry.must_be_fresh() && data.freshness_period_ms() < self.dead_nonce_lifetime_ms {
             self.bury_nonces(idx);
         }
-        if !(self.strategies.any_measures() && self.measures_on(idx, arrival, data)) {
-            self.pit.remove(idx);
-        }
+        !(self.strategies.any_measures() && self.measures_on(idx, arrival, data))
     }
 
     /// Tells the strategy of an entry that its Data has come. True if the entry
@@ -154,7 +157,7 @@ impl Pipelines {
         let Some((instance, state)) = self.strategy_of(idx) else {
             return false;
         };
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return false;
         };
         let answer = Answer {
@@ -172,7 +175,7 @@ impl Pipelines {
         if linger.is_zero() {
             return false;
         }
-        let Some(entry) = self.pit.get_mut(idx) else {
+        let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
             return false;
         };
         entry.remove_out_record(arrival.face);
@@ -184,9 +187,9 @@ impl Pipelines {
             return false;
         }
         entry.satisfied = true;
-        self.pit.retain_in_records(idx, |_| false);
+        self.tables.pit_mut().retain_in_records(idx, |_| false);
         self.save_state(idx, instance, state);
-        self.pit.set_expiry(idx, now + linger);
+        self.tables.pit_mut().set_expiry(idx, now + linger);
         true
     }
 
@@ -195,7 +198,7 @@ impl Pipelines {
         let Some((instance, state)) = self.strategy_of(idx) else {
             return;
         };
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         if entry.out_record(arrival.face).is_none() {
@@ -212,7 +215,7 @@ impl Pipelines {
         self.strategies
             .strategy_mut(instance)
             .before_satisfy(&answer);
-        if let Some(entry) = self.pit.get_mut(idx) {
+        if let Some(entry) = self.tables.pit_mut().get_mut(idx) {
             entry.remove_out_record(arrival.face);
         }
     }

@@ -152,12 +152,11 @@ impl Engine {
     #[must_use]
     pub fn memory_pages(&self) -> Pages {
         let Pipelines {
-            pit,
-            cs,
+            tables,
             dead_nonces,
             ..
         } = &self.pipelines;
-        self.fib.pages() + pit.pages() + cs.pages() + dead_nonces.pages()
+        self.fib.pages() + tables.pages() + dead_nonces.pages()
     }
 }
 
@@ -241,7 +240,7 @@ impl Burst<'_, '_> {
         let packet = &self.rx[idx];
         let pipelines = &mut *self.pipelines;
         if self.fetches_contents && matches!(packet.packet, RxKind::Data(_)) {
-            pipelines.cs.prefetch_victims();
+            pipelines.tables.prefetch_victims();
         }
         let Some(traits) = pipelines.faces.find(packet.face) else {
             return pipelines.count_unknown_face(packet);
@@ -276,16 +275,10 @@ impl Pipelines {
                 if let Some(nonce) = interest.nonce() {
                     self.dead_nonces.prefetch(name_hash, nonce);
                 }
-                self.cs.prefetch_bucket(name_hash);
-                self.pit.prefetch_buckets_for_interest(interest, hashes);
+                self.tables.prefetch_buckets_for_interest(name_hash);
             }
-            RxKind::Data(_) => {
-                self.pit.prefetch_buckets_for_data(hashes);
-                self.cs.prefetch_bucket(name_hash);
-            }
-            RxKind::Nack(_, interest) => {
-                self.pit.prefetch_buckets_for_interest(interest, hashes);
-            }
+            RxKind::Data(_) => self.tables.prefetch_buckets_for_data(hashes),
+            RxKind::Nack(..) => self.tables.prefetch_buckets_for_nack(name_hash),
         }
     }
 
@@ -295,21 +288,16 @@ impl Pipelines {
             return;
         };
         match &packet.packet {
-            RxKind::Interest(interest) => {
-                self.cs.prefetch_entry(name_hash);
-                self.pit.prefetch_entries_for_interest(interest, hashes);
-            }
-            RxKind::Data(_) => self.pit.prefetch_entries_for_data(hashes),
-            RxKind::Nack(_, interest) => {
-                self.pit.prefetch_entries_for_interest(interest, hashes);
-            }
+            RxKind::Interest(_) => self.tables.prefetch_entries_for_interest(name_hash),
+            RxKind::Data(_) => self.tables.prefetch_entries_for_data(hashes),
+            RxKind::Nack(..) => self.tables.prefetch_entries_for_nack(name_hash),
         }
     }
 
     /// Fetches what the entries of a packet lead to.
     fn prefetch_contents(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) {
         if let (RxKind::Interest(_), Some(&name_hash)) = (&packet.packet, hashes.last()) {
-            self.cs.prefetch_hit(name_hash);
+            self.tables.prefetch_hit(name_hash);
         }
     }
 

@@ -7,7 +7,7 @@ use tachonym_packet::{
     Nonce,
 };
 use tachonym_tables::{
-    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, OutRecord, PitRefusal,
+    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, Missed, OutRecord, PitRefusal,
 };
 
 use crate::block::Block;
@@ -105,11 +105,14 @@ impl Pipelines {
             return self.looped_interest(arrival, wire, out);
         }
         out.enter(Block::StoreLookup);
-        if self.answer_from_store(arrival, interest, out) {
+        let Err(missed) = self.answer_from_store(arrival, interest, out) else {
             return;
-        }
+        };
         out.enter(Block::PendingInsertion);
-        let (idx, inserted) = match self.pit.find_or_insert(interest, arrival.hashes, self.now) {
+        let found = self
+            .tables
+            .find_or_insert(interest, arrival.hashes, missed, self.now);
+        let (idx, inserted) = match found {
             Ok(found) => found,
             Err(_) => {
                 self.drop_packet(DropReason::PitFull);
@@ -117,7 +120,7 @@ impl Pipelines {
             }
         };
         if inserted == Inserted::Existing {
-            let Some(entry) = self.pit.get(idx) else {
+            let Some(entry) = self.tables.pit().get(idx) else {
                 return;
             };
             if is_loop(entry, nonce, arrival.face, arrival.traits) {
@@ -151,17 +154,21 @@ impl Pipelines {
         self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
     }
 
-    /// True if the content store had the Data. Scope needs no second look: Data
-    /// begins with the Interest's own first component.
+    /// Sends the Data if the content store has it, or returns what was seen of pending
+    /// Interests on the way. Scope needs no second look: Data begins with the Interest's
+    /// own first component.
     fn answer_from_store(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &InterestView<'_>,
         out: &mut impl Output,
-    ) -> bool {
-        let Some(data) = self.cs.find(interest, arrival.hashes, self.now) else {
-            self.counters.n_cs_misses += 1;
-            return false;
+    ) -> Result<(), Missed> {
+        let data = match self.tables.find_data(interest, arrival.hashes, self.now) {
+            Ok(data) => data,
+            Err(missed) => {
+                self.counters.n_cs_misses += 1;
+                return Err(missed);
+            }
         };
         out.enter(Block::StoreFetch);
         let headers = Headers {
@@ -185,7 +192,7 @@ impl Pipelines {
         self.counters.n_cs_hits += 1;
         self.counters.n_satisfied_interests += 1;
         self.counters.n_out_data += 1;
-        true
+        Ok(())
     }
 
     /// Notes who waits, and until when.
@@ -207,16 +214,16 @@ impl Pipelines {
                 0
             },
         };
-        let joined = self.pit.insert_in_record(idx, record);
-        let Some(entry) = self.pit.get(idx) else {
+        let joined = self.tables.pit_mut().insert_in_record(idx, record);
+        let Some(entry) = self.tables.pit().get(idx) else {
             return joined;
         };
         match entry.in_records().map(|record| record.expiry).max() {
             // An entry that nobody waits for must not stay.
             None => {
-                self.pit.remove(idx);
+                self.tables.remove_pending(idx);
             }
-            Some(last) if last != entry.expiry() => self.pit.set_expiry(idx, last),
+            Some(last) if last != entry.expiry() => self.tables.pit_mut().set_expiry(idx, last),
             Some(_) => {}
         }
         joined
@@ -225,7 +232,7 @@ impl Pipelines {
     /// An entry that is satisfied, and lingers for slower upstreams, begins
     /// anew when it is asked for again.
     fn revive(&mut self, idx: EntryIdx) {
-        let Some(entry) = self.pit.get_mut(idx) else {
+        let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
             return;
         };
         if entry.satisfied {
@@ -264,7 +271,7 @@ impl Pipelines {
         let instance = self.strategies.find(interest.name(), arrival.hashes);
         let mut state = self.state_for(idx, instance);
         let reach = reach_of(&self.faces, outbound);
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         let mut plan = std::mem::take(&mut self.scratch.plan);
@@ -347,7 +354,12 @@ impl Pipelines {
             nack: None,
             strategy_word: departure.memory,
         };
-        if self.pit.insert_out_record(idx, record).is_err() {
+        if self
+            .tables
+            .pit_mut()
+            .insert_out_record(idx, record)
+            .is_err()
+        {
             return self.drop_packet(DropReason::OutRecordsFull);
         }
         if let Some(timeout) = departure.timeout {
@@ -359,7 +371,7 @@ impl Pipelines {
             };
             // Later, the Interest would begin anew anyway.
             if wakeup.at < record.expiry {
-                self.wakeups.insert(wakeup, &self.pit);
+                self.wakeups.insert(wakeup, self.tables.pit());
             }
         }
         let rewrite = InterestRewrite {

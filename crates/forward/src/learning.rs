@@ -80,7 +80,7 @@ impl Pipelines {
 
     /// Whether anybody who waits would learn from an announcement.
     fn is_announcement_wanted(&self, matches: &[EntryIdx]) -> bool {
-        let entries = matches.iter().filter_map(|&idx| self.pit.get(idx));
+        let entries = matches.iter().filter_map(|&idx| self.tables.pit().get(idx));
         entries
             .flat_map(|entry| live_downstreams(entry, self.now))
             .filter(|downstream| downstream.is_discovering)
@@ -125,7 +125,7 @@ impl Pipelines {
         let Some((instance, _)) = self.strategy_of(idx) else {
             return Lesson::None;
         };
-        let record = self.pit.get(idx);
+        let record = self.tables.pit().get(idx);
         let record = record.and_then(|entry| entry.out_record(arrival.face));
         record.map_or(Lesson::None, |record| {
             self.strategies.strategy_mut(instance).lesson_of(record)

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use tachonym_memory::MemoryError;
 use tachonym_packet::{FaceId, Name, NameHashes, NameView};
-use tachonym_tables::{ContentStore, FibError, NextHop, NextHops, NextHopsError, PitRefusals};
+use tachonym_tables::{
+    ContentStore, CsCapacity, FibError, NextHop, NextHops, NextHopsError, PitRefusals,
+};
 
 use crate::config::UnsolicitedDataPolicy;
 use crate::engine::Engine;
@@ -146,25 +149,34 @@ impl Engine {
     /// The content store, to be read.
     #[must_use]
     pub fn cs(&self) -> &ContentStore {
-        &self.pipelines.cs
+        self.pipelines.tables.cs()
     }
 
     /// The content store, to be configured.
     pub fn cs_mut(&mut self) -> &mut ContentStore {
-        &mut self.pipelines.cs
+        self.pipelines.tables.cs_mut()
+    }
+
+    /// Sets the limits of the content store; evicts what exceeds them.
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index of so many Data takes; the limits
+    /// stay as they were.
+    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), MemoryError> {
+        self.pipelines.tables.set_cs_capacity(capacity)
     }
 
     /// Erases at most `limit` Data under `prefix`; how many it erased.
     pub fn erase_cs(&mut self, prefix: NameView<'_>, limit: usize) -> usize {
         let hashes = self.hashes_of(prefix);
-        self.pipelines.cs.erase(prefix, &hashes, limit)
+        self.pipelines.tables.erase_data(prefix, &hashes, limit)
     }
 
     /// Whether the content store has Data under `prefix`.
     #[must_use]
     pub fn has_cached(&self, prefix: NameView<'_>) -> bool {
         let hashes = self.hashes_of(prefix);
-        self.pipelines.cs.has_below(prefix, &hashes)
+        self.pipelines.tables.has_data_below(prefix, &hashes)
     }
 
     /// Lets the strategy of this name serve everything under `prefix` that has
@@ -209,7 +221,7 @@ impl Engine {
     /// How often the pending Interest table refused, by limit.
     #[must_use]
     pub fn pit_refusals(&self) -> &PitRefusals {
-        self.pipelines.pit.refusals()
+        self.pipelines.tables.pit().refusals()
     }
 
     /// Heap memory of the tables, in bytes.
@@ -217,8 +229,7 @@ impl Engine {
     pub fn memory_bytes(&self) -> usize {
         let pipelines = &self.pipelines;
         self.routes.lock().memory_bytes()
-            + pipelines.pit.memory_bytes()
-            + pipelines.cs.memory_bytes()
+            + pipelines.tables.memory_bytes()
             + pipelines.dead_nonces.memory_bytes()
             + pipelines.announcements.memory_bytes()
     }

@@ -22,10 +22,10 @@ impl Pipelines {
         if !arrival.traits.is_point_to_point() {
             return self.drop_packet(DropReason::NackLinkType);
         }
-        let exact = self.pit.find(interest, arrival.hashes);
+        let exact = self.tables.find_pending(interest, arrival.hashes);
         let Some(idx) = self.find_nacked(exact, arrival, interest) else {
             let is_pending = exact
-                .and_then(|idx| self.pit.get(idx))
+                .and_then(|idx| self.tables.pit().get(idx))
                 .is_some_and(|entry| !entry.satisfied);
             return self.drop_packet(if is_pending {
                 DropReason::NackMismatch
@@ -33,7 +33,7 @@ impl Pipelines {
                 DropReason::NackNotPending
             });
         };
-        let entry = self.pit.get_mut(idx);
+        let entry = self.tables.pit_mut().get_mut(idx);
         if let Some(record) = entry.and_then(|entry| entry.out_record_mut(arrival.face)) {
             record.nack = Some(reason);
         }
@@ -56,19 +56,19 @@ impl Pipelines {
             let sent = entry.out_record(arrival.face);
             !entry.satisfied && sent.is_some_and(|record| interest.nonce() == Some(record.nonce))
         };
-        let exact = exact.filter(|&idx| self.pit.get(idx).is_some_and(is_nacked));
+        let exact = exact.filter(|&idx| self.tables.pit().get(idx).is_some_and(is_nacked));
         if exact.is_some() || interest.has_forwarding_hint() {
             return exact;
         }
-        self.pit
-            .find_with_any_hint(interest, arrival.hashes, is_nacked)
+        self.tables
+            .find_pending_with_any_hint(interest, arrival.hashes, is_nacked)
     }
 
     fn tell_strategy(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, interest: &InterestView<'_>) {
         let Some((instance, state)) = self.strategy_of(idx) else {
             return;
         };
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         let answer = Answer {
@@ -87,7 +87,7 @@ impl Pipelines {
     /// has not is itself a downstream, it waits for this router as this router
     /// waits for it, and hears at once.
     fn pass_nack_on(&mut self, idx: EntryIdx, out: &mut impl Output) {
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         let mut first_silent = None;

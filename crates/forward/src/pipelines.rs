@@ -9,8 +9,8 @@ use tachonym_packet::{
     NameView, Nonce, PitToken,
 };
 use tachonym_tables::{
-    ContentStore, CsConfig, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord,
-    MIN_DEAD_NONCE_LIFETIME, Pit, PitEntry,
+    CsConfig, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME, PitCs,
+    PitCsConfig, PitEntry,
 };
 
 use crate::announcements::Announcements;
@@ -56,8 +56,7 @@ pub(crate) struct Pipelines {
     pub(crate) key: HashKey,
     pub(crate) rng: Rng,
     pub(crate) faces: FaceTable,
-    pub(crate) pit: Pit,
-    pub(crate) cs: ContentStore,
+    pub(crate) tables: PitCs,
     pub(crate) dead_nonces: DeadNonceList,
     pub(crate) strategies: StrategyTable,
     pub(crate) announcements: Announcements,
@@ -133,19 +132,22 @@ impl Pipelines {
     pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
         let mut faces = FaceTable::default();
         faces.insert(FaceId::INTERNAL, FaceTraits::LOCAL);
-        let cs = CsConfig {
-            capacity: config.cs,
-            policy: config.cs_policy,
-            index: config.pit.index,
-            pages: config.pit.pages,
+        let tables = PitCsConfig {
+            cs: CsConfig {
+                capacity: config.cs,
+                policy: config.cs_policy,
+                index: config.pit.index,
+                pages: config.pit.pages,
+            },
+            pit: config.pit,
+            layout: config.pit_cs,
         };
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
         Ok(Self {
             now: MonoNs::ZERO,
             rng: Rng::from_seed(seed),
             faces,
-            pit: Pit::new(config.pit)?,
-            cs: ContentStore::new(cs, key.clone())?,
+            tables: PitCs::new(tables, key.clone())?,
             dead_nonces: DeadNonceList::new(
                 dead_nonce_lifetime,
                 config.dead_nonces_max,
@@ -171,8 +173,8 @@ impl Pipelines {
         TableSizes {
             n_faces: self.faces.len(),
             n_fib_entries,
-            n_pit_entries: self.pit.len(),
-            n_cs_entries: self.cs.len(),
+            n_pit_entries: self.tables.pit().len(),
+            n_cs_entries: self.tables.cs().len(),
             n_measurements: self.strategies.n_measurements(),
             n_strategy_choices: self.strategies.len(),
             n_dead_nonces: self.dead_nonces.len(),
@@ -191,7 +193,7 @@ impl Pipelines {
 
     /// The strategy that serves an entry, and what it remembers there.
     pub(crate) fn strategy_of(&mut self, idx: EntryIdx) -> Option<(InstanceIdx, EntryState)> {
-        let entry = self.pit.get(idx)?;
+        let entry = self.tables.pit().get(idx)?;
         if let Some(served) = self.strategies.recall(&entry.strategy_state) {
             return Some(served);
         }
@@ -205,7 +207,7 @@ impl Pipelines {
     /// What `instance` remembers in an entry: nothing, if another one has
     /// served the entry.
     pub(crate) fn state_for(&mut self, idx: EntryIdx, instance: InstanceIdx) -> EntryState {
-        let Some(entry) = self.pit.get_mut(idx) else {
+        let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
             return EntryState::default();
         };
         let kept = self.strategies.state_for(instance, &entry.strategy_state);
@@ -218,7 +220,7 @@ impl Pipelines {
     }
 
     pub(crate) fn save_state(&mut self, idx: EntryIdx, instance: InstanceIdx, state: EntryState) {
-        if let Some(entry) = self.pit.get_mut(idx) {
+        if let Some(entry) = self.tables.pit_mut().get_mut(idx) {
             entry.strategy_state = self.strategies.words(instance, state);
         }
     }
@@ -227,7 +229,7 @@ impl Pipelines {
     /// token, and ends the entry. Links with several peers get none: another
     /// peer may have the answer.
     pub(crate) fn reject(&mut self, idx: EntryIdx, reason: NackReason, out: &mut impl Output) {
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         let rewritten = &mut self.scratch.nack;
@@ -252,10 +254,10 @@ impl Pipelines {
         reason: NackReason,
         out: &mut impl Output,
     ) {
-        let Some(record) = self.pit.remove_in_record(idx, face) else {
+        let Some(record) = self.tables.pit_mut().remove_in_record(idx, face) else {
             return;
         };
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         let is_point_to_point = self
@@ -287,13 +289,13 @@ impl Pipelines {
     pub(crate) fn end_unsatisfied(&mut self, idx: EntryIdx) {
         self.counters.n_unsatisfied_interests += 1;
         self.bury_nonces(idx);
-        self.pit.remove(idx);
+        self.tables.remove_pending(idx);
     }
 
     /// Puts the nonces an entry was sent with on the dead nonce list.
     pub(crate) fn bury_nonces(&mut self, idx: EntryIdx) {
         let now = self.now;
-        if let Some(entry) = self.pit.get(idx) {
+        if let Some(entry) = self.tables.pit().get(idx) {
             for record in entry.out_records() {
                 self.dead_nonces
                     .insert(entry.name_hash(), record.nonce, now);

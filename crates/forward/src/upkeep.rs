@@ -89,7 +89,7 @@ impl Pipelines {
         self.now = self.now.max(now);
         self.expire();
         for _ in 0..MAX_ENTRIES_PER_CALL {
-            let Some(late) = self.wakeups.pop_due(self.now, &self.pit) else {
+            let Some(late) = self.wakeups.pop_due(self.now, self.tables.pit()) else {
                 break;
             };
             self.ask_elsewhere(late.idx, fib, out);
@@ -107,7 +107,7 @@ impl Pipelines {
 
     pub(crate) fn next_timer(&self) -> Option<MonoNs> {
         let timers = [
-            self.pit.next_expiry(),
+            self.tables.pit().next_expiry(),
             self.wakeups.next(),
             self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS),
             self.upkeep.offer.due_at(OFFER_INTERVAL_MS),
@@ -143,11 +143,17 @@ impl Pipelines {
     fn expire(&mut self) {
         let mut expired = std::mem::take(&mut self.scratch.expired);
         expired.clear();
-        self.pit
+        self.tables
+            .pit_mut()
             .expire_some(self.now, MAX_ENTRIES_PER_CALL, &mut expired);
         for &idx in &expired {
-            if self.pit.get(idx).is_some_and(|entry| entry.satisfied) {
-                self.pit.remove(idx);
+            if self
+                .tables
+                .pit()
+                .get(idx)
+                .is_some_and(|entry| entry.satisfied)
+            {
+                self.tables.remove_pending(idx);
             } else {
                 self.end_unsatisfied(idx);
             }
@@ -158,12 +164,16 @@ impl Pipelines {
     /// Removes the records of faces that have gone, and entries that nobody
     /// else waits for.
     fn forget_gone_faces(&mut self) {
-        let places = self.upkeep.sweep.step(self.now, self.pit.n_places());
+        let places = self
+            .upkeep
+            .sweep
+            .step(self.now, self.tables.pit().n_places());
         let is_gone = |face: FaceId| !self.faces.contains(face);
         let mut touched = std::mem::take(&mut self.scratch.walked);
         touched.clear();
         touched.extend(
-            self.pit
+            self.tables
+                .pit()
                 .iter_places(places)
                 .filter(|(_, entry)| {
                     entry.in_records().any(|record| is_gone(record.face))
@@ -179,9 +189,10 @@ impl Pipelines {
 
     fn forget_gone_faces_in(&mut self, idx: EntryIdx) {
         let faces = &self.faces;
-        self.pit
+        self.tables
+            .pit_mut()
             .retain_in_records(idx, |record| faces.contains(record.face));
-        let Some(entry) = self.pit.get_mut(idx) else {
+        let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
             return;
         };
         if entry.n_in_records() == 0 && !entry.satisfied {
@@ -193,11 +204,15 @@ impl Pipelines {
     /// Sends pending Interests to next hops they have not been sent to, where
     /// the strategy wants that.
     fn offer_to_new_next_hops(&mut self, fib: &FibView<'_>, out: &mut impl Output) {
-        let places = self.upkeep.offer.step(self.now, self.pit.n_places());
+        let places = self
+            .upkeep
+            .offer
+            .step(self.now, self.tables.pit().n_places());
         let mut pending = std::mem::take(&mut self.scratch.walked);
         pending.clear();
         pending.extend(
-            self.pit
+            self.tables
+                .pit()
                 .iter_places(places)
                 .filter(|(_, entry)| !entry.satisfied)
                 .map(|(idx, _)| idx),
@@ -242,7 +257,7 @@ impl Pipelines {
         if !is_wanted {
             return;
         }
-        let Some(entry) = self.pit.get(idx) else {
+        let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
         wire.clear();

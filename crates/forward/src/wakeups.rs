@@ -96,23 +96,24 @@ impl Wakeups {
 #[cfg(test)]
 mod tests {
     use tachonym_packet::{HashKey, Interest, InterestView, NameHashes, Nonce};
-    use tachonym_tables::{OutRecord, PitConfig};
+    use tachonym_tables::{Missed, OutRecord, PitCs, PitCsConfig};
 
     use super::*;
 
     const FACE: FaceId = FaceId(256);
 
     /// A table with an entry that was sent to `FACE` at `sent`.
-    fn pit_with_entry(sent: MonoNs) -> (Pit, EntryIdx) {
+    fn pit_with_entry(sent: MonoNs) -> (PitCs, EntryIdx) {
         let mut interest = Interest::new("/a".parse().unwrap());
         interest.nonce = Some(Nonce([1; 4]));
         let wire = interest.encode();
         let interest = InterestView::parse(&wire).unwrap();
         let mut hashes = NameHashes::new();
         let span = hashes.push_name(&HashKey::from_u64s(1, 2), interest.name());
-        let mut pit = Pit::new(PitConfig::default()).expect("a small table");
-        let (idx, _) = pit
-            .find_or_insert(&interest, hashes.slice(span), sent)
+        let key = HashKey::from_u64s(1, 2);
+        let mut tables = PitCs::new(PitCsConfig::default(), key).expect("small tables");
+        let (idx, _) = tables
+            .find_or_insert(&interest, hashes.slice(span), Missed::default(), sent)
             .unwrap();
         let record = OutRecord {
             face: FACE,
@@ -122,14 +123,14 @@ mod tests {
             nack: None,
             strategy_word: 0,
         };
-        pit.insert_out_record(idx, record).unwrap();
-        (pit, idx)
+        tables.pit_mut().insert_out_record(idx, record).unwrap();
+        (tables, idx)
     }
 
     #[test]
     fn wakeups_come_in_the_order_of_their_times_and_void_ones_never() {
         let sent = MonoNs(5);
-        let (mut pit, idx) = pit_with_entry(sent);
+        let (mut tables, idx) = pit_with_entry(sent);
         let mut wakeups = Wakeups::default();
         for at in [30, 10, 20] {
             let wakeup = Wakeup {
@@ -138,30 +139,30 @@ mod tests {
                 face: FACE,
                 sent,
             };
-            wakeups.insert(wakeup, &pit);
+            wakeups.insert(wakeup, tables.pit());
             let of_an_earlier_transmission = Wakeup {
                 at: MonoNs(at - 5),
                 sent: MonoNs(4),
                 ..wakeup
             };
-            wakeups.insert(of_an_earlier_transmission, &pit);
+            wakeups.insert(of_an_earlier_transmission, tables.pit());
         }
-        assert!(wakeups.pop_due(MonoNs(9), &pit).is_none());
+        assert!(wakeups.pop_due(MonoNs(9), tables.pit()).is_none());
         assert_eq!(wakeups.next(), Some(MonoNs(10)));
         for at in [10, 20] {
-            let due = wakeups.pop_due(MonoNs(20), &pit).map(|due| due.at);
+            let due = wakeups.pop_due(MonoNs(20), tables.pit()).map(|due| due.at);
             assert_eq!(due, Some(MonoNs(at)));
         }
-        assert!(wakeups.pop_due(MonoNs(20), &pit).is_none());
-        pit.remove(idx);
-        assert!(wakeups.pop_due(MonoNs(20), &pit).is_none());
+        assert!(wakeups.pop_due(MonoNs(20), tables.pit()).is_none());
+        tables.remove_pending(idx);
+        assert!(wakeups.pop_due(MonoNs(20), tables.pit()).is_none());
         assert_eq!(wakeups.next(), None);
     }
 
     #[test]
     fn void_wakeups_do_not_pile_up_behind_a_valid_one() {
         let sent = MonoNs(5);
-        let (pit, idx) = pit_with_entry(sent);
+        let (tables, idx) = pit_with_entry(sent);
         let mut wakeups = Wakeups::default();
         for n in 0..100_000 {
             let wakeup = Wakeup {
@@ -170,9 +171,9 @@ mod tests {
                 face: FACE,
                 sent: MonoNs(if n == 0 { 5 } else { 4 }),
             };
-            wakeups.insert(wakeup, &pit);
+            wakeups.insert(wakeup, tables.pit());
             assert!(wakeups.heap.len() <= SLACK + 2);
         }
-        assert!(wakeups.pop_due(MonoNs(1_000), &pit).is_some());
+        assert!(wakeups.pop_due(MonoNs(1_000), tables.pit()).is_some());
     }
 }

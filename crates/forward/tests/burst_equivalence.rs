@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tachonym_forward::{Engine, EngineConfig, RxPacket, Schedule, UnsolicitedDataPolicy};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken, tlv, types};
-use tachonym_tables::NextHop;
+use tachonym_tables::{NextHop, PitCsLayout};
 
 /// The last one has no route at first.
 const PREFIXES: [&str; 7] = [
@@ -149,9 +149,10 @@ fn add_face(engine: &mut Engine, face: FaceId) {
 const MAX_PIT_ENTRIES: usize = 12;
 const MAX_CS_PKTS: usize = 3;
 
-fn small_engine(schedule: Schedule) -> Engine {
+fn small_engine(schedule: Schedule, pit_cs: PitCsLayout) -> Engine {
     let mut config = EngineConfig {
         schedule,
+        pit_cs,
         unsolicited_data: UnsolicitedDataPolicy::AdmitLocal,
         producer_regions: vec![name("/a/b")],
         ..EngineConfig::default()
@@ -231,22 +232,25 @@ proptest! {
 
     #[test]
     fn burst_answers_as_its_packets_one_by_one(steps in prop::collection::vec(any_step(), 1..40)) {
-        let mut by_burst = small_engine(Schedule::Burst);
-        // The first gets packets one by one, the others whole bursts.
+        let [separate, composite] = PitCsLayout::ALL;
+        let mut by_burst = small_engine(Schedule::Burst, separate);
+        // The first two get packets one by one, the others whole bursts.
         let mut others = [
-            Schedule::Naive,
-            Schedule::Naive,
-            Schedule::BucketPrefetch,
-            Schedule::PreHash,
-            Schedule::Shtl,
+            (Schedule::Naive, separate),
+            (Schedule::Naive, composite),
+            (Schedule::Naive, separate),
+            (Schedule::BucketPrefetch, composite),
+            (Schedule::PreHash, separate),
+            (Schedule::Shtl, composite),
+            (Schedule::Burst, composite),
         ]
-        .map(|schedule| (small_engine(schedule), MonoNs(7)));
+        .map(|(schedule, pit_cs)| (small_engine(schedule, pit_cs), MonoNs(7)));
         let mut now = MonoNs(7);
         let mut n_in = 0;
         for step in &steps {
             let sent = apply(&mut by_burst, step, &mut now, usize::MAX);
             for (idx, (other, other_now)) in others.iter_mut().enumerate() {
-                let n_at_once = if idx == 0 { 1 } else { usize::MAX };
+                let n_at_once = if idx < 2 { 1 } else { usize::MAX };
                 let same = apply(other, step, other_now, n_at_once);
                 prop_assert_eq!(&sent, &same);
                 prop_assert_eq!(by_burst.counters(), other.counters());
@@ -337,8 +341,9 @@ fn names_of_any_size_are_carried_by_every_schedule() {
         good.map(event).collect()
     };
     let mut outcomes = Vec::new();
-    for schedule in Schedule::ALL {
-        let mut engine = small_engine(schedule);
+    let ways = PitCsLayout::ALL.map(|pit_cs| Schedule::ALL.map(|schedule| (schedule, pit_cs)));
+    for (schedule, pit_cs) in ways.into_iter().flatten() {
+        let mut engine = small_engine(schedule, pit_cs);
         engine.set_schedule(schedule);
         let hop = NextHop::new(FaceId(257), 0);
         engine

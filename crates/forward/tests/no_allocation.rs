@@ -12,7 +12,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     DataView, FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
 };
-use tachonym_tables::{CsCapacity, CsPolicy, FibEngine, IndexKind, NextHop};
+use tachonym_tables::{CsCapacity, CsPolicy, FibEngine, IndexKind, NextHop, PitCsLayout};
 
 /// Counts allocations of the thread that asks for it.
 struct Counting;
@@ -178,10 +178,15 @@ fn no_packet_allocates_in_steady_state() {
     };
     let strategies = ["best-route", "multicast", "random", "asf", "access"];
     let mut cases: Vec<_> = strategies.map(|name| (name, usual.clone())).into();
+    let mut composite = usual.clone();
+    composite.pit_cs = PitCsLayout::Composite;
+    cases.extend(["best-route", "asf"].map(|name| (name, composite.clone())));
     let mut other = usual;
     other.cs_policy = CsPolicy::Lfu;
     other.pit.index = IndexKind::DLeft;
     other.fib.engine = FibEngine::BinarySearch;
+    cases.push(("best-route", other.clone()));
+    other.pit_cs = PitCsLayout::Composite;
     cases.push(("best-route", other));
     for (strategy, config) in cases {
         let mut engine = engine(config);
@@ -217,7 +222,14 @@ fn no_packet_allocates_in_steady_state() {
 
 #[test]
 fn distinct_names_by_the_million_leave_memory_at_the_limits() {
+    for pit_cs in PitCsLayout::ALL {
+        leave_memory_at_the_limits(pit_cs);
+    }
+}
+
+fn leave_memory_at_the_limits(pit_cs: PitCsLayout) {
     let mut config = EngineConfig {
+        pit_cs,
         cs: CsCapacity {
             max_pkts: 1_000,
             max_bytes: 2 << 20,

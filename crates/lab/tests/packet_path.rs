@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tachonym_lab::instructions::{self, CountError, CountOptions};
+use tachonym_tables::PitCsLayout;
 
 const LAB: &str = env!("CARGO_BIN_EXE_tachonym-lab");
 
@@ -57,6 +58,7 @@ fn instructions_are_the_same_every_time() {
         store_pkts: 64,
         n_pkts: 2,
         seed: 3,
+        pit_cs: PitCsLayout::default(),
     };
     let count = || instructions::count(Path::new(LAB), &options);
     let first = match count() {

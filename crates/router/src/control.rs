@@ -211,18 +211,18 @@ impl ControlPlane for RouterControl {
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
         let config = *config;
         self.call(move |plane| {
-            let cs = plane.engine.cs_mut();
             if let Some(pkts) = config.capacity_pkts {
                 let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
                 let capacity = CsCapacity {
                     max_pkts,
-                    ..cs.capacity()
+                    ..plane.engine.cs().capacity()
                 };
                 // Whoever asked is told what it is now.
-                if let Err(error) = cs.set_capacity(capacity) {
+                if let Err(error) = plane.engine.set_cs_capacity(capacity) {
                     warn!("the content store keeps its capacity: {error}");
                 }
             }
+            let cs = plane.engine.cs_mut();
             if let Some(admit) = config.admit {
                 cs.set_admits(admit);
             }

@@ -14,6 +14,7 @@ use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
 use tachonym_tables::{
     CsCapacity, CsPolicy, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig,
+    PitCsLayout,
 };
 use tracing::{info, warn};
 
@@ -275,6 +276,10 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         cs: CsCapacity {
             max_pkts: t.cs_packets,
             max_bytes: t.cs_bytes,
+        },
+        pit_cs: match t.pit_cs {
+            config::PitCsLayout::Separate => PitCsLayout::Separate,
+            config::PitCsLayout::Composite => PitCsLayout::Composite,
         },
         cs_policy: match t.cs_policy {
             config::CsPolicy::Lru => CsPolicy::Lru,

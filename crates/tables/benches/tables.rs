@@ -11,8 +11,9 @@ use tachonym_packet::{
     tlv, types,
 };
 use tachonym_tables::{
-    ContentStore, CsCapacity, CsConfig, CsPolicy, DeadNonceList, Fib, FibConfig, InRecord,
-    IndexKind, MIN_DEAD_NONCE_LIFETIME, NextHop, OutRecord, Pit, PitConfig,
+    CsCapacity, CsConfig, CsPolicy, DeadNonceList, EntryIdx, Fib, FibConfig, InRecord, IndexKind,
+    MIN_DEAD_NONCE_LIFETIME, Missed, NextHop, OutRecord, PitConfig, PitCs, PitCsConfig,
+    PitCsLayout,
 };
 
 fn nth_name(n: usize) -> Name {
@@ -118,8 +119,9 @@ fn bench_bursts(c: &mut Criterion, label: &str, mut burst: impl FnMut() -> Durat
     });
 }
 
-fn express(pit: &mut Pit, interest: &InterestView<'_>, hashes: &[NameHash]) {
-    let found = pit.find_or_insert(interest, hashes, MonoNs::ZERO);
+/// Makes an Interest pending, for which `missed` is what a search for Data has seen.
+fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash], missed: Missed) {
+    let found = tables.find_or_insert(interest, hashes, missed, MonoNs::ZERO);
     let (idx, _) = found.expect("below the limits");
     let (nonce, face) = (Nonce([1; 4]), FaceId(256));
     let expiry = MonoNs::ZERO.plus_ms(4000);
@@ -130,6 +132,7 @@ fn express(pit: &mut Pit, interest: &InterestView<'_>, hashes: &[NameHash]) {
         pit_token: None,
         flags: 0,
     };
+    let pit = tables.pit_mut();
     pit.insert_in_record(idx, downstream)
         .expect("below the limits");
     let upstream = OutRecord {
@@ -144,22 +147,29 @@ fn express(pit: &mut Pit, interest: &InterestView<'_>, hashes: &[NameHash]) {
         .expect("below the limits");
 }
 
-/// What exchanges do to the PIT, with `n_pending` others waiting: each Data finds
-/// the entry of any of them and removes it, and the same Interest comes anew.
-fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
-    let mut pit = Pit::new(PitConfig {
+fn pit_config(n_pending: usize, index: IndexKind) -> PitConfig {
+    PitConfig {
         max_entries: 2 * n_pending,
         max_bytes: 4 << 30,
         index,
         ..PitConfig::default()
-    })
-    .expect("a table that fits");
+    }
+}
+
+/// What exchanges do to the PIT, with `n_pending` others waiting: each Data finds
+/// the entry of any of them and removes it, and the same Interest comes anew.
+fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
+    let config = PitCsConfig {
+        pit: pit_config(n_pending, index),
+        ..PitCsConfig::default()
+    };
+    let mut tables = PitCs::new(config, KEY).expect("tables that fit");
     let mut burst = Burst::new();
     let mut in_turn = 0..n_pending;
     for _ in 0..n_pending / BURST {
         burst.write(|| in_turn.next().expect("as many"), 0);
         for (interest, hashes) in burst.interests().iter().zip(&burst.hashes) {
-            express(&mut pit, interest, hashes);
+            express(&mut tables, interest, hashes, Missed::default());
         }
     }
     let mut next = scattered(n_pending);
@@ -174,25 +184,142 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
             let begun = Instant::now();
             if prefetches == "burst" {
                 for hashes in &burst.hashes {
-                    pit.prefetch_buckets_for_data(hashes);
+                    tables.prefetch_buckets_for_data(hashes);
                 }
                 for hashes in &burst.hashes {
-                    pit.prefetch_entries_for_data(hashes);
+                    tables.prefetch_entries_for_data(hashes);
                 }
             }
             for (data, hashes) in data.iter().zip(&burst.hashes) {
-                pit.matches_for_data(data, hashes, &mut matches);
+                tables.matches_for_data(data, hashes, &mut matches);
                 // One of its like in the burst may have removed it.
                 if let Some(&idx) = matches.first() {
-                    pit.remove(idx);
+                    tables.remove_pending(idx);
                 }
             }
             for (interest, hashes) in interests.iter().zip(&burst.hashes) {
-                express(&mut pit, interest, hashes);
+                express(&mut tables, interest, hashes, Missed::default());
             }
             begun.elapsed()
         });
-        assert_eq!(pit.len(), n_pending);
+        assert_eq!(tables.pit().len(), n_pending);
+    }
+}
+
+/// Exchanges of new names, each of which misses the full content store, waits while
+/// `n_pending` others come, is answered, and evicts: PIT and content store together. Time
+/// is for an Interest and its Data.
+fn exchange(c: &mut Criterion, n_cached: usize, n_pending: usize, prefetches: bool) {
+    let mut beds = PitCsLayout::ALL.map(|layout| ExchangeBed::new(layout, n_cached, n_pending));
+    let n_warm = (n_pending + n_cached) / BURST + 1;
+    for bed in &mut beds {
+        for _ in 0..n_warm {
+            bed.carry(prefetches);
+        }
+    }
+    let label = |layout| {
+        let prefetch = if prefetches { "burst" } else { "none" };
+        format!(
+            "tables/exchange/cached={n_cached},pending={n_pending},pit_cs={layout},\
+             burst={BURST},prefetch={prefetch}"
+        )
+    };
+    for bed in &mut beds {
+        let layout = bed.tables.layout();
+        bench_bursts(c, &label(layout), || bed.carry(prefetches));
+    }
+    for bed in beds {
+        assert_eq!(bed.tables.cs().len(), n_cached);
+        assert_eq!(bed.tables.pit().len(), n_pending);
+    }
+}
+
+/// See [`exchange`].
+struct ExchangeBed {
+    tables: PitCs,
+    interests: Burst,
+    data: Burst,
+    n_asked: usize,
+    n_answered: usize,
+    n_pending: usize,
+    matches: Vec<EntryIdx>,
+}
+
+impl ExchangeBed {
+    fn new(layout: PitCsLayout, n_cached: usize, n_pending: usize) -> Self {
+        let cs = CsConfig {
+            capacity: CsCapacity {
+                max_pkts: n_cached,
+                max_bytes: 4 << 30,
+            },
+            ..CsConfig::default()
+        };
+        let config = PitCsConfig {
+            pit: pit_config(n_pending + n_cached, IndexKind::default()),
+            cs,
+            layout,
+        };
+        Self {
+            tables: PitCs::new(config, KEY).expect("tables that fit"),
+            interests: Burst::new(),
+            data: Burst::new(),
+            n_asked: 0,
+            n_answered: 0,
+            n_pending,
+            matches: Vec::new(),
+        }
+    }
+
+    /// Carries a burst of Interests, and one of Data once enough are pending.
+    fn carry(&mut self, prefetches: bool) -> Duration {
+        let Self {
+            tables,
+            n_asked,
+            n_answered,
+            matches,
+            ..
+        } = self;
+        let one_more = |n: &mut usize| {
+            *n += 1;
+            *n
+        };
+        self.interests.write(|| one_more(n_asked), 0);
+        let interests = self.interests.interests();
+        let hashes = &self.interests.hashes;
+        let begun = Instant::now();
+        if prefetches {
+            let names = || hashes.iter().filter_map(|hashes| hashes.last());
+            names().for_each(|&hash| tables.prefetch_buckets_for_interest(hash));
+            names().for_each(|&hash| tables.prefetch_entries_for_interest(hash));
+        }
+        for (interest, hashes) in interests.iter().zip(hashes) {
+            let found = tables.find_data(interest, hashes, MonoNs::ZERO);
+            let missed = found.expect_err("a new name");
+            express(tables, interest, hashes, missed);
+        }
+        let elapsed = begun.elapsed();
+        if tables.pit().len() <= self.n_pending {
+            return elapsed;
+        }
+        self.data.write(|| one_more(n_answered), 100);
+        let (data, hashes) = (self.data.data(), &self.data.hashes);
+        let begun = Instant::now();
+        if prefetches {
+            for hashes in hashes {
+                tables.prefetch_buckets_for_data(hashes);
+            }
+            for hashes in hashes {
+                tables.prefetch_entries_for_data(hashes);
+            }
+        }
+        for (data, hashes) in data.iter().zip(hashes) {
+            tables.matches_for_data(data, hashes, matches);
+            if prefetches {
+                tables.prefetch_victims();
+            }
+            tables.insert_data(data, hashes, matches, MonoNs::ZERO);
+        }
+        elapsed + begun.elapsed()
     }
 }
 
@@ -204,24 +331,28 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         },
         ..config
     };
-    let mut cs = ContentStore::new(config, KEY).expect("a small table");
+    let tables_config = PitCsConfig {
+        cs: config,
+        ..PitCsConfig::default()
+    };
+    let mut tables = PitCs::new(tables_config, KEY).expect("tables that fit");
     let mut burst = Burst::new();
     let mut number = 0;
     let mut in_turn = move || {
         number += 1;
         number - 1
     };
-    let mut insert = |cs: &mut ContentStore, burst: &mut Burst| {
+    let mut insert = |tables: &mut PitCs, burst: &mut Burst| {
         burst.write(&mut in_turn, content_bytes);
         let data = burst.data();
         let begun = Instant::now();
         for (data, hashes) in data.iter().zip(&burst.hashes) {
-            cs.insert(data, hashes, MonoNs::ZERO);
+            tables.insert_data(data, hashes, &[], MonoNs::ZERO);
         }
         begun.elapsed()
     };
     for _ in 0..n_cached / BURST {
-        insert(&mut cs, &mut burst);
+        insert(&mut tables, &mut burst);
     }
     let CsConfig { policy, index, .. } = config;
     let params = format!(
@@ -241,20 +372,20 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
             let begun = Instant::now();
             if prefetches == "burst" {
                 let names = || burst.hashes.iter().filter_map(|hashes| hashes.last());
-                names().for_each(|&hash| cs.prefetch_bucket(hash));
-                names().for_each(|&hash| cs.prefetch_entry(hash));
-                names().for_each(|&hash| cs.prefetch_hit(hash));
+                names().for_each(|&hash| tables.prefetch_buckets_for_interest(hash));
+                names().for_each(|&hash| tables.prefetch_entries_for_interest(hash));
+                names().for_each(|&hash| tables.prefetch_hit(hash));
             }
             for (interest, hashes) in interests.iter().zip(&burst.hashes) {
-                let found = cs.find(interest, hashes, MonoNs::ZERO);
-                black_box(found.map(|data| data.wire().len()));
+                let found = tables.find_data(interest, hashes, MonoNs::ZERO);
+                let _ = black_box(found.map(|data| data.wire().len()));
             }
             begun.elapsed()
         });
     }
     let label = format!("tables/cs_insert_evict/{params}");
-    bench_bursts(c, &label, || insert(&mut cs, &mut burst));
-    assert_eq!(cs.len(), n_cached);
+    bench_bursts(c, &label, || insert(&mut tables, &mut burst));
+    assert_eq!(tables.cs().len(), n_cached);
 }
 
 fn fib(c: &mut Criterion, n_routes: usize) {
@@ -315,6 +446,11 @@ fn dead_nonces(c: &mut Criterion) {
 }
 
 fn all(c: &mut Criterion) {
+    for (n_cached, n_pending) in [(1024, 64), (1 << 18, 1 << 10), (1 << 20, 1 << 16)] {
+        for prefetches in [false, true] {
+            exchange(c, n_cached, n_pending, prefetches);
+        }
+    }
     for index in IndexKind::ALL {
         for n_pending in [64, 1 << 20] {
             pit_exchange(c, n_pending, index);

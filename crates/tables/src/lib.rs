@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`pit`] | pending Interests |
 //! | [`cs`] | cached Data |
+//! | [`pit_cs`] | both of these, and their index |
 //! | [`fib`] | prefixes and their next hops |
 //! | [`dead_nonces`] | nonces of Interests whose entries are gone |
 //! | [`prefix_map`] | longest-prefix map, also for strategy choices and measurements |
@@ -25,6 +26,7 @@ mod digest;
 pub mod fib;
 mod hash_index;
 pub mod pit;
+pub mod pit_cs;
 mod pool;
 pub mod prefix_map;
 mod slab;
@@ -43,5 +45,6 @@ pub use fib::{
 pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
 };
+pub use pit_cs::{Missed, PitCs, PitCsConfig, PitCsLayout, UnknownPitCsLayout};
 pub use prefix_map::{MAX_PREFIX_COMPONENTS, PrefixEntry, PrefixMap, PrefixMapError};
 pub use wheel::TICK_NS;

@@ -8,12 +8,13 @@ use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
 use tachonym_tables::{
-    Admission, ContentStore, CsCapacity, CsConfig, CsPolicy, IndexKind, NotAdmitted,
+    Admission, CsCapacity, CsConfig, CsPolicy, IndexKind, NotAdmitted, PitConfig, PitCs,
+    PitCsConfig, PitCsLayout,
 };
 
-/// A content store with the encoding and hashing around it.
+/// A content store with the encoding and hashing around it, and an empty PIT.
 struct Bench {
-    cs: ContentStore,
+    tables: PitCs,
     hashing: Hashing,
     now: MonoNs,
 }
@@ -28,13 +29,17 @@ impl Bench {
             capacity,
             ..CsConfig::default()
         };
-        Self::with_config(hashing, config)
+        Self::with_config(hashing, config, PitCsLayout::default())
     }
 
-    fn with_config(hashing: Hashing, config: CsConfig) -> Self {
-        let cs = ContentStore::new(config, hashing).expect("a small table");
+    fn with_config(hashing: Hashing, cs: CsConfig, layout: PitCsLayout) -> Self {
+        let pit = PitConfig {
+            index: cs.index,
+            ..PitConfig::default()
+        };
+        let config = PitCsConfig { pit, cs, layout };
         Self {
-            cs,
+            tables: PitCs::new(config, hashing).expect("small tables"),
             hashing,
             now: MonoNs(5),
         }
@@ -42,27 +47,28 @@ impl Bench {
 
     fn insert(&mut self, wire: &[u8]) -> Admission {
         let data = DataView::parse(wire).expect("encoded by the test");
-        self.cs
-            .insert(&data, &self.hashing.hashes(data.name()), self.now)
+        self.tables
+            .insert_data(&data, &self.hashing.hashes(data.name()), &[], self.now)
     }
 
     fn find(&mut self, spec: &InterestSpec) -> Option<Vec<u8>> {
         let wire = spec.encode();
         let interest = InterestView::parse(&wire).expect("encoded by the test");
         let hashes = self.hashing.hashes(interest.name());
-        self.cs
-            .find(&interest, &hashes, self.now)
+        self.tables
+            .find_data(&interest, &hashes, self.now)
+            .ok()
             .map(|data| data.wire().to_vec())
     }
 
     fn has_below(&self, prefix: &Name) -> bool {
         let hashes = self.hashing.hashes(prefix.view());
-        self.cs.has_below(prefix.view(), &hashes)
+        self.tables.has_data_below(prefix.view(), &hashes)
     }
 
     fn erase(&mut self, prefix: &Name, limit: usize) -> usize {
-        self.cs
-            .erase(prefix.view(), &self.hashing.hashes(prefix.view()), limit)
+        self.tables
+            .erase_data(prefix.view(), &self.hashing.hashes(prefix.view()), limit)
     }
 }
 
@@ -146,7 +152,33 @@ impl ModelData {
     }
 }
 
-fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize, steps: &[Step]) {
+/// What the tables are made with.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    hashing: Hashing,
+    policy: CsPolicy,
+    index: IndexKind,
+    layout: PitCsLayout,
+}
+
+impl Made {
+    const fn by_default(hashing: Hashing) -> Self {
+        Self {
+            hashing,
+            policy: CsPolicy::Lru,
+            index: IndexKind::Single,
+            layout: PitCsLayout::Separate,
+        }
+    }
+}
+
+fn run(made: Made, mut max_pkts: usize, steps: &[Step]) {
+    let Made {
+        hashing,
+        policy,
+        index,
+        layout,
+    } = made;
     let config = CsConfig {
         capacity: CsCapacity {
             max_pkts,
@@ -156,8 +188,8 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
         index,
         ..CsConfig::default()
     };
-    let mut bench = Bench::with_config(hashing, config);
-    assert_eq!(bench.cs.policy(), policy);
+    let mut bench = Bench::with_config(hashing, config, layout);
+    assert_eq!(bench.tables.cs().policy(), policy);
     // Used longest ago first.
     let mut model = Vec::<ModelData>::new();
     let mut n_evictions = 0;
@@ -230,7 +262,12 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
                 assert_eq!(bench.has_below(&prefix), n_under > 0);
                 assert_eq!(bench.erase(&prefix, *limit), n_under.min(*limit));
                 assert_eq!(bench.has_below(&prefix), n_under > *limit);
-                let left: Vec<Vec<u8>> = bench.cs.iter().map(|data| data.wire().to_vec()).collect();
+                let left: Vec<Vec<u8>> = bench
+                    .tables
+                    .cs()
+                    .iter()
+                    .map(|data| data.wire().to_vec())
+                    .collect();
                 assert!(
                     model.iter().all(
                         |data| left.contains(&data.wire) || data.full_name.starts_with(&prefix)
@@ -245,7 +282,10 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
                     max_pkts,
                     max_bytes: 1 << 20,
                 };
-                bench.cs.set_capacity(capacity).expect("a small table");
+                bench
+                    .tables
+                    .set_cs_capacity(capacity)
+                    .expect("a small table");
             }
             Step::Advance { by_ms } => bench.now = bench.now.plus_ms(*by_ms),
         }
@@ -256,7 +296,11 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
                 // has just come.
                 CsPolicy::Lfu => {
                     let is_gone = |data: &ModelData| {
-                        !bench.cs.iter().any(|cached| cached.wire() == data.wire)
+                        !bench
+                            .tables
+                            .cs()
+                            .iter()
+                            .any(|cached| cached.wire() == data.wire)
                     };
                     let gone = model.iter().position(is_gone);
                     gone.expect("one that is no longer cached")
@@ -265,17 +309,22 @@ fn run(hashing: Hashing, policy: CsPolicy, index: IndexKind, mut max_pkts: usize
             model.remove(victim);
             n_evictions += 1;
         }
-        assert_eq!(bench.cs.len(), model.len());
-        let mut cached: Vec<_> = bench.cs.iter().map(|data| data.wire().to_vec()).collect();
+        assert_eq!(bench.tables.cs().len(), model.len());
+        let mut cached: Vec<_> = bench
+            .tables
+            .cs()
+            .iter()
+            .map(|data| data.wire().to_vec())
+            .collect();
         let mut expected: Vec<_> = model.iter().map(|data| data.wire.clone()).collect();
         cached.sort();
         expected.sort();
         assert_eq!(cached, expected, "the same were evicted");
-        assert_eq!(bench.cs.counters().n_evictions, n_evictions);
+        assert_eq!(bench.tables.cs().counters().n_evictions, n_evictions);
     }
     bench.erase(&Name::new(), usize::MAX);
     assert_eq!(
-        bench.cs.used_bytes(),
+        bench.tables.cs().used_bytes(),
         0,
         "prefixes go with what is below them"
     );
@@ -293,14 +342,15 @@ proptest! {
         steps in proptest::collection::vec(any_step(), 1..120)
     ) {
         for hashing in Hashing::ALL {
-            for (policy, index) in [
-                (CsPolicy::Lru, IndexKind::Single),
-                (CsPolicy::Lru, IndexKind::DLeft),
-                (CsPolicy::Lfu, IndexKind::Single),
-                (CsPolicy::Lfu, IndexKind::DLeft),
-            ] {
-                for max_pkts in [20, 1] {
-                    run(hashing, policy, index, max_pkts, &steps);
+            let made = Made::by_default(hashing);
+            for policy in CsPolicy::ALL {
+                for index in IndexKind::ALL {
+                    for layout in PitCsLayout::ALL {
+                        let made = Made { policy, index, layout, ..made };
+                        for max_pkts in [20, 1] {
+                            run(made, max_pkts, &steps);
+                        }
+                    }
                 }
             }
         }
@@ -331,7 +381,7 @@ proptest! {
         });
         steps.splice(0..0, before);
         for hashing in Hashing::ALL {
-            run(hashing, CsPolicy::Lru, IndexKind::Single, max_pkts, &steps);
+            run(Made::by_default(hashing), max_pkts, &steps);
         }
     }
 }
@@ -449,12 +499,12 @@ fn prefixes_cost_bytes_only_while_they_are_asked_for_and_no_more_for_long_names(
         let mut bench = Bench::new(Hashing::Keyed, 50, 1 << 20);
         let insert = |bench: &mut Bench, n: usize| {
             bench.insert(&data_wire(&name(&format!("/{n:03}{tail}")), 0, b"x"));
-            bench.cs.used_bytes()
+            bench.tables.cs().used_bytes()
         };
         let bare_bytes = (0..50).map(|n| insert(&mut bench, n)).last();
         let prefix = InterestSpec::new(name("/042")).can_be_prefix();
         assert!(bench.find(&prefix).is_some());
-        let entered_bytes = Some(bench.cs.used_bytes());
+        let entered_bytes = Some(bench.tables.cs().used_bytes());
         assert!(entered_bytes > bare_bytes);
         for n in 50..100 {
             assert_eq!(Some(insert(&mut bench, n)), entered_bytes);
@@ -478,7 +528,7 @@ fn what_is_used_often_outlives_what_is_used_once_under_lfu() {
             index,
             ..CsConfig::default()
         };
-        let mut bench = Bench::with_config(Hashing::Keyed, config);
+        let mut bench = Bench::with_config(Hashing::Keyed, config, PitCsLayout::default());
         let popular = |n: usize| InterestSpec::new(name(&format!("/popular/{n}")));
         for n in 0..500 {
             bench.insert(&data_wire(&popular(n).name, 0, b"x"));
@@ -496,7 +546,7 @@ fn what_is_used_often_outlives_what_is_used_once_under_lfu() {
                 }
             }
         }
-        assert_eq!(bench.cs.len(), 1000);
+        assert_eq!(bench.tables.cs().len(), 1000);
     }
 }
 
@@ -509,18 +559,18 @@ fn admission_and_serving_can_be_switched_off() {
     );
     let (find_a, find_b) = (InterestSpec::new(name("/a")), InterestSpec::new(name("/b")));
     bench.insert(&a);
-    bench.cs.set_admits(false);
+    bench.tables.cs_mut().set_admits(false);
     assert_eq!(
         bench.insert(&b),
         Admission::NotAdmitted(NotAdmitted::AdmitOff)
     );
     assert!(bench.find(&find_a).is_some());
     assert!(bench.find(&find_b).is_none());
-    bench.cs.set_serves(false);
+    bench.tables.cs_mut().set_serves(false);
     assert!(bench.find(&find_a).is_none());
-    bench.cs.set_serves(true);
+    bench.tables.cs_mut().set_serves(true);
     assert!(bench.find(&find_a).is_some());
-    let counters = bench.cs.counters();
+    let counters = bench.tables.cs().counters();
     assert_eq!(counters.n_not_admitted_off, 1);
     assert_eq!((counters.n_hits, counters.n_misses), (2, 2));
 }
@@ -538,7 +588,7 @@ fn names_too_deep_or_empty_are_not_cached_but_counted() {
         let admission = bench.insert(&data_wire(&unsuited, 0, b"x"));
         assert_eq!(admission, Admission::NotAdmitted(NotAdmitted::NameUnsuited));
     }
-    assert_eq!(bench.cs.counters().n_not_admitted_name, 2);
+    assert_eq!(bench.tables.cs().counters().n_not_admitted_name, 2);
     for n in 1..MAX_CS_COMPONENTS {
         let prefix = InterestSpec::new(name(&"/a".repeat(n))).can_be_prefix();
         assert!(bench.find(&prefix).is_some());
@@ -555,8 +605,8 @@ fn bytes_are_bounded_over_many_names_and_sizes() {
         // Deep and long names of their own, and any size.
         let uri = format!("/{n}/a/b/c/d/e/f/{}", n % 7);
         bench.insert(&data_wire(&name(&uri), 1000, &content[..n * 37 % 8000]));
-        assert!(bench.cs.used_bytes() <= max_bytes);
-        assert!(bench.cs.memory_bytes() <= max_bytes * 5 / 4 + (64 << 10));
+        assert!(bench.tables.cs().used_bytes() <= max_bytes);
+        assert!(bench.tables.memory_bytes() <= max_bytes * 5 / 4 + (64 << 10));
         let digest = InterestSpec::new(full_name(&data_wire(
             &name(&uri),
             1000,
@@ -564,11 +614,11 @@ fn bytes_are_bounded_over_many_names_and_sizes() {
         )));
         assert!(bench.find(&digest).is_some());
     }
-    assert!(bench.cs.len() > 50);
-    assert_eq!(bench.cs.counters().n_inserts, n_names as u64);
+    assert!(bench.tables.cs().len() > 50);
+    assert_eq!(bench.tables.cs().counters().n_inserts, n_names as u64);
     assert_eq!(
-        bench.cs.counters().n_evictions,
-        n_names as u64 - bench.cs.len() as u64
+        bench.tables.cs().counters().n_evictions,
+        n_names as u64 - bench.tables.cs().len() as u64
     );
 }
 
@@ -586,13 +636,16 @@ fn data_beyond_the_capacity_is_not_admitted_but_counted() {
         max_pkts: 10,
         max_bytes: 0,
     };
-    bench.cs.set_capacity(nothing).expect("a small table");
-    assert!(bench.cs.is_empty());
+    bench
+        .tables
+        .set_cs_capacity(nothing)
+        .expect("a small table");
+    assert!(bench.tables.cs().is_empty());
     assert_eq!(
         bench.insert(&small),
         Admission::NotAdmitted(NotAdmitted::TooLarge)
     );
-    assert_eq!(bench.cs.counters().n_not_admitted_size, 2);
+    assert_eq!(bench.tables.cs().counters().n_not_admitted_size, 2);
 }
 
 #[test]
@@ -604,7 +657,7 @@ fn a_full_store_reuses_slots_and_buffers() {
             0,
             &[7; 1000],
         ));
-        bench.cs.memory_bytes()
+        bench.tables.memory_bytes()
     };
     let before_bytes = (0..300).map(&mut insert).last();
     assert!((300..3000).all(|n| Some(insert(n)) == before_bytes));
@@ -617,21 +670,21 @@ fn a_capacity_whose_index_exceeds_memory_is_refused_and_changes_nothing() {
     let mut bench = Bench::new(Hashing::Keyed, 10, 1 << 20);
     let wire = data_wire(&name("/a/b"), 0, b"x");
     bench.insert(&wire);
-    let before = bench.cs.capacity();
+    let before = bench.tables.cs().capacity();
     let too_much = CsCapacity {
         max_pkts: usize::MAX,
         max_bytes: usize::MAX,
     };
-    match bench.cs.set_capacity(too_much) {
+    match bench.tables.set_cs_capacity(too_much) {
         Err(MemoryError::TooLarge {
             needed_bytes,
             available_bytes,
             ..
         }) => {
             assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30);
-            assert_eq!(bench.cs.capacity(), before);
+            assert_eq!(bench.tables.cs().capacity(), before);
         }
-        other => assert!(other.is_ok() && bench.cs.pages().total_bytes() >= 32 << 30),
+        other => assert!(other.is_ok() && bench.tables.pages().total_bytes() >= 32 << 30),
     }
     let prefix = InterestSpec::new(name("/a")).can_be_prefix();
     assert_eq!(bench.find(&prefix), Some(wire));

@@ -9,8 +9,8 @@ use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
 use tachonym_tables::cs::CS_ENTRY_BYTES;
 use tachonym_tables::pit::PIT_ENTRY_BYTES;
 use tachonym_tables::{
-    ContentStore, CsCapacity, CsConfig, DeadNonceList, Fib, FibConfig, InRecord,
-    MIN_DEAD_NONCE_LIFETIME, NextHop, OutRecord, Pit, PitConfig,
+    CsCapacity, CsConfig, DeadNonceList, Fib, FibConfig, InRecord, MIN_DEAD_NONCE_LIFETIME, Missed,
+    NextHop, OutRecord, PitConfig, PitCs, PitCsConfig, PitCsLayout,
 };
 
 const N_ENTRIES: usize = if cfg!(miri) { 500 } else { 50_000 };
@@ -25,7 +25,23 @@ fn report(what: &str, per_entry_bytes: usize, limit_bytes: usize) {
 
 #[test]
 fn memory_per_pit_entry_is_what_is_accounted() {
-    let mut pit = Pit::new(PitConfig::default()).expect("a small table");
+    for layout in PitCsLayout::ALL {
+        memory_per_pit_entry(layout);
+    }
+}
+
+fn memory_per_pit_entry(layout: PitCsLayout) {
+    let nothing = CsCapacity {
+        max_pkts: 0,
+        max_bytes: 0,
+    };
+    let cs = CsConfig {
+        capacity: nothing,
+        ..CsConfig::default()
+    };
+    let pit = PitConfig::default();
+    let config = PitCsConfig { pit, cs, layout };
+    let mut tables = PitCs::new(config, Hashing::Keyed).expect("small tables");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let uri = format!(
@@ -35,9 +51,10 @@ fn memory_per_pit_entry_is_what_is_accounted() {
         wire_bytes += wire.len();
         let interest = InterestView::parse(&wire).unwrap();
         let hashes = Hashing::Keyed.hashes(interest.name());
-        let (idx, _) = pit
-            .find_or_insert(&interest, &hashes, MonoNs::ZERO)
+        let (idx, _) = tables
+            .find_or_insert(&interest, &hashes, Missed::default(), MonoNs::ZERO)
             .unwrap();
+        let pit = tables.pit_mut();
         let (nonce, expiry) = (Nonce([0; 4]), MonoNs(1));
         let face = FaceId(256);
         let downstream = InRecord {
@@ -60,25 +77,35 @@ fn memory_per_pit_entry_is_what_is_accounted() {
     }
     println!("mean Interest: {} bytes", wire_bytes / N_ENTRIES);
     assert!((100..=120).contains(&(wire_bytes / N_ENTRIES)));
-    assert_eq!(pit.used_bytes() / N_ENTRIES, PIT_ENTRY_BYTES);
+    assert_eq!(tables.pit().used_bytes() / N_ENTRIES, PIT_ENTRY_BYTES);
     report(
-        "PIT entry, one downstream and upstream",
-        pit.memory_bytes() / N_ENTRIES,
+        &format!("PIT entry, one downstream and upstream, {layout} index"),
+        tables.memory_bytes() / N_ENTRIES,
         PIT_ENTRY_BYTES,
     );
 }
 
 #[test]
 fn memory_per_cached_data_is_what_is_accounted() {
+    for layout in PitCsLayout::ALL {
+        memory_per_cached_data(layout);
+    }
+}
+
+fn memory_per_cached_data(layout: PitCsLayout) {
     let capacity = CsCapacity {
         max_pkts: N_ENTRIES,
         max_bytes: 1 << 30,
     };
-    let config = CsConfig {
-        capacity,
-        ..CsConfig::default()
+    let config = PitCsConfig {
+        cs: CsConfig {
+            capacity,
+            ..CsConfig::default()
+        },
+        layout,
+        ..PitCsConfig::default()
     };
-    let mut cs = ContentStore::new(config, Hashing::Keyed).expect("a small table");
+    let mut tables = PitCs::new(config, Hashing::Keyed).expect("small tables");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let wire = data_wire(
@@ -88,16 +115,17 @@ fn memory_per_cached_data_is_what_is_accounted() {
         );
         wire_bytes += wire.len();
         let data = DataView::parse(&wire).unwrap();
-        cs.insert(&data, &Hashing::Keyed.hashes(data.name()), MonoNs::ZERO);
+        let hashes = Hashing::Keyed.hashes(data.name());
+        tables.insert_data(&data, &hashes, &[], MonoNs::ZERO);
     }
-    assert_eq!(cs.len(), N_ENTRIES);
-    let overhead_bytes = (cs.memory_bytes() - wire_bytes) / N_ENTRIES;
+    assert_eq!(tables.cs().len(), N_ENTRIES);
+    let overhead_bytes = (tables.memory_bytes() - wire_bytes) / N_ENTRIES;
     println!(
         "mean Data: {} bytes; {CS_ENTRY_BYTES} accounted beside it",
         wire_bytes / N_ENTRIES
     );
     report(
-        "content store entry, beside its packet",
+        &format!("content store entry, beside its packet, {layout} index"),
         overhead_bytes,
         240,
     );

@@ -10,7 +10,8 @@ use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce};
 use tachonym_tables::pit::MAX_HINTS_PER_NAME;
 use tachonym_tables::{
-    EntryIdx, InRecord, IndexKind, Inserted, OutRecord, Pit, PitConfig, PitRefusal, TICK_NS,
+    CsCapacity, CsConfig, EntryIdx, InRecord, IndexKind, Inserted, Missed, OutRecord, Pit,
+    PitConfig, PitCs, PitCsConfig, PitCsLayout, PitRefusal, TICK_NS,
 };
 
 fn in_record(face: u64, nonce: u32) -> InRecord {
@@ -34,17 +35,22 @@ fn out_record(face: u64, nonce: u32) -> OutRecord {
     }
 }
 
-/// A PIT with the encoding and hashing around it.
+/// A PIT with the encoding and hashing around it, and a content store that has no room.
 struct Bench {
-    pit: Pit,
+    tables: PitCs,
     hashing: Hashing,
     now: MonoNs,
 }
 
 impl Bench {
     fn new(hashing: Hashing, config: PitConfig) -> Self {
+        Self::with_layout(hashing, config, PitCsLayout::default())
+    }
+
+    fn with_layout(hashing: Hashing, config: PitConfig, layout: PitCsLayout) -> Self {
+        let config = tables_config(config, layout);
         Self {
-            pit: Pit::new(config).expect("a small table"),
+            tables: PitCs::new(config, hashing).expect("small tables"),
             hashing,
             now: MonoNs::ZERO,
         }
@@ -54,11 +60,13 @@ impl Bench {
         let wire = spec.encode();
         let interest = InterestView::parse(&wire).expect("encoded by the test");
         let hashes = self.hashing.hashes(interest.name());
-        let found = self.pit.find(&interest, &hashes);
-        let result = self.pit.find_or_insert(&interest, &hashes, self.now);
+        let found = self.tables.find_pending(&interest, &hashes);
+        let result = self
+            .tables
+            .find_or_insert(&interest, &hashes, Missed::default(), self.now);
         if let Ok((idx, inserted)) = result {
             assert_eq!(found, (inserted == Inserted::Existing).then_some(idx));
-            assert_eq!(self.pit.find(&interest, &hashes), Some(idx));
+            assert_eq!(self.tables.find_pending(&interest, &hashes), Some(idx));
         }
         result
     }
@@ -66,10 +74,22 @@ impl Bench {
     fn matches(&self, wire: &[u8]) -> Vec<EntryIdx> {
         let data = DataView::parse(wire).expect("encoded by the test");
         let mut matches = vec![];
-        self.pit
+        self.tables
             .matches_for_data(&data, &self.hashing.hashes(data.name()), &mut matches);
         matches
     }
+}
+
+fn tables_config(pit: PitConfig, layout: PitCsLayout) -> PitCsConfig {
+    let nothing = CsCapacity {
+        max_pkts: 0,
+        max_bytes: 0,
+    };
+    let cs = CsConfig {
+        capacity: nothing,
+        ..CsConfig::default()
+    };
+    PitCsConfig { pit, cs, layout }
 }
 
 /// The Data of the tests: few names, and two contents for each.
@@ -185,12 +205,12 @@ impl ModelEntry {
     }
 }
 
-fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
+fn run(hashing: Hashing, index: IndexKind, layout: PitCsLayout, steps: &[Step]) {
     let config = PitConfig {
         index,
         ..PitConfig::default()
     };
-    let mut bench = Bench::new(hashing, config);
+    let mut bench = Bench::with_layout(hashing, config, layout);
     let mut model = Vec::<ModelEntry>::new();
     for (n_step, step) in steps.iter().enumerate() {
         match step {
@@ -210,11 +230,13 @@ fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
                 assert_eq!(model[place].idx, idx);
                 let nonce = n_step as u32;
                 bench
-                    .pit
+                    .tables
+                    .pit_mut()
                     .insert_in_record(idx, in_record(*face, nonce))
                     .expect("no limit");
                 bench
-                    .pit
+                    .tables
+                    .pit_mut()
                     .insert_out_record(idx, out_record(*face + 100, nonce))
                     .expect("no limit");
                 model[place].records.insert(*face, nonce);
@@ -239,8 +261,11 @@ fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
                 assert_eq!(found, expected, "{full_name}");
                 if *removes {
                     for idx in found {
-                        assert!(bench.pit.remove(idx));
-                        assert!(!bench.pit.remove(idx), "its number died with the entry");
+                        assert!(bench.tables.remove_pending(idx));
+                        assert!(
+                            !bench.tables.remove_pending(idx),
+                            "its number died with the entry"
+                        );
                         model.retain(|entry| entry.idx != idx);
                     }
                 }
@@ -249,19 +274,19 @@ fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
                 if !model.is_empty() {
                     let nth = nth % model.len();
                     let at = bench.now.plus_ms(*after_ms);
-                    bench.pit.set_expiry(model[nth].idx, at);
+                    bench.tables.pit_mut().set_expiry(model[nth].idx, at);
                     model[nth].expiry = at;
                 }
             }
             Step::Advance { by_ms } => {
                 bench.now = bench.now.plus_ms(*by_ms);
                 let mut expired = Vec::new();
-                bench.pit.expire(bench.now, &mut expired);
+                bench.tables.pit_mut().expire(bench.now, &mut expired);
                 for idx in expired {
                     let place = model.iter().position(|entry| entry.idx == idx);
                     let entry = model.remove(place.expect("reported once"));
                     assert!(entry.expiry <= bench.now, "early");
-                    assert!(bench.pit.remove(idx));
+                    assert!(bench.tables.remove_pending(idx));
                 }
                 for entry in &model {
                     assert!(entry.expiry.0 + TICK_NS > bench.now.0, "late");
@@ -269,7 +294,10 @@ fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
             }
             Step::RemoveFace { face } => {
                 let mut abandoned = Vec::new();
-                bench.pit.remove_face(FaceId(*face), &mut abandoned);
+                bench
+                    .tables
+                    .pit_mut()
+                    .remove_face(FaceId(*face), &mut abandoned);
                 for entry in &mut model {
                     let lost_last =
                         entry.records.remove(face).is_some() && entry.records.is_empty();
@@ -277,7 +305,7 @@ fn run(hashing: Hashing, index: IndexKind, steps: &[Step]) {
                 }
             }
         }
-        check(&bench.pit, &model);
+        check(bench.tables.pit(), &model);
     }
 }
 
@@ -314,7 +342,9 @@ proptest! {
     ) {
         for hashing in Hashing::ALL {
             for index in IndexKind::ALL {
-                run(hashing, index, &steps);
+                for layout in PitCsLayout::ALL {
+                    run(hashing, index, layout, &steps);
+                }
             }
         }
     }
@@ -339,29 +369,32 @@ fn interests_share_an_entry_only_if_name_flags_and_hint_agree() {
     for variant in &variants {
         assert_eq!(bench.insert(variant).unwrap().1, Inserted::Existing);
     }
-    assert_eq!(bench.pit.len(), variants.len());
+    assert_eq!(bench.tables.pit().len(), variants.len());
 }
 
 #[test]
 fn stale_numbers_find_nothing_after_their_slot_has_a_new_tenant() {
     let mut bench = Bench::new(Hashing::Keyed, PitConfig::default());
     let (old, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
-    bench.pit.remove(old);
+    bench.tables.remove_pending(old);
     let (new, _) = bench.insert(&InterestSpec::new(name("/b"))).unwrap();
     assert_ne!(old, new);
-    assert!(bench.pit.get(old).is_none());
-    assert!(bench.pit.get_mut(old).is_none());
-    assert!(!bench.pit.remove(old));
+    assert!(bench.tables.pit().get(old).is_none());
+    assert!(bench.tables.pit_mut().get_mut(old).is_none());
+    assert!(!bench.tables.remove_pending(old));
     let record = in_record(1, 1);
     assert_eq!(
-        bench.pit.insert_in_record(old, record),
+        bench.tables.pit_mut().insert_in_record(old, record),
         Err(PitRefusal::NoSuchEntry)
     );
-    bench.pit.set_expiry(old, MonoNs(1));
+    bench.tables.pit_mut().set_expiry(old, MonoNs(1));
     let mut expired = Vec::new();
-    bench.pit.expire(MonoNs(1).plus_ms(100), &mut expired);
+    bench
+        .tables
+        .pit_mut()
+        .expire(MonoNs(1).plus_ms(100), &mut expired);
     assert!(expired.is_empty(), "the tenant's deadline is its own");
-    assert_eq!(bench.pit.get(new).unwrap().n_in_records(), 0);
+    assert_eq!(bench.tables.pit().get(new).unwrap().n_in_records(), 0);
 }
 
 #[test]
@@ -371,18 +404,23 @@ fn a_new_tenant_inherits_nothing() {
         .insert(&InterestSpec::new(name("/a")).hint("/h"))
         .unwrap();
     for face in 0..20 {
-        bench.pit.insert_in_record(old, in_record(face, 1)).unwrap();
         bench
-            .pit
+            .tables
+            .pit_mut()
+            .insert_in_record(old, in_record(face, 1))
+            .unwrap();
+        bench
+            .tables
+            .pit_mut()
             .insert_out_record(old, out_record(face, 1))
             .unwrap();
     }
-    let entry = bench.pit.get_mut(old).unwrap();
+    let entry = bench.tables.pit_mut().get_mut(old).unwrap();
     entry.strategy_state = [9; 3];
     entry.satisfied = true;
-    bench.pit.remove(old);
+    bench.tables.remove_pending(old);
     let (new, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
-    let entry = bench.pit.get(new).unwrap();
+    let entry = bench.tables.pit().get(new).unwrap();
     assert_eq!((entry.n_in_records(), entry.n_out_records()), (0, 0));
     assert_eq!((entry.strategy_state, entry.satisfied), ([0; 3], false));
     assert!(!entry.has_forwarding_hint());
@@ -399,12 +437,12 @@ fn full_pit_refuses_new_entries_and_counts_them() {
     bench.insert(&InterestSpec::new(name("/2"))).unwrap();
     let third = InterestSpec::new(name("/3"));
     assert_eq!(bench.insert(&third), Err(PitRefusal::TooManyEntries));
-    assert_eq!(bench.pit.refusals().n_too_many_entries, 1);
+    assert_eq!(bench.tables.pit().refusals().n_too_many_entries, 1);
     assert_eq!(
         bench.insert(&InterestSpec::new(name("/2"))).unwrap().1,
         Inserted::Existing
     );
-    bench.pit.remove(first);
+    bench.tables.remove_pending(first);
     assert!(bench.insert(&third).is_ok());
 }
 
@@ -430,19 +468,20 @@ fn bytes_of_interests_and_records_are_bounded() {
             }
             for face in 0..64 {
                 let _ = bench
-                    .pit
+                    .tables
+                    .pit_mut()
                     .insert_in_record(entries[entries.len() - 1], in_record(face, 1));
             }
-            assert!(bench.pit.used_bytes() <= config.max_bytes);
-            assert!(bench.pit.memory_bytes() <= config.max_bytes * 5 / 4);
+            assert!(bench.tables.pit().used_bytes() <= config.max_bytes);
+            assert!(bench.tables.memory_bytes() <= config.max_bytes * 5 / 4);
         }
         assert!(entries.len() > 100, "room again in every round");
         for idx in entries.drain(..) {
-            bench.pit.remove(idx);
+            bench.tables.remove_pending(idx);
         }
-        assert_eq!(bench.pit.used_bytes(), 0);
+        assert_eq!(bench.tables.pit().used_bytes(), 0);
     }
-    assert!(bench.pit.refusals().n_too_many_bytes >= 3);
+    assert!(bench.tables.pit().refusals().n_too_many_bytes >= 3);
 }
 
 /// Lets a face ask for names of its own until it is refused; how many it got.
@@ -450,9 +489,13 @@ fn ask_for_all(bench: &mut Bench, face: u64, padding: &str) -> usize {
     for n in 0.. {
         let spec = InterestSpec::new(name(&format!("/{face}/x{padding}/{n}")));
         let (idx, _) = bench.insert(&spec).unwrap();
-        if let Err(refusal) = bench.pit.insert_in_record(idx, in_record(face, 1)) {
+        if let Err(refusal) = bench
+            .tables
+            .pit_mut()
+            .insert_in_record(idx, in_record(face, 1))
+        {
             assert_eq!(refusal, PitRefusal::FaceShareUsed);
-            bench.pit.remove(idx);
+            bench.tables.remove_pending(idx);
             return n;
         }
     }
@@ -472,8 +515,8 @@ fn a_greedy_face_gets_half_of_the_entries_and_the_others_are_served() {
     // It keeps what it has, and gets no more.
     assert_eq!(ask_for_all(&mut bench, 1, ""), 60);
     assert!(ask_for_all(&mut bench, 4, "") > 0);
-    assert!(bench.pit.refusals().n_face_share_used >= 4);
-    assert_eq!(bench.pit.refusals().n_too_many_entries, 0);
+    assert!(bench.tables.pit().refusals().n_face_share_used >= 4);
+    assert_eq!(bench.tables.pit().refusals().n_too_many_entries, 0);
 }
 
 #[test]
@@ -485,7 +528,7 @@ fn a_greedy_face_gets_half_of_the_bytes_and_the_others_are_served() {
     let mut bench = Bench::new(Hashing::Keyed, config);
     let long = "x".repeat(8000);
     assert!(ask_for_all(&mut bench, 1, &long) > 10);
-    let used_bytes = bench.pit.used_bytes();
+    let used_bytes = bench.tables.pit().used_bytes();
     assert!(used_bytes <= config.max_bytes / 2, "{used_bytes}");
     assert!(ask_for_all(&mut bench, 2, "") > 100);
 }
@@ -500,25 +543,43 @@ fn shares_are_what_the_records_say() {
         .collect();
     for &idx in &entries {
         for face in faces {
-            bench.pit.insert_in_record(idx, in_record(face, 1)).unwrap();
-            bench.pit.insert_in_record(idx, in_record(face, 2)).unwrap();
+            bench
+                .tables
+                .pit_mut()
+                .insert_in_record(idx, in_record(face, 1))
+                .unwrap();
+            bench
+                .tables
+                .pit_mut()
+                .insert_in_record(idx, in_record(face, 2))
+                .unwrap();
         }
     }
-    let held = |bench: &Bench| faces.map(|face| bench.pit.n_awaited_by(FaceId(face)));
+    let held = |bench: &Bench| faces.map(|face| bench.tables.pit().n_awaited_by(FaceId(face)));
     assert_eq!(held(&bench), [20, 20, 20]);
-    bench.pit.remove_in_record(entries[0], FaceId(1));
-    bench.pit.remove_in_record(entries[0], FaceId(1));
     bench
-        .pit
+        .tables
+        .pit_mut()
+        .remove_in_record(entries[0], FaceId(1));
+    bench
+        .tables
+        .pit_mut()
+        .remove_in_record(entries[0], FaceId(1));
+    bench
+        .tables
+        .pit_mut()
         .retain_in_records(entries[1], |record| record.face == FaceId(3));
     assert_eq!(held(&bench), [18, 19, 20]);
-    bench.pit.remove(entries[2]);
-    bench.pit.remove(entries[2]);
+    bench.tables.remove_pending(entries[2]);
+    bench.tables.remove_pending(entries[2]);
     assert_eq!(held(&bench), [17, 18, 19]);
-    bench.pit.remove_face(FaceId(3), &mut Vec::new());
+    bench
+        .tables
+        .pit_mut()
+        .remove_face(FaceId(3), &mut Vec::new());
     assert_eq!(held(&bench), [17, 18, 0]);
     for idx in entries {
-        bench.pit.remove(idx);
+        bench.tables.remove_pending(idx);
     }
     assert_eq!(held(&bench), [0, 0, 0]);
 }
@@ -534,8 +595,8 @@ fn expiry_goes_on_where_it_stopped() {
     let late = MonoNs(1).plus_ms(60_000);
     let mut expired = Vec::new();
     let mut n_calls = 1;
-    while !bench.pit.expire_some(late, 7, &mut expired) {
-        assert!(bench.pit.next_expiry().unwrap() <= late);
+    while !bench.tables.pit_mut().expire_some(late, 7, &mut expired) {
+        assert!(bench.tables.pit().next_expiry().unwrap() <= late);
         assert!(expired.len() <= 7 * n_calls);
         n_calls += 1;
     }
@@ -552,20 +613,47 @@ fn records_of_an_entry_are_bounded_and_refusals_counted() {
     let mut bench = Bench::new(Hashing::Keyed, config);
     let (idx, _) = bench.insert(&InterestSpec::new(name("/a"))).unwrap();
     for face in 0..3 {
-        bench.pit.insert_in_record(idx, in_record(face, 1)).unwrap();
+        bench
+            .tables
+            .pit_mut()
+            .insert_in_record(idx, in_record(face, 1))
+            .unwrap();
     }
-    let refused = bench.pit.insert_in_record(idx, in_record(3, 1));
+    let refused = bench
+        .tables
+        .pit_mut()
+        .insert_in_record(idx, in_record(3, 1));
     assert_eq!(refused, Err(PitRefusal::TooManyRecords));
-    assert_eq!(bench.pit.refusals().n_too_many_records, 1);
-    bench.pit.insert_in_record(idx, in_record(2, 9)).unwrap();
-    let entry = bench.pit.get(idx).unwrap();
+    assert_eq!(bench.tables.pit().refusals().n_too_many_records, 1);
+    bench
+        .tables
+        .pit_mut()
+        .insert_in_record(idx, in_record(2, 9))
+        .unwrap();
+    let entry = bench.tables.pit().get(idx).unwrap();
     assert_eq!(
         entry.in_record(FaceId(2)).unwrap().nonce,
         Nonce([0, 0, 0, 9])
     );
-    assert!(bench.pit.remove_in_record(idx, FaceId(0)).is_some());
-    assert!(bench.pit.remove_in_record(idx, FaceId(0)).is_none());
-    bench.pit.insert_in_record(idx, in_record(3, 1)).unwrap();
+    assert!(
+        bench
+            .tables
+            .pit_mut()
+            .remove_in_record(idx, FaceId(0))
+            .is_some()
+    );
+    assert!(
+        bench
+            .tables
+            .pit_mut()
+            .remove_in_record(idx, FaceId(0))
+            .is_none()
+    );
+    bench
+        .tables
+        .pit_mut()
+        .insert_in_record(idx, in_record(3, 1))
+        .unwrap();
 }
 
 #[test]
@@ -577,7 +665,7 @@ fn hints_cannot_crowd_a_name_out() {
     }
     let one_more = plain.clone().hint("/one-more");
     assert_eq!(bench.insert(&one_more), Err(PitRefusal::TooManyHints));
-    assert_eq!(bench.pit.refusals().n_too_many_hints, 1);
+    assert_eq!(bench.tables.pit().refusals().n_too_many_hints, 1);
     assert_eq!(bench.insert(&plain).unwrap().1, Inserted::New);
     assert_eq!(
         bench.insert(&plain.must_be_fresh()).unwrap().1,
@@ -598,9 +686,11 @@ fn an_interest_is_found_whatever_its_hint() {
             let interest = InterestView::parse(&wire).unwrap();
             let hashes = hashing.hashes(interest.name());
             let is_wanted = |entry: &tachonym_tables::PitEntry| {
-                wanted.is_none_or(|idx| std::ptr::eq(entry, bench.pit.get(idx).unwrap()))
+                wanted.is_none_or(|idx| std::ptr::eq(entry, bench.tables.pit().get(idx).unwrap()))
             };
-            bench.pit.find_with_any_hint(&interest, &hashes, is_wanted)
+            bench
+                .tables
+                .find_pending_with_any_hint(&interest, &hashes, is_wanted)
         };
         assert_eq!(find(&plain, Some(first)), Some(first));
         assert_eq!(find(&hinted, Some(second)), Some(second));
@@ -638,20 +728,24 @@ fn steady_traffic_reuses_slots_and_buffers() {
                 let spec = InterestSpec::new(name(&format!("/a/{}", 1000 + round * 100 + n)));
                 let (idx, _) = bench.insert(&spec).unwrap();
                 for face in 0..3 {
-                    bench.pit.insert_in_record(idx, in_record(face, 1)).unwrap();
+                    bench
+                        .tables
+                        .pit_mut()
+                        .insert_in_record(idx, in_record(face, 1))
+                        .unwrap();
                 }
                 idx
             })
             .collect();
         // By then the index has found its size.
         if round == 20 {
-            before_bytes = bench.pit.memory_bytes();
+            before_bytes = bench.tables.memory_bytes();
         }
         if round > 20 {
-            assert_eq!(bench.pit.memory_bytes(), before_bytes);
+            assert_eq!(bench.tables.memory_bytes(), before_bytes);
         }
         for idx in entries {
-            bench.pit.remove(idx);
+            bench.tables.remove_pending(idx);
         }
     }
 }
@@ -665,12 +759,12 @@ fn a_pit_whose_index_exceeds_memory_is_refused() {
         max_bytes: usize::MAX,
         ..PitConfig::default()
     };
-    match Pit::new(config) {
+    match PitCs::new(tables_config(config, PitCsLayout::Separate), Hashing::Keyed) {
         Err(MemoryError::TooLarge {
             needed_bytes,
             available_bytes,
             ..
         }) => assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30),
-        other => assert!(other.is_ok_and(|pit| pit.pages().total_bytes() >= 32 << 30)),
+        other => assert!(other.is_ok_and(|tables| tables.pages().total_bytes() >= 32 << 30)),
     }
 }

@@ -17,6 +17,7 @@ use anyhow::Context;
 use clap::Args;
 use tachonym_forward::{Block, Schedule};
 use tachonym_packet::HashKind;
+use tachonym_tables::PitCsLayout;
 
 use self::cycles::{Clock, Round, RoundTicks};
 use self::report::{BlockReport, BottleneckReport, Instructions, KindReport, Throughput};
@@ -69,6 +70,9 @@ pub struct BottleneckArgs {
     /// Order of work in a burst
     #[arg(long, default_value_t = Schedule::default(), value_name = "SCHEDULE")]
     pub schedule: Schedule,
+    /// Whether pending Interests and cached Data share an index: separate or composite
+    #[arg(long, default_value_t, value_name = "LAYOUT")]
+    pub pit_cs: PitCsLayout,
     /// Pages of the tables
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
     pub pages: PageChoice,
@@ -104,6 +108,7 @@ fn analyse(args: &BottleneckArgs) -> anyhow::Result<BottleneckReport> {
         seed: args.seed,
         name_hash: args.name_hash,
         schedule: args.schedule,
+        pit_cs: args.pit_cs,
         pages: args.pages.into(),
     })?;
     let clock = Clock::measure();
@@ -155,6 +160,7 @@ fn count_instructions(args: &BottleneckArgs) -> anyhow::Result<(Instructions, Ve
         store_pkts: (args.store as usize).min(MAX_COUNTED_STORE_PKTS),
         n_pkts: N_COUNTED_PKTS.max(burst_pkts),
         seed: args.seed,
+        pit_cs: args.pit_cs,
     };
     match instructions::count(&program, &options) {
         Ok(counts) => {

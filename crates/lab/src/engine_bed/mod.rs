@@ -15,7 +15,7 @@ use tachonym_forward::{Block, Engine, EngineConfig, FaceTraits, Output, RxPacket
 use tachonym_memory::PagePreference;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, HashKey, HashKind, MonoNs, PacketView};
-use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig};
+use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig, PitCsLayout};
 
 pub use self::listener::{Listener, SendBuffer};
 use self::workload::{Burst, Workload};
@@ -87,6 +87,8 @@ pub struct BedOptions {
     pub name_hash: HashKind,
     /// The order of work in a burst.
     pub schedule: Schedule,
+    /// Whether pending Interests and cached Data share an index.
+    pub pit_cs: PitCsLayout,
     /// Pages of the tables.
     pub pages: PagePreference,
 }
@@ -106,6 +108,7 @@ impl Default for BedOptions {
             seed: 1,
             name_hash: HashKind::SipHash13,
             schedule: Schedule::default(),
+            pit_cs: PitCsLayout::default(),
             pages: PagePreference::Auto,
         }
     }
@@ -296,6 +299,7 @@ fn engine(options: &BedOptions) -> anyhow::Result<Engine> {
             ..FibConfig::with_max_entries(n_prefixes + 1_024)
         },
         schedule: options.schedule,
+        pit_cs: options.pit_cs,
         ..EngineConfig::default()
     };
     // A key of its own for every run would make counts differ.

@@ -19,6 +19,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tachonym_forward::Block;
+use tachonym_tables::PitCsLayout;
 
 use self::budget::Budget;
 use crate::engine_bed::{BedOptions, Kind};
@@ -39,6 +40,9 @@ pub struct InstructionsArgs {
     /// Writes what was counted into the file, as its new budget
     #[arg(long, requires = "budget")]
     pub update: bool,
+    /// Whether pending Interests and cached Data share an index: separate or composite
+    #[arg(long, default_value_t, value_name = "LAYOUT")]
+    pub pit_cs: PitCsLayout,
     /// Prints one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -77,6 +81,8 @@ pub struct CountOptions {
     pub n_pkts: usize,
     /// What names and nonces are computed from.
     pub seed: u64,
+    /// Whether pending Interests and cached Data share an index.
+    pub pit_cs: PitCsLayout,
 }
 
 impl CountOptions {
@@ -86,6 +92,7 @@ impl CountOptions {
             burst_pkts: self.burst_pkts,
             store_pkts: self.store_pkts,
             seed: self.seed,
+            pit_cs: self.pit_cs,
             ..BedOptions::default()
         }
     }
@@ -102,6 +109,7 @@ impl CountOptions {
             store_pkts,
             n_pkts,
             seed,
+            pit_cs,
         } = self;
         vec![
             "instructions".to_owned(),
@@ -110,18 +118,21 @@ impl CountOptions {
             format!("--store={store_pkts}"),
             format!("--packets={n_pkts}"),
             format!("--seed={seed}"),
+            format!("--pit-cs={pit_cs}"),
         ]
     }
 }
 
-impl From<&CountedArgs> for CountOptions {
-    fn from(args: &CountedArgs) -> Self {
+impl From<&InstructionsArgs> for CountOptions {
+    fn from(args: &InstructionsArgs) -> Self {
+        let counted = &args.counted;
         Self {
-            n_prefixes: args.prefixes,
-            burst_pkts: args.burst,
-            store_pkts: args.store,
-            n_pkts: args.packets,
-            seed: args.seed,
+            n_prefixes: counted.prefixes,
+            burst_pkts: counted.burst,
+            store_pkts: counted.store,
+            n_pkts: counted.packets,
+            seed: counted.seed,
+            pit_cs: args.pit_cs,
         }
     }
 }
@@ -261,6 +272,7 @@ const CASE: CountOptions = CountOptions {
     store_pkts: 4_096,
     n_pkts: 64,
     seed: 1,
+    pit_cs: PitCsLayout::Separate,
 };
 
 /// Counts of one case.
@@ -285,13 +297,17 @@ pub struct InstructionsReport {
 /// If counting fails, or the budget cannot be read or written.
 pub fn run(args: &InstructionsArgs) -> anyhow::Result<ExitCode> {
     if let Some(page) = &args.page {
-        counted::run(page, &CountOptions::from(&args.counted))?;
+        counted::run(page, &CountOptions::from(args))?;
         return Ok(ExitCode::SUCCESS);
     }
     let program = std::env::current_exe().context("find this program")?;
     let mut cases = Vec::new();
     for (case, options) in CASES {
-        match count(&program, options) {
+        let options = CountOptions {
+            pit_cs: args.pit_cs,
+            ..*options
+        };
+        match count(&program, &options) {
             Ok(kinds) => cases.push(CaseCount { case, kinds }),
             Err(CountError::Failed(error)) => return Err(error),
             Err(CountError::Unavailable(reason)) => {

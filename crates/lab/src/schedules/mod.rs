@@ -20,6 +20,7 @@ use clap::Args;
 use serde::Serialize;
 use tachonym_forward::Schedule;
 use tachonym_packet::HashKind;
+use tachonym_tables::PitCsLayout;
 
 use crate::choices::{PageChoice, name_hash};
 use crate::engine_bed::workload::Burst;
@@ -62,6 +63,9 @@ pub struct SchedulesArgs {
     /// What hashes names: auto takes the fastest here
     #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
     pub name_hash: HashKind,
+    /// Whether pending Interests and cached Data share an index: separate or composite
+    #[arg(long, default_value_t, value_name = "LAYOUT")]
+    pub pit_cs: PitCsLayout,
     /// Pages of the tables
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
     pub pages: PageChoice,
@@ -85,6 +89,8 @@ struct SchedulesReport {
     burst_pkts: u16,
     /// Bursts of Interests that left before the Data of one came back.
     n_late_bursts: u32,
+    /// Whether pending Interests and cached Data shared an index.
+    pit_cs: String,
     /// By number of threads, from 1.
     by_threads: Vec<Vec<ScheduleFigures>>,
 }
@@ -113,9 +119,9 @@ impl fmt::Display for SchedulesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} prefixes, bursts of {}, Data {} bursts later; nanoseconds per packet, median \
-             (p10-p90)",
-            self.n_fib_prefixes, self.burst_pkts, self.n_late_bursts
+            "{} prefixes, bursts of {}, Data {} bursts later, PIT and content store {}; \
+             nanoseconds per packet, median (p10-p90)",
+            self.n_fib_prefixes, self.burst_pkts, self.n_late_bursts, self.pit_cs
         )?;
         for (idx, schedules) in self.by_threads.iter().enumerate() {
             writeln!(
@@ -173,6 +179,7 @@ pub fn run(args: &SchedulesArgs) -> anyhow::Result<()> {
         n_fib_prefixes: args.fib_prefixes,
         burst_pkts: args.burst,
         n_late_bursts: args.late,
+        pit_cs: args.pit_cs.to_string(),
         by_threads,
     };
     if let Some(path) = &args.svg {
@@ -190,6 +197,7 @@ fn options(args: &SchedulesArgs, thread: u16) -> BedOptions {
         seed: args.seed ^ u64::from(thread) << 48,
         name_hash: args.name_hash,
         schedule: Schedule::Naive,
+        pit_cs: args.pit_cs,
         pages: args.pages.into(),
     }
 }

@@ -266,6 +266,8 @@ pub struct Tables {
     pub cs_policy: CsPolicy,
     /// How pending Interests and cached Data are found.
     pub index: TableIndex,
+    /// Whether pending Interests and cached Data are found in one table.
+    pub pit_cs: PitCsLayout,
     /// Most routes in the RIB, and so prefixes in the FIB.
     pub routes: usize,
     /// Most bytes of the names of all prefixes with routes together.
@@ -322,6 +324,7 @@ impl Default for Tables {
             cs_bytes: 256 << 20,
             cs_policy: CsPolicy::default(),
             index: TableIndex::default(),
+            pit_cs: PitCsLayout::default(),
             routes: 10_000_000,
             route_bytes: 256 << 20,
             fib_engine: FibEngine::default(),
@@ -430,6 +433,19 @@ pub enum TableIndex {
     Single,
     /// In the emptier of two cache lines: fuller tables, more reads.
     DLeft,
+}
+
+/// Whether pending Interests and cached Data are found in one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PitCsLayout {
+    /// Each kind in a table of its own.
+    #[default]
+    Separate,
+    /// Both in one: a packet looks in one place, and a Data that is cached takes that of
+    /// the Interest that it answers. With `cs_policy = "lfu"`, the new Data has fewer to
+    /// compete with where many Interests are pending.
+    Composite,
 }
 
 /// Which Data is cached although nobody asked for it.

@@ -209,12 +209,6 @@ impl BucketIndex {
         }
     }
 
-    /// A slot that was probably inserted under `hash`, if there is any.
-    #[inline]
-    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
-        self.find(hash, |_| true)
-    }
-
     /// Calls `visit` with every slot that may have been inserted under `hash`.
     #[inline]
     pub(crate) fn for_each(&self, hash: u64, mut visit: impl FnMut(u32)) {
@@ -374,23 +368,6 @@ impl BucketIndex {
         words.filter_map(|&word| slot_of(word))
     }
 
-    /// Some slot, if there is any: found at once unless lines are mostly empty.
-    /// `hand` is where the last search ended.
-    pub(crate) fn any_slot(&self, hand: &mut usize) -> Option<u32> {
-        let right = self.right.as_ref();
-        for _ in 0..self.left.n_lines() {
-            *hand = (*hand + 1) % self.left.n_lines();
-            let words = self.left.line(*hand).iter();
-            let mut slots = words
-                .chain(right.into_iter().flat_map(|right| right.line(*hand)))
-                .filter_map(|&word| slot_of(word));
-            if let Some(slot) = slots.next() {
-                return Some(slot);
-            }
-        }
-        self.stash.iter().map(|stashed| stashed.slot).next()
-    }
-
     /// Number of slots.
     #[cfg(test)]
     pub(crate) const fn len(&self) -> usize {
@@ -415,10 +392,10 @@ impl Lines {
     /// Puts a slot in the place of another one in a line; `false` if that has none
     /// there.
     fn rename(&mut self, line: usize, before: u32, after: u32) -> bool {
-        let is_it = |word: &&mut u64| slot_of(**word) == Some(before);
-        let Some(word) = self.line_mut(line).iter_mut().find(is_it) else {
+        let Some(place) = place_of(self.line(line), before) else {
             return false;
         };
+        let word = &mut self.line_mut(line)[place];
         *word = lines::with_slot(*word, after);
         true
     }

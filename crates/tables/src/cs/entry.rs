@@ -69,6 +69,17 @@ impl CsEntry {
         };
     }
 
+    /// Whether the slot holds a Data.
+    pub(super) const fn is_live(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    /// Whether this is the name, and its hash.
+    #[inline]
+    pub(super) fn is_named(&self, name: NameView<'_>, hash: NameHash) -> bool {
+        self.name_hash == hash && self.name_bytes() == name.value_bytes()
+    }
+
     pub(super) fn is_fresh(&self, now: MonoNs) -> bool {
         now < self.fresh_until
     }

@@ -14,7 +14,9 @@
 //!
 //! Bounded in packets and bytes; what does not fit evicts what its policy
 //! ([`Eviction`]) names. Whether Data may be cached at all (solicited, NoCache)
-//! is the engine's affair.
+//! is the engine's affair. The index in which Data are found by their names belongs
+//! to [`PitCs`](crate::PitCs), which may share it with the PIT: what needs it is a
+//! method there.
 
 mod entry;
 mod eviction;
@@ -23,7 +25,7 @@ mod prefixes;
 mod waiting;
 
 use hashbrown::HashMap;
-use tachonym_memory::{MemoryError, PagePreference, Pages, prefetch};
+use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
@@ -38,6 +40,7 @@ use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
 use crate::fib::PrefixHasher;
+use crate::pit_cs::place::{as_cached, cached};
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
 
@@ -71,6 +74,22 @@ impl Default for CsCapacity {
     }
 }
 
+impl CsCapacity {
+    /// Slot numbers leave room for marks.
+    pub(crate) fn bounded(self) -> Self {
+        Self {
+            max_pkts: self.max_pkts.min((1 << 31) - 2),
+            ..self
+        }
+    }
+
+    /// Most Data that a store of this capacity can hold.
+    pub(crate) fn max_slots(self) -> usize {
+        let min_bytes = CS_ENTRY_BYTES + buffer_bytes(0);
+        self.max_pkts.min(self.max_bytes / min_bytes)
+    }
+}
+
 /// What a [`ContentStore`] is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsConfig {
@@ -96,7 +115,7 @@ pub enum NotAdmitted {
     NameUnsuited,
 }
 
-/// What [`ContentStore::insert`] did.
+/// What [`PitCs::insert_data`](crate::PitCs::insert_data) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The Data is cached and was not before.
@@ -156,7 +175,7 @@ impl<'a> DataRef<'a> {
 
 /// See the module. In each method `hashes[i]` is the hash of the first `i`
 /// components of the name in question; fewer of them than its components and
-/// one more make it panic.
+/// one more make it panic. `index` is where all Data are indexed.
 #[derive(Debug)]
 pub struct ContentStore {
     capacity: CsCapacity,
@@ -164,7 +183,6 @@ pub struct ContentStore {
     serves: bool,
     slots: Slab<CsEntry>,
     len: usize,
-    index: BucketIndex,
     index_kind: IndexKind,
     pages: PagePreference,
     tree: PrefixTree,
@@ -174,7 +192,7 @@ pub struct ContentStore {
     n_entering: usize,
     policy: Policy,
     /// Where victims of no matter which kind were last looked for.
-    hand: usize,
+    hand: u32,
     pool: BufferPool,
     digests: HashMap<u32, [u8; 32], foldhash::fast::FixedState>,
     counters: CsCounters,
@@ -185,18 +203,20 @@ impl ContentStore {
     /// passed to the store.
     ///
     /// # Errors
-    /// If there is not as much memory as the index of so many Data takes.
-    pub fn new(config: CsConfig, hasher: impl PrefixHasher + 'static) -> Result<Self, MemoryError> {
-        let capacity = bounded(config.capacity);
+    /// If there is not as much memory as the tree of so many Data may take.
+    pub(crate) fn new(
+        config: CsConfig,
+        hasher: impl PrefixHasher + 'static,
+    ) -> Result<Self, MemoryError> {
+        let capacity = config.capacity.bounded();
         let (kind, pages) = (config.index, config.pages);
-        let max_data = max_slots(capacity);
+        let max_data = capacity.max_slots();
         Ok(Self {
             capacity,
             admits: true,
             serves: true,
             slots: Slab::new(),
             len: 0,
-            index: BucketIndex::new(kind, max_data, pages)?,
             index_kind: kind,
             pages,
             tree: PrefixTree::new(kind, max_data, pages, Box::new(hasher))?,
@@ -237,30 +257,33 @@ impl ContentStore {
     /// Sets the limits; evicts what exceeds them.
     ///
     /// # Errors
-    /// If there is not as much memory as the index of so many Data takes; the limits
-    /// stay as they were.
-    pub fn set_capacity(&mut self, capacity: CsCapacity) -> Result<(), MemoryError> {
-        let capacity = bounded(capacity);
-        let (kind, pages) = (self.index_kind, self.pages);
-        let max_data = max_slots(capacity);
-        if max_data > self.index.max_slots() {
-            let mut index = BucketIndex::new(kind, max_data, pages)?;
-            self.tree.set_max_data(kind, max_data, pages)?;
-            for (slot, entry) in live(&self.slots) {
-                index.insert(entry.name_hash.0, slot);
-            }
-            self.index = index;
-        }
+    /// If there is not as much memory as the tree of so many Data may take; nothing has
+    /// changed then.
+    pub(crate) fn set_capacity(
+        &mut self,
+        index: &mut BucketIndex,
+        capacity: CsCapacity,
+    ) -> Result<(), MemoryError> {
+        let max_data = capacity.max_slots();
+        self.tree
+            .set_max_data(self.index_kind, max_data, self.pages)?;
         self.capacity = capacity;
-        self.evict_for(0, 0, None);
+        self.evict_for(index, 0, 0, None);
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
         Ok(())
     }
 
-    /// What pages the index has.
+    /// Enters every Data in an index that has none of them.
+    pub(crate) fn index_all(&self, index: &mut BucketIndex) {
+        for (slot, entry) in live(&self.slots) {
+            index.insert(entry.name_hash.0, cached(slot));
+        }
+    }
+
+    /// What pages the tree of prefixes has.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        self.index.pages() + self.tree.pages()
+        self.tree.pages()
     }
 
     /// Whether new Data are cached.
@@ -300,62 +323,43 @@ impl ContentStore {
             + self.digests.len() * DIGEST_BYTES
     }
 
-    /// Heap memory in use, spare slots and buffers included.
+    /// Heap memory in use, spare slots and buffers included, but for the index by
+    /// names.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
-            + self.index.memory_bytes()
             + self.tree.memory_bytes()
             + self.waiting.memory_bytes()
             + self.pool.memory_bytes()
             + self.digests.allocation_size()
     }
 
-    /// Brings into the cache where a search for the name of this hash, or an
-    /// insertion, looks first. Like the other prefetches a hint: it changes
-    /// nothing but the time of what follows.
-    pub fn prefetch_bucket(&self, name_hash: NameHash) {
-        self.index.prefetch(name_hash.0);
-    }
-
-    /// Brings into the cache what a search reads next, if the name seems to be
-    /// cached: speculative hash-table lookup (Takemasa 2019, section 4.3.2). Reads
-    /// where [`ContentStore::prefetch_bucket`] has pointed.
-    pub fn prefetch_entry(&self, name_hash: NameHash) {
-        if let Some(slot) = self.index.candidate(name_hash.0) {
-            prefetch(&self.slots[slot]);
+    /// Answers with the Data in a slot, which a search has found.
+    #[inline]
+    pub(crate) fn hit(&mut self, slot: u32) -> DataRef<'_> {
+        self.counters.n_hits += 1;
+        self.policy.handle_hit(slot, &mut self.slots);
+        DataRef {
+            wire: self.slots[slot].wire(),
         }
     }
 
-    /// A Data that answers `interest`.
-    pub fn find(
+    /// Counts an Interest that no Data answers.
+    pub(crate) const fn miss(&mut self) {
+        self.counters.n_misses += 1;
+    }
+
+    /// Caches a copy of `data`, evicting what has to make room. If it was not cached
+    /// before, its word takes the place of `word`, which is indexed under its name; else
+    /// that stays.
+    pub(crate) fn insert(
         &mut self,
-        interest: &InterestView<'_>,
+        index: &mut BucketIndex,
+        data: &DataView<'_>,
         hashes: &[NameHash],
+        word: Option<u32>,
         now: MonoNs,
-    ) -> Option<DataRef<'_>> {
-        let found = if self.serves {
-            self.search(interest, hashes, now)
-        } else {
-            None
-        };
-        match found {
-            None => {
-                self.counters.n_misses += 1;
-                None
-            }
-            Some(slot) => {
-                self.counters.n_hits += 1;
-                self.policy.handle_hit(slot, &mut self.slots);
-                Some(DataRef {
-                    wire: self.slots[slot].wire(),
-                })
-            }
-        }
-    }
-
-    /// Caches a copy of `data`, evicting what has to make room.
-    pub fn insert(&mut self, data: &DataView<'_>, hashes: &[NameHash], now: MonoNs) -> Admission {
+    ) -> Admission {
         let name = data.name();
         if !self.admits {
             self.counters.n_not_admitted_off += 1;
@@ -372,29 +376,35 @@ impl ContentStore {
             self.counters.n_not_admitted_size += 1;
             return Admission::NotAdmitted(NotAdmitted::TooLarge);
         }
-        match self.find_exact(name, hashes[name.len()]) {
-            Some(slot) => self.insert_again(slot, data, now),
+        match find_exact(index, &self.slots, name, hashes[name.len()]) {
+            Some(slot) => self.insert_again(index, slot, data, now),
             None => {
-                self.insert_new(data, hashes, now);
+                self.insert_new(index, data, hashes, word, now);
                 Admission::Inserted
             }
         }
     }
 
     /// Erases at most `limit` Data whose names begin with `prefix`; how many.
-    pub fn erase(&mut self, prefix: NameView<'_>, hashes: &[NameHash], limit: usize) -> usize {
+    pub(crate) fn erase(
+        &mut self,
+        index: &mut BucketIndex,
+        prefix: NameView<'_>,
+        hashes: &[NameHash],
+        limit: usize,
+    ) -> usize {
         let hash = hashes[prefix.len()];
         let mut n_erased = 0;
         if limit > 0
-            && let Some(slot) = self.find_exact(prefix, hash)
+            && let Some(slot) = find_exact(index, &self.slots, prefix, hash)
         {
-            self.remove(slot);
+            self.remove(index, slot);
             n_erased += 1;
         }
         while n_erased < limit {
             let found = self.tree.freshest_below(prefix, hashes, &self.slots);
             let Some(slot) = found else { break };
-            self.remove(slot);
+            self.remove(index, slot);
             n_erased += 1;
         }
         let hashes = &hashes[..=prefix.len()];
@@ -406,16 +416,20 @@ impl ContentStore {
             n_erased + found.len() == limit
         });
         n_erased += found.len();
-        found.into_iter().for_each(|slot| self.remove(slot));
+        found.into_iter().for_each(|slot| self.remove(index, slot));
         self.counters.n_erased += n_erased as u64;
         n_erased
     }
 
     /// Whether any Data has a name that begins with `prefix`. Counts as no use
     /// of it.
-    #[must_use]
-    pub fn has_below(&self, prefix: NameView<'_>, hashes: &[NameHash]) -> bool {
-        let found = self.find_exact(prefix, hashes[prefix.len()]);
+    pub(crate) fn has_below(
+        &self,
+        index: &BucketIndex,
+        prefix: NameView<'_>,
+        hashes: &[NameHash],
+    ) -> bool {
+        let found = find_exact(index, &self.slots, prefix, hashes[prefix.len()]);
         let found = found.or_else(|| self.tree.freshest_below(prefix, hashes, &self.slots));
         let hashes = &hashes[..=prefix.len()];
         let found = found.or_else(|| {
@@ -430,30 +444,52 @@ impl ContentStore {
         live(&self.slots).map(|(_, entry)| DataRef { wire: entry.wire() })
     }
 
-    fn find_exact(&self, name: NameView<'_>, hash: NameHash) -> Option<u32> {
-        find_exact(&self.index, &self.slots, name, hash)
+    /// The Data of the name of `interest`, whose hash is `hash`, if it answers.
+    #[inline]
+    pub(crate) fn find_under_name(
+        &self,
+        index: &BucketIndex,
+        interest: &InterestView<'_>,
+        hash: NameHash,
+        now: MonoNs,
+    ) -> Option<u32> {
+        let slot = find_exact(index, &self.slots, interest.name(), hash)?;
+        self.suits(slot, interest, now).then_some(slot)
     }
 
-    fn search(
+    /// Whether the Data in a slot has the name of `interest`, and answers.
+    #[inline]
+    pub(crate) fn is_answer(
+        &self,
+        slot: u32,
+        interest: &InterestView<'_>,
+        hash: NameHash,
+        now: MonoNs,
+    ) -> bool {
+        self.slots[slot].is_named(interest.name(), hash) && self.suits(slot, interest, now)
+    }
+
+    /// Whether the Data in a slot is as fresh as `interest` wants it.
+    #[inline]
+    fn suits(&self, slot: u32, interest: &InterestView<'_>, now: MonoNs) -> bool {
+        !interest.must_be_fresh() || self.slots[slot].is_fresh(now)
+    }
+
+    /// A Data that answers `interest` and has another name: a full one, or a longer one.
+    pub(crate) fn find_beyond_name(
         &mut self,
+        index: &mut BucketIndex,
         interest: &InterestView<'_>,
         hashes: &[NameHash],
         now: MonoNs,
     ) -> Option<u32> {
         let name = interest.name();
-        let must_be_fresh = interest.must_be_fresh();
-        let suits = |entry: &CsEntry| !must_be_fresh || entry.is_fresh(now);
-        let hash = hashes[name.len()];
-        if let Some(slot) = self.find_exact(name, hash)
-            && suits(&self.slots[slot])
-        {
-            return Some(slot);
-        }
         if let Some(digest) = digest::last_implicit_digest(name) {
             let n_components = name.len() - 1;
-            let found = self.find_exact(name.prefix(n_components), hashes[n_components]);
+            let parent = name.prefix(n_components);
+            let found = find_exact(index, &self.slots, parent, hashes[n_components]);
             if let Some(slot) = found
-                && suits(&self.slots[slot])
+                && self.suits(slot, interest, now)
                 && self.implicit_digest(slot) == digest
             {
                 return Some(slot);
@@ -463,36 +499,35 @@ impl ContentStore {
             return None;
         }
         self.n_entering = self.len;
-        self.enter_waiting(MAX_ENTERED_PER_FIND);
+        self.enter_waiting(index, MAX_ENTERED_PER_FIND);
         let entered = self.tree.freshest_below(name, hashes, &self.slots);
         if let Some(slot) = entered
-            && suits(&self.slots[slot])
+            && self.suits(slot, interest, now)
         {
             return Some(slot);
         }
-        let fresh_at = must_be_fresh.then_some(now);
+        let fresh_at = interest.must_be_fresh().then_some(now);
         self.waiting.find(&hashes[..=name.len()], fresh_at, |slot| {
-            let entry = &self.slots[slot];
-            suits(entry) && entry.is_below(name)
+            self.suits(slot, interest, now) && self.slots[slot].is_below(name)
         })
     }
 
     /// Enters up to `limit` of the Data that wait.
-    fn enter_waiting(&mut self, limit: usize) {
+    fn enter_waiting(&mut self, index: &mut BucketIndex, limit: usize) {
         for _ in 0..limit {
             let Some(slot) = self.waiting.next() else {
                 break;
             };
             self.waiting.remove(slot);
-            self.enter(slot, None);
+            self.enter(index, slot, None);
         }
         // The tree takes room, too.
-        self.evict_for(0, 0, None);
+        self.evict_for(index, 0, 0, None);
     }
 
     /// Enters a Data under its prefixes.
-    fn enter(&mut self, slot: u32, hashes: Option<&[NameHash]>) {
-        let (index, slots) = (&self.index, &self.slots);
+    fn enter(&mut self, index: &BucketIndex, slot: u32, hashes: Option<&[NameHash]>) {
+        let slots = &self.slots;
         let entry = &slots[slot];
         let newcomer = Newcomer {
             slot,
@@ -522,7 +557,13 @@ impl ContentStore {
         }
     }
 
-    fn insert_again(&mut self, slot: u32, data: &DataView<'_>, now: MonoNs) -> Admission {
+    fn insert_again(
+        &mut self,
+        index: &mut BucketIndex,
+        slot: u32,
+        data: &DataView<'_>,
+        now: MonoNs,
+    ) -> Admission {
         // Used now, and so the last to be evicted for its own sake.
         self.policy.handle_hit(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
@@ -542,21 +583,31 @@ impl ContentStore {
         let name_hash = entry.name_hash;
         entry.occupy(data, name_hash, buffer, now);
         self.counters.n_replacements += 1;
-        self.evict_for(0, 0, None);
+        self.evict_for(index, 0, 0, None);
         Admission::Replaced
     }
 
-    fn insert_new(&mut self, data: &DataView<'_>, hashes: &[NameHash], now: MonoNs) {
+    fn insert_new(
+        &mut self,
+        index: &mut BucketIndex,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        word: Option<u32>,
+        now: MonoNs,
+    ) {
         let name = data.name();
         let hash = hashes[name.len()];
-        self.evict_for(1, need_bytes(data), Some(hash));
+        self.evict_for(index, 1, need_bytes(data), Some(hash));
         let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
         self.waiting.make_room(slot);
         let entry = &mut self.slots[slot];
         entry.occupy(data, hash, buffer, now);
         let fresh_until = entry.fresh_until;
-        self.index.insert(hash.0, slot);
+        match word {
+            Some(word) => index.replace(hash.0, word, cached(slot)),
+            None => index.insert(hash.0, cached(slot)),
+        }
         self.policy.handle_insert(slot, &mut self.slots);
         self.len += 1;
         self.counters.n_inserts += 1;
@@ -564,35 +615,53 @@ impl ContentStore {
             self.waiting.add(slot, hashes, fresh_until);
         } else {
             self.n_entering -= 1;
-            self.enter(slot, Some(hashes));
-            self.enter_waiting(1);
+            self.enter(index, slot, Some(hashes));
+            self.enter_waiting(index, 1);
         }
     }
 
     /// Evicts until so much more fits, which is to be indexed under `hash`.
-    fn evict_for(&mut self, n_more_pkts: usize, more_bytes: usize, hash: Option<NameHash>) {
+    fn evict_for(
+        &mut self,
+        index: &mut BucketIndex,
+        n_more_pkts: usize,
+        more_bytes: usize,
+        hash: Option<NameHash>,
+    ) {
         while self.len + n_more_pkts > self.capacity.max_pkts
             || self.used_bytes() + more_bytes > self.capacity.max_bytes
         {
-            let neighbours = hash.iter().flat_map(|hash| self.index.neighbours(hash.0));
+            let neighbours = hash.iter().flat_map(|&hash| neighbours(index, hash));
             let victim = self.policy.victim(neighbours, &mut self.slots);
-            let Some(slot) = victim.or_else(|| self.any_victim()) else {
+            let Some(slot) = victim.or_else(|| self.any_victim(index)) else {
                 return;
             };
-            self.remove(slot);
+            self.remove(index, slot);
             self.counters.n_evictions += 1;
         }
     }
 
     /// A victim, where there is no place at which to look for one.
-    fn any_victim(&mut self) -> Option<u32> {
-        let any = self.index.any_slot(&mut self.hand)?;
-        let neighbours = self.index.neighbours(self.slots[any].name_hash.0);
+    fn any_victim(&mut self, index: &BucketIndex) -> Option<u32> {
+        let any = self.any_slot()?;
+        let neighbours = neighbours(index, self.slots[any].name_hash);
         let victim = self.policy.victim(neighbours, &mut self.slots);
         victim.or(Some(any))
     }
 
-    fn remove(&mut self, slot: u32) {
+    /// The slot of some Data, if there is any: found at once unless most slots are free.
+    fn any_slot(&mut self) -> Option<u32> {
+        let n_slots = self.slots.n_touched();
+        for _ in 0..n_slots {
+            self.hand = (self.hand + 1) % n_slots;
+            if self.slots[self.hand].is_live() {
+                return Some(self.hand);
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, index: &mut BucketIndex, slot: u32) {
         match self.slots[slot].vertex.take() {
             Some(vertex) => self.tree.remove(vertex),
             None => self.waiting.remove(slot),
@@ -600,23 +669,29 @@ impl ContentStore {
         self.policy.handle_remove(slot, &mut self.slots);
         self.forget_digest(slot);
         let entry = &mut self.slots[slot];
-        self.index.remove(entry.name_hash.0, slot);
+        index.remove(entry.name_hash.0, cached(slot));
         self.pool.give(std::mem::take(&mut entry.buffer));
         self.slots.free(slot);
         self.len -= 1;
     }
 }
 
+#[inline]
 fn find_exact(
     index: &BucketIndex,
     slots: &Slab<CsEntry>,
     name: NameView<'_>,
     hash: NameHash,
 ) -> Option<u32> {
-    index.find(hash.0, |slot| {
-        let entry = &slots[slot];
-        entry.name_hash == hash && entry.name_bytes() == name.value_bytes()
-    })
+    let word = index.find(hash.0, |word| {
+        as_cached(word).is_some_and(|slot| slots[slot].is_named(name, hash))
+    })?;
+    as_cached(word)
+}
+
+/// The Data in the lines where one of this hash would be indexed.
+fn neighbours(index: &BucketIndex, hash: NameHash) -> impl Iterator<Item = u32> {
+    index.neighbours(hash.0).filter_map(as_cached)
 }
 
 /// Most bytes that a Data takes that is not cached yet, entered in the tree or not:
@@ -626,21 +701,5 @@ fn need_bytes(data: &DataView<'_>) -> usize {
 }
 
 fn live(slots: &Slab<CsEntry>) -> impl Iterator<Item = (u32, &CsEntry)> {
-    slots
-        .iter_touched()
-        .filter(|(_, entry)| !entry.buffer.is_empty())
-}
-
-/// Most Data that a store of this capacity can hold.
-fn max_slots(capacity: CsCapacity) -> usize {
-    let min_bytes = CS_ENTRY_BYTES + buffer_bytes(0);
-    capacity.max_pkts.min(capacity.max_bytes / min_bytes)
-}
-
-/// Slot numbers leave room for marks.
-fn bounded(capacity: CsCapacity) -> CsCapacity {
-    CsCapacity {
-        max_pkts: capacity.max_pkts.min((1 << 31) - 2),
-        ..capacity
-    }
+    slots.iter_touched().filter(|(_, entry)| entry.is_live())
 }

@@ -14,13 +14,15 @@ const MAX_PACKET_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 
 impl ContentStore {
-    /// Brings into the cache what a hit touches, if the name seems to be cached: the
-    /// packet, and the entries beside it in the order of eviction. Reads where
-    /// [`ContentStore::prefetch_entry`] has pointed.
-    pub fn prefetch_hit(&self, name_hash: NameHash) {
-        let Some(slot) = self.index.candidate(name_hash.0) else {
-            return;
-        };
+    /// Brings into the cache what a search reads of the Data in a slot.
+    pub(crate) fn prefetch(&self, slot: u32) {
+        prefetch(&self.slots[slot]);
+    }
+
+    /// Brings into the cache what a hit touches, if it is the Data in a slot: the packet,
+    /// and the entries beside it in the order of eviction. Reads where
+    /// [`ContentStore::prefetch`] has pointed.
+    pub(crate) fn prefetch_hit(&self, slot: u32) {
         self.prefetch_packet(slot);
         if let Policy::Lru(_) = self.policy {
             for neighbour in Lru::neighbours(self.slots[slot].state) {
@@ -29,23 +31,20 @@ impl ContentStore {
         }
     }
 
-    /// Brings into the cache what the eviction after the next one touches: its packet's
-    /// memory, which is the next to be written to, and its place in the index; and the
-    /// entry of the one after that. To be called before every insertion, each of which
-    /// then finds there what earlier calls have asked for.
-    pub fn prefetch_victims(&self) {
+    /// Brings into the cache what the eviction after the next one touches, but for its
+    /// place in the index, the hash for which this returns: its packet's memory, which is
+    /// the next to be written to; and the entry of the one after that.
+    pub(crate) fn prefetch_victims(&self) -> Option<NameHash> {
         let Policy::Lru(lru) = &self.policy else {
-            return;
+            return None;
         };
         let after = |slot: u32| Lru::newer(self.slots[slot].state);
-        let Some(second) = lru.oldest().and_then(after) else {
-            return;
-        };
-        self.index.prefetch(self.slots[second].name_hash.0);
+        let second = lru.oldest().and_then(after)?;
         self.prefetch_packet(second);
         if let Some(third) = after(second) {
             prefetch(&self.slots[third]);
         }
+        Some(self.slots[second].name_hash)
     }
 
     fn prefetch_packet(&self, slot: u32) {

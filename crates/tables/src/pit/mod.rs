@@ -5,7 +5,9 @@
 //! agree. A Data finds every entry that it matches: one probe for its name, one
 //! more for each shorter length at which a CanBePrefix entry waits, and its
 //! digest only if an entry under this very name asks for one. Whether stale
-//! Data answers MustBeFresh is left to the engine.
+//! Data answers MustBeFresh is left to the engine. The index in which entries are
+//! found by their names belongs to [`PitCs`](crate::PitCs), which may share it with
+//! the content store: what needs it is a method there.
 //!
 //! Refuses, and counts, what would exceed its limits in entries, bytes, records
 //! of an entry, and hints on one name. A face may wait at as many entries, and
@@ -16,12 +18,11 @@
 
 mod counts;
 mod entry;
-mod prefetch;
 mod records;
 mod refusals;
 mod shares;
 
-use tachonym_memory::{MemoryError, PagePreference, Pages};
+use tachonym_memory::PagePreference;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash};
 
@@ -35,6 +36,7 @@ use self::shares::{Share, Shares};
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
 use crate::hash_index::HashIndex;
+use crate::pit_cs::place::{as_pending, pending};
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
 use crate::wheel::TimerWheel;
@@ -50,9 +52,6 @@ const INDEX_BYTES: usize = 20 + 4;
 /// What an entry costs in bytes, beside the buffer of an Interest longer than
 /// [`MAX_INLINE_BYTES`] and beside records beyond the first of a kind.
 pub const PIT_ENTRY_BYTES: usize = size_of::<PitEntry>() + INDEX_BYTES;
-
-/// Tells the two classes of entries on one name apart.
-const CAN_BE_PREFIX_SALT: u64 = 0xa5f1_5237_0c8d_9b6e;
 
 /// Limits of a [`Pit`].
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +88,7 @@ pub struct EntryIdx {
     generation: u32,
 }
 
-/// What [`Pit::find_or_insert`] did.
+/// What [`PitCs::find_or_insert`](crate::PitCs::find_or_insert) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// The entry is new and has no record yet.
@@ -104,7 +103,6 @@ pub struct Pit {
     config: PitConfig,
     slots: Slab<PitEntry>,
     len: usize,
-    index: BucketIndex,
     /// Entries whose last component is an implicit digest, also by that.
     by_digest: HashIndex,
     digest_parents: DigestParents,
@@ -126,33 +124,17 @@ pub struct Pit {
     expired_slots: Vec<u32>,
 }
 
-fn index_hash(name_hash: NameHash, can_be_prefix: bool) -> u64 {
-    if can_be_prefix {
-        name_hash.0 ^ CAN_BE_PREFIX_SALT
-    } else {
-        name_hash.0
-    }
-}
-
 impl Pit {
     /// An empty PIT.
-    ///
-    /// # Errors
-    /// If there is not as much memory as the index of so many entries takes.
-    pub fn new(config: PitConfig) -> Result<Self, MemoryError> {
+    pub(crate) fn new(config: PitConfig) -> Self {
         let max_entries = config.max_entries.min((1 << 31) - 2);
-        Ok(Self {
+        Self {
             config: PitConfig {
                 max_entries,
                 ..config
             },
             slots: Slab::new(),
             len: 0,
-            index: BucketIndex::new(
-                config.index,
-                max_entries.min(config.max_bytes / PIT_ENTRY_BYTES),
-                config.pages,
-            )?,
             by_digest: HashIndex::new(),
             digest_parents: DigestParents::default(),
             n_prefix_entries: LengthCounts::default(),
@@ -165,13 +147,13 @@ impl Pit {
             shares: Shares::default(),
             refusals: PitRefusals::default(),
             expired_slots: Vec::new(),
-        })
+        }
     }
 
-    /// What pages the index has.
-    #[must_use]
-    pub fn pages(&self) -> Pages {
-        self.index.pages()
+    /// Most entries that there can be.
+    pub(crate) fn max_slots(&self) -> usize {
+        let config = &self.config;
+        config.max_entries.min(config.max_bytes / PIT_ENTRY_BYTES)
     }
 
     /// Number of entries.
@@ -198,11 +180,11 @@ impl Pit {
         self.len * PIT_ENTRY_BYTES + self.pool.used_bytes() + self.more_bytes
     }
 
-    /// Heap memory in use, spare slots and buffers included.
+    /// Heap memory in use, spare slots and buffers included, but for the index by
+    /// names.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
-            + self.index.memory_bytes()
             + self.by_digest.memory_bytes()
             + self.wheel.memory_bytes()
             + self.pool.memory_bytes()
@@ -214,63 +196,28 @@ impl Pit {
             + self.shares.memory_bytes()
     }
 
-    /// The entry of `interest`; a new one if it is not pending, which expires
-    /// a lifetime after `now` unless [`Pit::set_expiry`] says otherwise.
-    /// `hashes[i]` is the hash of the first `i` components of the name.
-    ///
-    /// # Errors
-    /// If a new entry would exceed a limit; counted.
-    ///
-    /// # Panics
-    /// If `hashes` is shorter than that.
-    pub fn find_or_insert(
-        &mut self,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-        now: MonoNs,
-    ) -> Result<(EntryIdx, Inserted), PitRefusal> {
-        let name_hash = hashes[interest.name().len()];
-        match self.search(interest, name_hash) {
-            Ok(idx) => Ok((idx, Inserted::Existing)),
-            Err(n_hints) => {
-                let idx = self.insert_new(interest, hashes, n_hints, now)?;
-                Ok((idx, Inserted::New))
-            }
-        }
-    }
-
-    /// The entry of `interest`, if it is pending.
-    ///
-    /// # Panics
-    /// If `hashes` is not as [`Pit::find_or_insert`] wants it.
-    #[must_use]
-    pub fn find(&self, interest: &InterestView<'_>, hashes: &[NameHash]) -> Option<EntryIdx> {
-        self.search(interest, hashes[interest.name().len()]).ok()
-    }
-
-    /// An entry that differs from `interest` in its forwarding hint at most,
-    /// among those that `accepts` takes.
-    ///
-    /// # Panics
-    /// If `hashes` is not as [`Pit::find_or_insert`] wants it.
-    #[must_use]
-    pub fn find_with_any_hint(
+    /// As [`PitCs::find_pending_with_any_hint`](crate::PitCs::find_pending_with_any_hint).
+    pub(crate) fn find_with_any_hint(
         &self,
+        index: &BucketIndex,
         interest: &InterestView<'_>,
         hashes: &[NameHash],
         mut accepts: impl FnMut(&PitEntry) -> bool,
     ) -> Option<EntryIdx> {
         let name = interest.name();
-        let hash = index_hash(hashes[name.len()], interest.can_be_prefix());
-        let slot = self.index.find(hash, |slot| {
+        let hash = hashes[name.len()];
+        let word = index.find(hash.0, |word| {
+            let Some(slot) = as_pending(word) else {
+                return false;
+            };
             let entry = &self.slots[slot];
-            entry.name_hash == hashes[name.len()]
+            entry.name_hash == hash
                 && entry.can_be_prefix() == interest.can_be_prefix()
                 && entry.must_be_fresh() == interest.must_be_fresh()
                 && entry.name_bytes() == name.value_bytes()
                 && accepts(entry)
         })?;
-        Some(self.idx_of(slot))
+        as_pending(word).map(|slot| self.idx_of(slot))
     }
 
     /// The entry of this number, unless it was removed.
@@ -288,33 +235,50 @@ impl Pit {
             .filter(|entry| entry.generation == idx.generation)
     }
 
-    /// Replaces the contents of `matches` by every entry that `data` answers,
-    /// each once. An entry may be past its expiry but not yet reported.
-    /// `hashes[i]` is the hash of the first `i` components of the Data's name.
-    ///
-    /// # Panics
-    /// If `hashes` is shorter than that.
-    pub fn matches_for_data(
+    /// As [`PitCs::matches_for_data`](crate::PitCs::matches_for_data).
+    pub(crate) fn matches_for_data(
         &self,
+        index: &BucketIndex,
         data: &DataView<'_>,
         hashes: &[NameHash],
         matches: &mut Vec<EntryIdx>,
     ) {
         matches.clear();
-        let name = data.name();
-        let n_components = name.len();
-        self.push_matches(name.value_bytes(), n_components, hashes, false, matches);
-        if self.n_prefix_entries.total() > 0 {
-            let longest = n_components.min(self.n_prefix_entries.longest());
-            for length in (0..=longest).rev() {
-                if self.n_prefix_entries.has(length) {
-                    self.push_matches(name.value_bytes(), length, hashes, true, matches);
-                }
-            }
-        }
+        let n_components = data.name().len();
+        let hashes = &hashes[..=n_components];
+        self.for_each_data_hash(hashes, |length, hash| {
+            let name = data.name().value_bytes();
+            self.push_matches(index, name, length == n_components, (length, hash), matches);
+        });
         if self.digest_parents.contains(hashes[n_components]) {
             self.push_digest_matches(data, hashes[n_components], matches);
         }
+    }
+
+    /// Calls `visit` with the lengths at which entries may wait for a Data whose name
+    /// has a component less than `hashes` has hashes, the whole length first.
+    pub(crate) fn for_each_data_hash(
+        &self,
+        hashes: &[NameHash],
+        mut visit: impl FnMut(usize, NameHash),
+    ) {
+        let Some((&last, shorter)) = hashes.split_last() else {
+            return;
+        };
+        visit(shorter.len(), last);
+        if self.n_prefix_entries.total() > 0 {
+            let n_lengths = shorter.len().min(self.n_prefix_entries.longest() + 1);
+            for (length, &hash) in shorter[..n_lengths].iter().enumerate().rev() {
+                if self.n_prefix_entries.has(length) {
+                    visit(length, hash);
+                }
+            }
+        }
+    }
+
+    /// Brings into the cache what an exchange reads of the entry in a slot.
+    pub(crate) fn prefetch(&self, slot: u32) {
+        self.slots[slot].prefetch();
     }
 
     /// Adds a downstream, or replaces that of the same face.
@@ -415,8 +379,8 @@ impl Pit {
     }
 
     /// Appends the entries that have expired to `expired`. They are not
-    /// reported again, and stay until [`Pit::remove`] or a new
-    /// [`Pit::set_expiry`]: the caller must do one or the other.
+    /// reported again, and stay until they are removed or have a new expiry
+    /// ([`Pit::set_expiry`]): the caller must do one or the other.
     ///
     /// No entry is reported before its expiry, and each by the first call that
     /// comes a [tick](crate::wheel::TICK_NS) after it.
@@ -449,18 +413,15 @@ impl Pit {
         self.wheel.next_expiry()
     }
 
-    /// Removes an entry; `false` if it was gone already.
-    pub fn remove(&mut self, idx: EntryIdx) -> bool {
-        if self.get(idx).is_none() {
-            return false;
-        }
+    /// Removes an entry, but for its word in the index: the hash that it is indexed
+    /// under, and its slot, which is free until then. `None` if it was gone already.
+    #[inline]
+    pub(crate) fn vacate(&mut self, idx: EntryIdx) -> Option<(NameHash, u32)> {
+        self.get(idx)?;
         let slot = idx.slot;
         self.wheel.cancel(&mut self.slots, slot);
         let entry = &self.slots[slot];
-        let can_be_prefix = entry.can_be_prefix();
-        self.index
-            .remove(index_hash(entry.name_hash, can_be_prefix), slot);
-        if can_be_prefix {
+        if entry.can_be_prefix() {
             self.n_prefix_entries.remove(entry.n_components());
         }
         if entry.has_digest() {
@@ -471,12 +432,20 @@ impl Pit {
         for record in entry.in_list().iter() {
             self.shares.remove(record.face, share_bytes);
         }
+        let name_hash = entry.name_hash;
         if let Some(more) = entry.vacate() {
             self.keep_more(more);
         }
         self.slots.free(slot);
         self.len -= 1;
-        true
+        Some((name_hash, slot))
+    }
+
+    /// Enters every entry in an index that has none of them.
+    pub(crate) fn index_all(&self, index: &mut BucketIndex) {
+        for (idx, entry) in self.iter() {
+            index.insert(entry.name_hash.0, pending(idx.slot));
+        }
     }
 
     /// Removes the downstream and upstream records of a face, and appends the
@@ -542,7 +511,7 @@ impl Pit {
             })
     }
 
-    fn idx_of(&self, slot: u32) -> EntryIdx {
+    pub(crate) fn idx_of(&self, slot: u32) -> EntryIdx {
         EntryIdx {
             slot,
             generation: self.slots[slot].generation,
@@ -550,30 +519,50 @@ impl Pit {
     }
 
     /// The entry of `interest`, or the number of entries with other hints.
-    fn search(&self, interest: &InterestView<'_>, name_hash: NameHash) -> Result<EntryIdx, usize> {
-        let can_be_prefix = interest.can_be_prefix();
-        let hint = interest.forwarding_hint_bytes();
+    pub(crate) fn search(
+        &self,
+        index: &BucketIndex,
+        interest: &InterestView<'_>,
+        name_hash: NameHash,
+    ) -> Result<EntryIdx, usize> {
         let mut n_hints = 0;
-        let hash = index_hash(name_hash, can_be_prefix);
-        let found = self.index.find(hash, |slot| {
-            let entry = &self.slots[slot];
-            if entry.name_hash != name_hash
-                || entry.can_be_prefix() != can_be_prefix
-                || entry.name_bytes() != interest.name().value_bytes()
-            {
-                return false;
-            }
-            n_hints += usize::from(entry.has_forwarding_hint());
-            entry.must_be_fresh() == interest.must_be_fresh() && entry.hint_bytes() == hint
+        let found = index.find(name_hash.0, |word| {
+            as_pending(word)
+                .is_some_and(|slot| self.is_entry_of(slot, interest, name_hash, &mut n_hints))
         });
-        match found {
+        match found.and_then(as_pending) {
             Some(slot) => Ok(self.idx_of(slot)),
             None => Err(n_hints),
         }
     }
 
-    fn insert_new(
+    /// Whether the entry in a slot is that of `interest`. Adds one to `n_hints` if it
+    /// shares its name and CanBePrefix, and has a hint.
+    #[inline]
+    pub(crate) fn is_entry_of(
+        &self,
+        slot: u32,
+        interest: &InterestView<'_>,
+        name_hash: NameHash,
+        n_hints: &mut usize,
+    ) -> bool {
+        let entry = &self.slots[slot];
+        if entry.name_hash != name_hash
+            || entry.can_be_prefix() != interest.can_be_prefix()
+            || entry.name_bytes() != interest.name().value_bytes()
+        {
+            return false;
+        }
+        *n_hints += usize::from(entry.has_forwarding_hint());
+        entry.must_be_fresh() == interest.must_be_fresh()
+            && entry.hint_bytes() == interest.forwarding_hint_bytes()
+    }
+
+    /// Makes an entry of `interest`, which has none; `n_hints` is what
+    /// [`Pit::search`] has counted.
+    pub(crate) fn insert_new(
         &mut self,
+        index: &mut BucketIndex,
         interest: &InterestView<'_>,
         hashes: &[NameHash],
         n_hints: usize,
@@ -609,8 +598,7 @@ impl Pit {
         let generation = entry.generation;
         self.len += 1;
         self.wheel.schedule(&mut self.slots, slot, expiry);
-        self.index
-            .insert(index_hash(name_hash, interest.can_be_prefix()), slot);
+        index.insert(name_hash.0, pending(slot));
         if interest.can_be_prefix() {
             self.n_prefix_entries.add(name.len());
         }
@@ -646,21 +634,24 @@ impl Pit {
         self.digest_parents.remove(parent);
     }
 
-    /// Appends the entries of one class on the first `length` components.
+    /// Appends the entries on the first `length` components, which are the whole name
+    /// or wait for longer names too.
     fn push_matches(
         &self,
+        index: &BucketIndex,
         name: &[u8],
-        length: usize,
-        hashes: &[NameHash],
-        can_be_prefix: bool,
+        is_whole: bool,
+        (length, hash): (usize, NameHash),
         matches: &mut Vec<EntryIdx>,
     ) {
-        let hash = index_hash(hashes[length], can_be_prefix);
-        self.index.for_each(hash, |slot| {
+        index.for_each(hash.0, |word| {
+            let Some(slot) = as_pending(word) else {
+                return;
+            };
             let entry = &self.slots[slot];
             // Equal bytes are equal components, and so as many of them.
-            if entry.name_hash == hashes[length]
-                && entry.can_be_prefix() == can_be_prefix
+            if entry.name_hash == hash
+                && (is_whole || entry.can_be_prefix())
                 && entry.n_components() == length
                 && name.starts_with(entry.name_bytes())
             {

@@ -1,0 +1,462 @@
+//! PIT and content store, and where both are found by name.
+//!
+//! Owns the index of either, or the one that they share ([`PitCsLayout`]). In a shared one
+//! the Data and the pending Interests of a name are in one line: an Interest finds with one
+//! probe the Data that answers it, the entry that it joins, or that there is neither; and a
+//! Data that is cached gets the place of the entry that it ends. So et al. 2013 combine both
+//! to look up less; whether it pays for the more frequent changes of one of them is the
+//! question that Yuan 2015, section 7.1.1, leaves open. What happens is the same with both,
+//! but for what [`LocalLfu`](crate::cs::LocalLfu) finds near a place: fewer Data, where
+//! pending Interests lie between.
+//!
+//! Entries and packets are the affair of [`Pit`] and [`ContentStore`], which are reached
+//! through it for whatever needs no index.
+
+pub(crate) mod place;
+mod prefetch;
+
+use std::fmt;
+use std::str::FromStr;
+
+use tachonym_memory::{MemoryError, Pages};
+use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
+
+use self::place::{as_cached, pending};
+use crate::buckets::BucketIndex;
+use crate::cs::{Admission, ContentStore, CsCapacity, CsConfig, DataRef};
+use crate::fib::PrefixHasher;
+use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
+
+/// Whether pending Interests and cached Data share an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PitCsLayout {
+    /// Each has its own.
+    #[default]
+    Separate,
+    /// They share one.
+    Composite,
+}
+
+impl PitCsLayout {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Separate, Self::Composite];
+
+    /// The word for it in configurations.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Separate => "separate",
+            Self::Composite => "composite",
+        }
+    }
+}
+
+impl fmt::Display for PitCsLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for PitCsLayout {
+    type Err = UnknownPitCsLayout;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPitCsLayout> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or(UnknownPitCsLayout)
+    }
+}
+
+/// The text names no layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPitCsLayout;
+
+impl fmt::Display for UnknownPitCsLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not one of separate, composite")
+    }
+}
+
+impl std::error::Error for UnknownPitCsLayout {}
+
+/// What a [`PitCs`] is made with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PitCsConfig {
+    /// The pending Interests. Its kind of index is that of a shared one, too.
+    pub pit: PitConfig,
+    /// The cached Data.
+    pub cs: CsConfig,
+    /// Whether they share an index.
+    pub layout: PitCsLayout,
+}
+
+/// What a search for Data has seen of the pending Interests on its way; of use to
+/// [`PitCs::find_or_insert`] if nothing has changed since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missed(Seen);
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Seen {
+    /// The search has not come by.
+    #[default]
+    Nothing,
+    /// The Interest's entry.
+    Pending(EntryIdx),
+    /// None, but so many entries with other hints.
+    Absent { n_hints: u32 },
+}
+
+#[derive(Debug)]
+struct Indexes {
+    /// Where pending Interests are found; and cached Data, if they have no other.
+    pending: BucketIndex,
+    cached: Option<BucketIndex>,
+}
+
+impl Indexes {
+    /// Where cached Data are found.
+    fn cached(&self) -> &BucketIndex {
+        self.cached.as_ref().unwrap_or(&self.pending)
+    }
+
+    fn cached_mut(&mut self) -> &mut BucketIndex {
+        self.cached.as_mut().unwrap_or(&mut self.pending)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &BucketIndex> {
+        [&self.pending].into_iter().chain(&self.cached)
+    }
+}
+
+/// See the module. In each method `hashes[i]` is the hash of the first `i` components of
+/// the name in question; fewer of them than its components and one more make it panic.
+#[derive(Debug)]
+pub struct PitCs {
+    pit: Pit,
+    cs: ContentStore,
+    indexes: Indexes,
+    config: PitCsConfig,
+}
+
+impl PitCs {
+    /// Empty tables. `hasher` makes the hashes that are passed to them.
+    ///
+    /// # Errors
+    /// If there is not as much memory as the indexes of so many entries take.
+    pub fn new(
+        config: PitCsConfig,
+        hasher: impl PrefixHasher + 'static,
+    ) -> Result<Self, MemoryError> {
+        let pit = Pit::new(config.pit);
+        let n_pending = pit.max_slots();
+        let n_cached = config.cs.capacity.bounded().max_slots();
+        let PitCsConfig {
+            pit: of_pit,
+            cs: of_cs,
+            layout,
+        } = config;
+        let indexes = match layout {
+            PitCsLayout::Separate => Indexes {
+                pending: BucketIndex::new(of_pit.index, n_pending, of_pit.pages)?,
+                cached: Some(BucketIndex::new(of_cs.index, n_cached, of_cs.pages)?),
+            },
+            PitCsLayout::Composite => {
+                let n_both = n_pending.saturating_add(n_cached);
+                Indexes {
+                    pending: BucketIndex::new(of_pit.index, n_both, of_pit.pages)?,
+                    cached: None,
+                }
+            }
+        };
+        Ok(Self {
+            pit,
+            cs: ContentStore::new(of_cs, hasher)?,
+            indexes,
+            config,
+        })
+    }
+
+    /// The pending Interests.
+    #[must_use]
+    pub const fn pit(&self) -> &Pit {
+        &self.pit
+    }
+
+    /// The pending Interests, to be changed.
+    pub const fn pit_mut(&mut self) -> &mut Pit {
+        &mut self.pit
+    }
+
+    /// The cached Data.
+    #[must_use]
+    pub const fn cs(&self) -> &ContentStore {
+        &self.cs
+    }
+
+    /// The cached Data, to be configured.
+    pub const fn cs_mut(&mut self) -> &mut ContentStore {
+        &mut self.cs
+    }
+
+    /// Whether the tables share an index.
+    #[must_use]
+    pub const fn layout(&self) -> PitCsLayout {
+        self.config.layout
+    }
+
+    /// What pages the indexes have.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.indexes
+            .iter()
+            .fold(self.cs.pages(), |pages, index| pages + index.pages())
+    }
+
+    /// Heap memory in use, spare slots and buffers included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let indexes = self.indexes.iter();
+        let index_bytes: usize = indexes.map(BucketIndex::memory_bytes).sum();
+        index_bytes + self.pit.memory_bytes() + self.cs.memory_bytes()
+    }
+
+    /// Sets the limits of the content store; evicts what exceeds them.
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index of so many Data takes; the limits
+    /// stay as they were.
+    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), MemoryError> {
+        let capacity = capacity.bounded();
+        let (pit, cs) = (&self.pit, &mut self.cs);
+        let n_cached = capacity.max_slots();
+        let (max_slots, kind, pages) = match self.config.layout {
+            PitCsLayout::Separate => (n_cached, self.config.cs.index, self.config.cs.pages),
+            PitCsLayout::Composite => {
+                let n_both = pit.max_slots().saturating_add(n_cached);
+                (n_both, self.config.pit.index, self.config.pit.pages)
+            }
+        };
+        let index = self.indexes.cached_mut();
+        if max_slots <= index.max_slots() {
+            return cs.set_capacity(index, capacity);
+        }
+        let mut larger = BucketIndex::new(kind, max_slots, pages)?;
+        cs.index_all(&mut larger);
+        if self.config.layout == PitCsLayout::Composite {
+            pit.index_all(&mut larger);
+        }
+        cs.set_capacity(&mut larger, capacity)?;
+        *index = larger;
+        Ok(())
+    }
+
+    /// A Data that answers `interest`, or what was seen of pending Interests.
+    ///
+    /// # Errors
+    /// If none is cached.
+    pub fn find_data(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        now: MonoNs,
+    ) -> Result<DataRef<'_>, Missed> {
+        let mut missed = Missed::default();
+        let mut found = None;
+        if self.cs.serves() {
+            let hash = hashes[interest.name().len()];
+            found = match &self.indexes.cached {
+                Some(index) => self.cs.find_under_name(index, interest, hash, now),
+                None => self.find_both(interest, hash, now, &mut missed),
+            };
+            if found.is_none() {
+                let index = self.indexes.cached_mut();
+                found = self.cs.find_beyond_name(index, interest, hashes, now);
+            }
+        }
+        match found {
+            Some(slot) => Ok(self.cs.hit(slot)),
+            None => {
+                self.cs.miss();
+                Err(missed)
+            }
+        }
+    }
+
+    /// With one probe, the Data under the name of `interest` that answers it, and if
+    /// there is none, what of the pending Interests is under that name.
+    fn find_both(
+        &self,
+        interest: &InterestView<'_>,
+        hash: NameHash,
+        now: MonoNs,
+        missed: &mut Missed,
+    ) -> Option<u32> {
+        let (mut entry, mut n_hints) = (None, 0);
+        let answer = self.indexes.pending.find(hash.0, |word| {
+            if let Some(slot) = as_cached(word) {
+                return self.cs.is_answer(slot, interest, hash, now);
+            }
+            if self.pit.is_entry_of(word, interest, hash, &mut n_hints) {
+                entry = Some(self.pit.idx_of(word));
+            }
+            false
+        });
+        missed.0 = match entry {
+            Some(idx) => Seen::Pending(idx),
+            // Bounded by `MAX_HINTS_PER_NAME`.
+            None => Seen::Absent {
+                n_hints: n_hints as u32,
+            },
+        };
+        answer.and_then(as_cached)
+    }
+
+    /// The entry of `interest`, for which [`PitCs::find_data`] has just told `missed`; a
+    /// new one if it is not pending, which expires a lifetime after `now` unless
+    /// [`Pit::set_expiry`] says otherwise. Without a search for Data, `missed` is the
+    /// default.
+    ///
+    /// # Errors
+    /// If a new entry would exceed a limit; counted.
+    pub fn find_or_insert(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        missed: Missed,
+        now: MonoNs,
+    ) -> Result<(EntryIdx, Inserted), PitRefusal> {
+        let index = &mut self.indexes.pending;
+        let seen = match missed.0 {
+            Seen::Pending(idx) => Ok(idx),
+            Seen::Absent { n_hints } => Err(n_hints as usize),
+            Seen::Nothing => {
+                let hash = hashes[interest.name().len()];
+                self.pit.search(index, interest, hash)
+            }
+        };
+        match seen {
+            Ok(idx) => Ok((idx, Inserted::Existing)),
+            Err(n_hints) => {
+                let idx = self.pit.insert_new(index, interest, hashes, n_hints, now)?;
+                Ok((idx, Inserted::New))
+            }
+        }
+    }
+
+    /// The entry of `interest`, if it is pending.
+    #[must_use]
+    pub fn find_pending(
+        &self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+    ) -> Option<EntryIdx> {
+        let hash = hashes[interest.name().len()];
+        let index = &self.indexes.pending;
+        self.pit.search(index, interest, hash).ok()
+    }
+
+    /// An entry that differs from `interest` in its forwarding hint at most, among those
+    /// that `accepts` takes.
+    #[must_use]
+    pub fn find_pending_with_any_hint(
+        &self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        accepts: impl FnMut(&PitEntry) -> bool,
+    ) -> Option<EntryIdx> {
+        self.pit
+            .find_with_any_hint(&self.indexes.pending, interest, hashes, accepts)
+    }
+
+    /// Replaces the contents of `matches` by every entry that `data` answers, each once. An
+    /// entry may be past its expiry but not yet reported.
+    pub fn matches_for_data(
+        &self,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        matches: &mut Vec<EntryIdx>,
+    ) {
+        self.pit
+            .matches_for_data(&self.indexes.pending, data, hashes, matches);
+    }
+
+    /// Removes an entry; `false` if it was gone already.
+    pub fn remove_pending(&mut self, idx: EntryIdx) -> bool {
+        let Some((hash, slot)) = self.pit.vacate(idx) else {
+            return false;
+        };
+        self.indexes.pending.remove(hash.0, pending(slot));
+        true
+    }
+
+    /// Caches a copy of `data`, evicting what has to make room, and removes the entries
+    /// that end with it.
+    pub fn insert_data(
+        &mut self,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        ended: &[EntryIdx],
+        now: MonoNs,
+    ) -> Admission {
+        let Some(index) = &mut self.indexes.cached else {
+            return self.exchange(data, hashes, ended, now);
+        };
+        let admission = self.cs.insert(index, data, hashes, None, now);
+        for &idx in ended {
+            self.remove_pending(idx);
+        }
+        admission
+    }
+
+    /// As [`PitCs::insert_data`]: in a shared index the Data gets the place of an entry
+    /// under its name.
+    fn exchange(
+        &mut self,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        ended: &[EntryIdx],
+        now: MonoNs,
+    ) -> Admission {
+        let index = &mut self.indexes.pending;
+        let data_hash = hashes[data.name().len()];
+        let mut ownerless = None;
+        for (hash, slot) in ended.iter().filter_map(|&idx| self.pit.vacate(idx)) {
+            if hash == data_hash && ownerless.is_none() {
+                ownerless = Some(pending(slot));
+            } else {
+                index.remove(hash.0, pending(slot));
+            }
+        }
+        let admission = self.cs.insert(index, data, hashes, ownerless, now);
+        if let Some(word) = ownerless
+            && admission != Admission::Inserted
+        {
+            index.remove(data_hash.0, word);
+        }
+        admission
+    }
+
+    /// Erases at most `limit` Data whose names begin with `prefix`; how many.
+    pub fn erase_data(&mut self, prefix: NameView<'_>, hashes: &[NameHash], limit: usize) -> usize {
+        let index = self.indexes.cached_mut();
+        self.cs.erase(index, prefix, hashes, limit)
+    }
+
+    /// Whether any Data has a name that begins with `prefix`. Counts as no use of it.
+    #[must_use]
+    pub fn has_data_below(&self, prefix: NameView<'_>, hashes: &[NameHash]) -> bool {
+        self.cs.has_below(self.indexes.cached(), prefix, hashes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_written_as_they_are_read() {
+        for layout in PitCsLayout::ALL {
+            assert_eq!(layout.to_string().parse(), Ok(layout));
+        }
+        assert_eq!("both".parse::<PitCsLayout>(), Err(UnknownPitCsLayout));
+    }
+}

@@ -1,0 +1,92 @@
+//! What a burst fetches of PIT and content store ahead.
+//!
+//! Owns hints only: they change nothing but the time of what follows. When to give them
+//! is the engine's schedule: buckets first, then entries, by the tags in these
+//! (speculative hash-table lookup: Takemasa 2019, section 4.3.2), then what entries lead to.
+
+use tachonym_packet::NameHash;
+
+use super::PitCs;
+use super::place::{as_cached, as_pending};
+
+impl PitCs {
+    /// Brings into the cache where an Interest of this name looks first.
+    pub fn prefetch_buckets_for_interest(&self, name_hash: NameHash) {
+        self.indexes
+            .iter()
+            .for_each(|index| index.prefetch(name_hash.0));
+    }
+
+    /// Brings into the cache what an Interest of this name reads next, of a Data that
+    /// seems to answer it or an entry that it seems to join.
+    pub fn prefetch_entries_for_interest(&self, name_hash: NameHash) {
+        for index in self.indexes.iter() {
+            index.find(name_hash.0, |word| {
+                match as_cached(word) {
+                    Some(slot) => self.cs.prefetch(slot),
+                    None => self.pit.prefetch(word),
+                }
+                true
+            });
+        }
+    }
+
+    /// Brings into the cache what a hit of an Interest of this name touches. Reads where
+    /// [`PitCs::prefetch_entries_for_interest`] has pointed.
+    pub fn prefetch_hit(&self, name_hash: NameHash) {
+        let word = self
+            .indexes
+            .cached()
+            .find(name_hash.0, |word| as_cached(word).is_some());
+        if let Some(slot) = word.and_then(as_cached) {
+            self.cs.prefetch_hit(slot);
+        }
+    }
+
+    /// Brings into the cache where a Nack of this name looks first.
+    pub fn prefetch_buckets_for_nack(&self, name_hash: NameHash) {
+        self.indexes.pending.prefetch(name_hash.0);
+    }
+
+    /// Brings into the cache the entry that a Nack of this name seems to be for.
+    pub fn prefetch_entries_for_nack(&self, name_hash: NameHash) {
+        self.prefetch_pending(name_hash);
+    }
+
+    /// Brings into the cache where a Data looks, and where it is put, whose name has a
+    /// component less than `hashes` has hashes.
+    pub fn prefetch_buckets_for_data(&self, hashes: &[NameHash]) {
+        let pending = &self.indexes.pending;
+        self.pit
+            .for_each_data_hash(hashes, |_, hash| pending.prefetch(hash.0));
+        if let (Some(cached), Some(name_hash)) = (&self.indexes.cached, hashes.last()) {
+            cached.prefetch(name_hash.0);
+        }
+    }
+
+    /// Brings into the cache the entries that a Data seems to answer. Reads where
+    /// [`PitCs::prefetch_buckets_for_data`] has pointed.
+    pub fn prefetch_entries_for_data(&self, hashes: &[NameHash]) {
+        self.pit
+            .for_each_data_hash(hashes, |_, hash| self.prefetch_pending(hash));
+    }
+
+    /// Brings into the cache what the eviction after the next one touches. To be called
+    /// before every insertion, each of which then finds there what earlier calls have
+    /// asked for.
+    pub fn prefetch_victims(&self) {
+        if let Some(hash) = self.cs.prefetch_victims() {
+            self.indexes.cached().prefetch(hash.0);
+        }
+    }
+
+    fn prefetch_pending(&self, hash: NameHash) {
+        let word = self
+            .indexes
+            .pending
+            .find(hash.0, |word| as_pending(word).is_some());
+        if let Some(slot) = word.and_then(as_pending) {
+            self.pit.prefetch(slot);
+        }
+    }
+}
