@@ -146,6 +146,12 @@ impl Engine {
         self.pipelines.sizes(self.routes.n_prefixes())
     }
 
+    /// Nonces of dead Interests that were forgotten before their time, for want of room.
+    #[must_use]
+    pub fn n_dead_nonces_evicted_early(&self) -> u64 {
+        self.pipelines.dead_nonces.n_evicted_early()
+    }
+
     /// What the tables have on pages that they asked the system for: the FIB, and the
     /// indexes of pending Interests, content store and dead nonces. Interests and Data have
     /// their memory from the allocator, which is not told here.

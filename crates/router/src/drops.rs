@@ -19,6 +19,13 @@ const CONNECTION_REFUSED: &str = "connection-refused";
 /// Datagrams that the kernel dropped because a receive buffer was full.
 const KERNEL_BUFFER_FULL: &str = "kernel-buffer-full";
 
+/// Data that the content store did not take: alone larger than all that it may hold.
+const NOT_CACHED_SIZE: &str = "not-cached-size";
+/// The same: without a name, or of too many components.
+const NOT_CACHED_NAME: &str = "not-cached-name";
+/// Nonces of dead Interests that were forgotten before their time.
+const DEAD_NONCE_EARLY: &str = "dead-nonce-early";
+
 /// Drops for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
@@ -45,11 +52,15 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
     let of_faces = faces.drops.iter().map(|(r, n)| (r.as_str(), n));
     let of_engine = plane.engine.counters().drops();
     let of_engine = of_engine.map(|(r, n)| (r.label(), n));
+    let store = plane.engine.cs().counters();
     let of_router = [
         (MANAGER_QUEUE_FULL, plane.internal.interests().n_dropped()),
         (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
         (CONNECTION_REFUSED, faces.n_refused),
         (KERNEL_BUFFER_FULL, faces.n_kernel_drops),
+        (NOT_CACHED_SIZE, store.n_not_admitted_size),
+        (NOT_CACHED_NAME, store.n_not_admitted_name),
+        (DEAD_NONCE_EARLY, plane.engine.n_dead_nonces_evicted_early()),
     ];
     let whole = of_faces.chain(of_engine).chain(of_router);
     let whole = whole.map(|(reason, n)| (None, reason, n));
@@ -85,6 +96,9 @@ mod tests {
                 LESSON_QUEUE_FULL,
                 CONNECTION_REFUSED,
                 KERNEL_BUFFER_FULL,
+                NOT_CACHED_SIZE,
+                NOT_CACHED_NAME,
+                DEAD_NONCE_EARLY,
             ])
             .collect()
     }

@@ -288,6 +288,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
         fib: fib(config),
         max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
+        dead_nonces_max: t.dead_nonces,
         unsolicited_data: match config.forwarding.unsolicited_data {
             UnsolicitedData::DropAll => UnsolicitedDataPolicy::DropAll,
             UnsolicitedData::AdmitLocal => UnsolicitedDataPolicy::AdmitLocal,
@@ -303,7 +304,6 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             config::Schedule::Shtl => Schedule::Shtl,
             config::Schedule::Burst => Schedule::Burst,
         },
-        ..EngineConfig::default()
     };
     let key = hash_key(t.name_hash)?;
     Ok(Engine::new(engine_config, key, getrandom::u64()?)?)

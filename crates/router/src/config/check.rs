@@ -421,6 +421,7 @@ fn tables(config: &Config, found: &mut Faults) {
     found.range("tables.routes", t.routes, 16, 1 << 30);
     found.range("tables.route_bytes", t.route_bytes, 1 << 12, 1 << 40);
     found.range("tables.dead_nonce_ms", t.dead_nonce_ms, 6000, 600_000);
+    found.range("tables.dead_nonces", t.dead_nonces, 1 << 10, 1 << 30);
     level_pulling(t, found);
 }
 

@@ -281,8 +281,11 @@ pub struct Tables {
     /// of which a large part is behind a few prefixes, like /com.
     pub fib_level_pulling: u32,
     /// Milliseconds for which a dead Interest's nonce is remembered; at least
-    /// 6000.
+    /// 6000. Where `dead_nonces` are too few for so long, the oldest go earlier.
     pub dead_nonce_ms: u64,
+    /// Most nonces of dead Interests: of those that nobody answered in `dead_nonce_ms`.
+    /// Each takes 32 to 45 bytes.
+    pub dead_nonces: usize,
     /// The function that hashes names, under a key that is new at each start.
     /// `auto` is the fastest on this processor.
     pub name_hash: NameHash,
@@ -331,6 +334,7 @@ impl Default for Tables {
             fib_matching: FibMatching::default(),
             fib_level_pulling: 0,
             dead_nonce_ms: 6000,
+            dead_nonces: 1 << 20,
             name_hash: NameHash::default(),
         }
     }

@@ -9,8 +9,10 @@
 //! What lies below a prefix is kept in a tree only while it is asked for: Data
 //! that arrive are entered if CanBePrefix Interests have searched lately, and wait
 //! otherwise. Each search and each arrival then enters some of those that wait, and
-//! until none does a search looks through short summaries of them, too: it finds
-//! what is there at any time.
+//! until none does a search looks through short summaries of them, too. It finds what
+//! is there at any time, unless more than 65,536 Data are cached or very many lie below
+//! six components that its name begins with: then it looks at so many, and may miss
+//! what is not entered yet.
 //!
 //! Bounded in packets and bytes; what does not fit evicts what its policy
 //! ([`Eviction`]) names. Whether Data may be cached at all (solicited, NoCache)
@@ -190,6 +192,8 @@ pub struct ContentStore {
     /// Arrivals that are still entered in the tree: as many as there were Data at
     /// the last search under a prefix.
     n_entering: usize,
+    /// Of the prefixes of a Data that is entered late.
+    hashes: Vec<NameHash>,
     policy: Policy,
     /// Where victims of no matter which kind were last looked for.
     hand: u32,
@@ -222,6 +226,7 @@ impl ContentStore {
             tree: PrefixTree::new(kind, max_data, pages, Box::new(hasher))?,
             waiting: Waiting::new(),
             n_entering: 0,
+            hashes: Vec::new(),
             policy: Policy::new(config.policy),
             hand: 0,
             pool: BufferPool::new(capacity.max_bytes / 16),
@@ -409,7 +414,7 @@ impl ContentStore {
         }
         let hashes = &hashes[..=prefix.len()];
         let mut found = Vec::new();
-        self.waiting.find(hashes, None, |slot| {
+        self.waiting.find(hashes, |slot| {
             if n_erased + found.len() < limit && self.slots[slot].is_below(prefix) {
                 found.push(slot);
             }
@@ -434,7 +439,7 @@ impl ContentStore {
         let hashes = &hashes[..=prefix.len()];
         let found = found.or_else(|| {
             self.waiting
-                .find(hashes, None, |slot| self.slots[slot].is_below(prefix))
+                .find(hashes, |slot| self.slots[slot].is_below(prefix))
         });
         found.is_some()
     }
@@ -507,8 +512,11 @@ impl ContentStore {
             return Some(slot);
         }
         let fresh_at = interest.must_be_fresh().then_some(now);
-        self.waiting.find(&hashes[..=name.len()], fresh_at, |slot| {
-            self.suits(slot, interest, now) && self.slots[slot].is_below(name)
+        let slots = &self.slots;
+        let hashes = &hashes[..=name.len()];
+        self.waiting.find_quickly(hashes, fresh_at, |slot| {
+            let entry = &slots[slot];
+            entry.is_below(name) && (fresh_at.is_none() || entry.is_fresh(now))
         })
     }
 
@@ -519,14 +527,18 @@ impl ContentStore {
                 break;
             };
             self.waiting.remove(slot);
-            self.enter(index, slot, None);
+            let mut hashes = std::mem::take(&mut self.hashes);
+            let name = self.slots[slot].name();
+            self.tree.hasher().hash_prefixes(name, &mut hashes);
+            self.enter(index, slot, &hashes);
+            self.hashes = hashes;
         }
         // The tree takes room, too.
         self.evict_for(index, 0, 0, None);
     }
 
     /// Enters a Data under its prefixes.
-    fn enter(&mut self, index: &BucketIndex, slot: u32, hashes: Option<&[NameHash]>) {
+    fn enter(&mut self, index: &BucketIndex, slot: u32, hashes: &[NameHash]) {
         let slots = &self.slots;
         let entry = &slots[slot];
         let newcomer = Newcomer {
@@ -542,13 +554,18 @@ impl ContentStore {
         self.slots[slot].vertex = Some(vertex);
     }
 
+    /// The digest of a Data, which is kept if there is room: nothing gives way to it.
     fn implicit_digest(&mut self, slot: u32) -> [u8; 32] {
-        let (entry, digests) = (&mut self.slots[slot], &mut self.digests);
-        entry.has_digest = true;
-        *digests.entry(slot).or_insert_with(|| {
-            let data = DataView::parse(entry.wire()).expect("copied from a Data");
-            data.implicit_digest()
-        })
+        if let Some(known) = self.digests.get(&slot) {
+            return *known;
+        }
+        let data = DataView::parse(self.slots[slot].wire()).expect("copied from a Data");
+        let digest = data.implicit_digest();
+        if self.used_bytes() + DIGEST_BYTES <= self.capacity.max_bytes {
+            self.slots[slot].has_digest = true;
+            self.digests.insert(slot, digest);
+        }
+        digest
     }
 
     fn forget_digest(&mut self, slot: u32) {
@@ -615,7 +632,7 @@ impl ContentStore {
             self.waiting.add(slot, hashes, fresh_until);
         } else {
             self.n_entering -= 1;
-            self.enter(index, slot, Some(hashes));
+            self.enter(index, slot, hashes);
             self.enter_waiting(index, 1);
         }
     }

@@ -116,8 +116,7 @@ pub(super) struct Newcomer<'a> {
     pub(super) slot: u32,
     /// Of at least one and at most [`MAX_CS_COMPONENTS`] components.
     pub(super) name: NameView<'a>,
-    /// Computed where they are needed, if they are not known.
-    pub(super) hashes: Option<&'a [NameHash]>,
+    pub(super) hashes: &'a [NameHash],
     pub(super) fresh_until: MonoNs,
 }
 
@@ -182,6 +181,11 @@ impl PrefixTree {
         Ok(())
     }
 
+    /// What makes the hashes.
+    pub(super) fn hasher(&self) -> &dyn PrefixHasher {
+        &*self.hasher
+    }
+
     /// What pages the index has.
     pub(super) fn pages(&self) -> Pages {
         self.edges.pages()
@@ -204,7 +208,7 @@ impl PrefixTree {
         hashes: &[NameHash],
         data: &Slab<CsEntry>,
     ) -> Option<u32> {
-        let reached = self.reach(prefix, Some(hashes), data);
+        let reached = self.reach(prefix, hashes, data);
         (reached.n_common == prefix.len()).then(|| self.freshest_at(reached.vertex))?
     }
 
@@ -225,14 +229,14 @@ impl PrefixTree {
             parent = self.split(parent, name.prefix(reached.n_common), data);
         } else if above.has_unindexed && end + 1 < name.len() {
             let prefix = name.prefix(end + 1);
-            if let Some(leaf) = find_exact(prefix, self.hash(name, new.hashes, end + 1)) {
+            if let Some(leaf) = find_exact(prefix, new.hashes[end + 1]) {
                 parent = self.split(leaf, prefix, data);
             }
         }
         let start = usize::from(self.at(parent).end) + 1;
         let leaf = self.alloc();
         let hash = if start <= name.len() {
-            self.hash(name, new.hashes, start)
+            new.hashes[start]
         } else {
             NameHash::default()
         };
@@ -282,12 +286,7 @@ impl PrefixTree {
     }
 
     /// Goes down along `name` as far as edges begin within it.
-    fn reach(
-        &self,
-        name: NameView<'_>,
-        hashes: Option<&[NameHash]>,
-        data: &Slab<CsEntry>,
-    ) -> Reached {
+    fn reach(&self, name: NameView<'_>, hashes: &[NameHash], data: &Slab<CsEntry>) -> Reached {
         let vertex = self.descend(name, hashes, |_| true);
         let n_common = self.n_common(vertex, name, data);
         if n_common >= usize::from(self.at(vertex).start) {
@@ -304,7 +303,7 @@ impl PrefixTree {
     fn descend(
         &self,
         name: NameView<'_>,
-        hashes: Option<&[NameHash]>,
+        hashes: &[NameHash],
         accepts: impl Fn(u32) -> bool,
     ) -> u32 {
         let mut reached = ROOT;
@@ -313,7 +312,7 @@ impl PrefixTree {
             if start > name.len() {
                 return reached;
             }
-            let hash = self.hash(name, hashes, start);
+            let hash = hashes[start];
             let child = self.edges.find(hash.0, |id| {
                 let vertex = self.at(id);
                 vertex.hash == hash && vertex.parent == reached && accepts(id)
@@ -322,18 +321,6 @@ impl PrefixTree {
                 Some(child) => reached = child,
                 None => return reached,
             }
-        }
-    }
-
-    fn hash(
-        &self,
-        name: NameView<'_>,
-        hashes: Option<&[NameHash]>,
-        n_components: usize,
-    ) -> NameHash {
-        match hashes {
-            Some(hashes) => hashes[n_components],
-            None => self.hasher.hash_name(name.prefix(n_components)),
         }
     }
 
