@@ -272,7 +272,7 @@ const CASE: CountOptions = CountOptions {
     store_pkts: 4_096,
     n_pkts: 64,
     seed: 1,
-    pit_cs: PitCsLayout::Separate,
+    pit_cs: PitCsLayout::Composite,
 };
 
 /// Counts of one case.

@@ -266,7 +266,9 @@ pub struct Tables {
     pub cs_policy: CsPolicy,
     /// How pending Interests and cached Data are found.
     pub index: TableIndex,
-    /// Whether pending Interests and cached Data are found in one table.
+    /// Whether pending Interests and cached Data are found in a table each or in one. Both
+    /// answer alike; with one, `lfu` has fewer Data to choose from while many Interests are
+    /// pending.
     pub pit_cs: PitCsLayout,
     /// Most routes in the RIB, and so prefixes in the FIB.
     pub routes: usize,
@@ -444,11 +446,10 @@ pub enum TableIndex {
 #[serde(rename_all = "kebab-case")]
 pub enum PitCsLayout {
     /// Each kind in a table of its own.
-    #[default]
     Separate,
     /// Both in one: a packet looks in one place, and a Data that is cached takes that of
-    /// the Interest that it answers. With `cs_policy = "lfu"`, the new Data has fewer to
-    /// compete with where many Interests are pending.
+    /// the Interest that it answers.
+    #[default]
     Composite,
 }
 

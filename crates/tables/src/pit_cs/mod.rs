@@ -31,9 +31,9 @@ use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PitCsLayout {
     /// Each has its own.
-    #[default]
     Separate,
     /// They share one.
+    #[default]
     Composite,
 }
 
