@@ -31,6 +31,8 @@ use crate::worker::Plane;
 /// tens of microseconds for which packets wait.
 const FIB_ENTRIES_PER_SLICE: usize = 256;
 const FACES_PER_JOB: usize = 64;
+/// Data that leave the content store at once when it shrinks.
+const CS_PKTS_PER_SLICE: usize = 1024;
 /// Most prefix announcements that one job forgets; likewise.
 const ANNOUNCEMENTS_PER_JOB: usize = 256;
 
@@ -210,18 +212,11 @@ impl ControlPlane for RouterControl {
 
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
         let config = *config;
+        if let Some(pkts) = config.capacity_pkts {
+            let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
+            while self.call(move |plane| shrink_some(plane, max_pkts))? {}
+        }
         self.call(move |plane| {
-            if let Some(pkts) = config.capacity_pkts {
-                let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
-                let capacity = CsCapacity {
-                    max_pkts,
-                    ..plane.engine.cs().capacity()
-                };
-                // Whoever asked is told what it is now.
-                if let Err(error) = plane.engine.set_cs_capacity(capacity) {
-                    warn!("the content store keeps its capacity: {error}");
-                }
-            }
             let cs = plane.engine.cs_mut();
             if let Some(admit) = config.admit {
                 cs.set_admits(admit);
@@ -318,6 +313,23 @@ impl ControlPlane for RouterControl {
             }
         })
     }
+}
+
+/// Takes the content store some way to a capacity: what has to go goes in parts, so that
+/// packets travel on meanwhile. False: it has that capacity, or keeps the one that it has.
+fn shrink_some(plane: &mut Plane, max_pkts: usize) -> bool {
+    let cs = plane.engine.cs();
+    let most_now = cs.len().saturating_sub(CS_PKTS_PER_SLICE);
+    let capacity = CsCapacity {
+        max_pkts: max_pkts.max(most_now),
+        ..cs.capacity()
+    };
+    if let Err(error) = plane.engine.set_cs_capacity(capacity) {
+        // Whoever asked is told what it is now.
+        warn!("the content store keeps its capacity: {error}");
+        return false;
+    }
+    capacity.max_pkts > max_pkts
 }
 
 fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {

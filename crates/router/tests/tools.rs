@@ -138,6 +138,22 @@ fn strategies_are_set_and_inherited_again() {
 }
 
 #[test]
+fn a_content_store_that_shrinks_keeps_as_many_as_it_may() {
+    let bed = Bed::new();
+    let _server = bed.serve(
+        &["put", "/cs", "-", "--json", "--segment-bytes", "10"],
+        &noise(40_000),
+    );
+    bed.run(&["get", "/cs", "--quiet"]);
+    let n_entries = || bed.json(&["cs", "info"])["entries"].as_u64();
+    assert!(n_entries() >= Some(4_000));
+    bed.text(&["cs", "config", "--capacity", "50"]);
+    // The commands' own Data may be among them.
+    assert_eq!(n_entries(), Some(50));
+    assert_eq!(bed.json(&["cs", "info"])["capacity"], 50);
+}
+
+#[test]
 fn the_content_store_is_configured_and_erased() {
     let bed = Bed::new();
     let _server = bed.serve(
