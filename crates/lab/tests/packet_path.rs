@@ -21,6 +21,8 @@ fn figures(arguments: &[&str]) -> serde_json::Value {
 
 #[test]
 fn bottleneck_tells_each_block_beside_the_published_figure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let svg = folder.path().join("blocks.svg");
     let figures = figures(&[
         "bottleneck",
         "--fib-prefixes=2000",
@@ -30,7 +32,13 @@ fn bottleneck_tells_each_block_beside_the_published_figure() {
         "--late=3",
         "--no-instructions",
         "--json",
+        "--svg",
+        svg.to_str().expect("text"),
     ]);
+    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
+    for label in ["I-miss, B6 FIB look-up", "(413)", "Data, whole", "(565)"] {
+        assert!(drawing.contains(label), "{label}");
+    }
     let kinds = figures["kinds"].as_array().expect("a list");
     let published: Vec<_> = kinds.iter().map(|k| &k["published_cycles"]).collect();
     assert_eq!(published, [1470, 860, 565]);

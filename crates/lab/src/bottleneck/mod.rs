@@ -8,6 +8,7 @@
 
 mod counters;
 mod cycles;
+mod plot;
 mod published;
 mod report;
 
@@ -79,6 +80,9 @@ pub struct BottleneckArgs {
     /// What names and nonces are computed from
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+    /// Draws the result into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Leaves the instructions uncounted
     #[arg(long)]
     pub no_instructions: bool,
@@ -90,9 +94,13 @@ pub struct BottleneckArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// If the tables cannot be built, or packets went another way than they should.
+/// If the tables cannot be built, packets went another way than they should, or the
+/// drawing cannot be written.
 pub fn run(args: &BottleneckArgs) -> anyhow::Result<()> {
     let report = analyse(args)?;
+    if let Some(path) = &args.svg {
+        plot::draw(&report, path).with_context(|| format!("draw {}", path.display()))?;
+    }
     output::print(&report, args.json)
 }
 
