@@ -41,7 +41,7 @@ fn every_row_is_measured_and_every_comparison_has_both_sides() {
         ("3.7", 8),
         ("3.8", 10),
         ("3.9", 20),
-        ("3.10", 30),
+        ("3.10", 40),
         ("table-3.2", 8),
     ];
     for (figure, n_rows) in figures {
