@@ -25,7 +25,7 @@ use crate::output;
 use crate::stats::Spread;
 
 /// Memory that a rule of so many components takes at most, with markers, in bytes. Of
-/// seven it is 211, of fifteen 326.
+/// seven it is 211, of fifteen 340.
 const fn max_rule_bytes(n_components: usize) -> u64 {
     100 + 20 * n_components as u64
 }
