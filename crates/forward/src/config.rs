@@ -10,7 +10,7 @@ use tachonym_tables::{
 };
 
 use crate::faces::FaceTraits;
-use crate::schedule::Schedule;
+use crate::schedule::{BURST_DISTANCE, Schedule};
 
 /// Longest time that an Interest stays pending unless configured otherwise, in
 /// milliseconds. Longer InterestLifetimes are treated as this one.
@@ -31,6 +31,9 @@ pub struct EngineConfig {
     pub fib: FibConfig,
     /// The order of work in a burst.
     pub schedule: Schedule,
+    /// Packets that take a step of [`Schedule::Burst`] together, 1 to
+    /// [`MAX_BURST_DISTANCE`](crate::MAX_BURST_DISTANCE).
+    pub burst_distance: usize,
     /// Most nonces in the dead nonce list.
     pub dead_nonces_max: usize,
     /// How long a nonce stays there; at least six seconds.
@@ -60,6 +63,7 @@ impl Default for EngineConfig {
             pit_cs: PitCsLayout::default(),
             fib: FibConfig::with_max_entries(4 << 20),
             schedule: Schedule::default(),
+            burst_distance: BURST_DISTANCE,
             dead_nonces_max: 1 << 20,
             dead_nonce_lifetime: MIN_DEAD_NONCE_LIFETIME,
             max_lifetime_ms: MAX_LIFETIME_MS,

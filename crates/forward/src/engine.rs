@@ -10,7 +10,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
 use crate::pipelines::{Arrival, Pipelines};
 use crate::routes::Routes;
-use crate::schedule::Schedule;
+use crate::schedule::{MAX_BURST_DISTANCE, Schedule};
 
 /// A forwarding engine with its tables.
 ///
@@ -29,6 +29,7 @@ pub struct Engine {
     /// What the FIB promises each packet, of those that it was asked about.
     probes: Vec<Option<FibProbe>>,
     schedule: Schedule,
+    burst_distance: usize,
 }
 
 /// How many entries the tables hold.
@@ -59,7 +60,7 @@ impl Engine {
     /// If there is not as much memory as the tables need from the start.
     pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
         let routes = Routes::new(config.fib, key.clone())?;
-        let schedule = config.schedule;
+        let (schedule, burst_distance) = (config.schedule, config.burst_distance);
         Ok(Self {
             fib: routes.reader(),
             routes,
@@ -69,6 +70,7 @@ impl Engine {
             spans: Vec::new(),
             probes: Vec::new(),
             schedule,
+            burst_distance: burst_distance.clamp(1, MAX_BURST_DISTANCE),
         })
     }
 
@@ -82,7 +84,7 @@ impl Engine {
         self.hashes.clear();
         self.spans.clear();
         self.probes.clear();
-        let lead = self.schedule.lead();
+        let lead = self.schedule.lead(self.burst_distance);
         let mut burst = Burst {
             rx,
             fib: &fib,
@@ -115,6 +117,12 @@ impl Engine {
     /// Changes the order of work in a burst; no outcome depends on it.
     pub const fn set_schedule(&mut self, schedule: Schedule) {
         self.schedule = schedule;
+    }
+
+    /// Changes how many packets take a step of [`Schedule::Burst`] together: from 1 to
+    /// [`MAX_BURST_DISTANCE`], or the next of these. No outcome depends on it.
+    pub fn set_burst_distance(&mut self, n_pkts: usize) {
+        self.burst_distance = n_pkts.clamp(1, MAX_BURST_DISTANCE);
     }
 
     /// Does what has become due by `now`: expires pending Interests, forgets

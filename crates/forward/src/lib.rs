@@ -41,5 +41,5 @@ pub use faces::{FaceTraits, LinkType, Scope};
 pub use interest::MAX_DELEGATIONS;
 pub use management::RouteError;
 pub use routes::{Routes, RoutesGuard};
-pub use schedule::{Schedule, UnknownSchedule};
+pub use schedule::{BURST_DISTANCE, MAX_BURST_DISTANCE, Schedule, UnknownSchedule};
 pub use strategy::{StrategyError, registered_strategies, resolve_strategy};

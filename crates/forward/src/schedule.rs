@@ -58,15 +58,16 @@ impl Schedule {
         (Self::Burst, "burst"),
     ];
 
-    pub(crate) const fn lead(self) -> Lead {
+    /// `distance` is that of [`Schedule::Burst`], in packets.
+    pub(crate) const fn lead(self, distance: usize) -> Lead {
         let (group, hash, buckets, entries, contents) = match self {
             Self::Naive => (1, 0, None, None, None),
             Self::BucketPrefetch => (1, 0, Some(0), None, None),
             Self::PreHash => (1, 1, Some(1), None, None),
             Self::Shtl => (1, 2, Some(2), Some(1), None),
             Self::Burst => {
-                let [hash, entries, contents] = [3 * GROUP, 2 * GROUP, GROUP];
-                (GROUP, hash, Some(hash), Some(entries), Some(contents))
+                let [hash, entries] = [3 * distance, 2 * distance];
+                (distance, hash, Some(hash), Some(entries), Some(distance))
             }
         };
         Lead {
@@ -79,9 +80,13 @@ impl Schedule {
     }
 }
 
-/// Packets that take a step of [`Schedule::Burst`] together. A packet touches some ten
-/// lines of memory, and processors have some tens of them under way at a time.
-const GROUP: usize = 8;
+/// Packets that take a step of [`Schedule::Burst`] together, unless configured otherwise.
+/// A packet touches some ten lines of memory, and processors have some tens of them under
+/// way at a time; `tachonym-lab distance` measures what is best.
+pub const BURST_DISTANCE: usize = 16;
+
+/// More packets than any processor fetches for at a time.
+pub const MAX_BURST_DISTANCE: usize = 64;
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn no_step_runs_ahead_of_the_one_that_it_needs() {
         for (schedule, _) in Schedule::LABELS {
-            let lead = schedule.lead();
+            let lead = schedule.lead(BURST_DISTANCE);
             assert!(lead.buckets.is_none_or(|buckets| buckets <= lead.hash));
             assert!(lead.entries <= lead.buckets && lead.contents <= lead.entries);
             assert!(lead.group >= 1);

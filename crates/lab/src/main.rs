@@ -34,6 +34,7 @@ enum Command {
     Rib(Box<routes::load::RibArgs>),
     Fib(Box<fib::FibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
+    Distance(Box<schedules::distance::DistanceArgs>),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Rib(args) => routes::load::run(&args),
         Command::Fib(args) => fib::run(&args),
         Command::Schedules(args) => schedules::run(&args),
+        Command::Distance(args) => schedules::distance::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }

@@ -117,3 +117,26 @@ fn schedules_are_measured_beside_the_published_gains() {
     let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
     assert!(drawing.contains("<svg") && drawing.contains("shtl"));
 }
+
+#[test]
+fn distances_are_measured_beside_fetching_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let svg = folder.path().join("distance.svg");
+    let figures = figures(&[
+        "distance",
+        "--fib-prefixes=2000",
+        "--store=4096",
+        "--rounds=2",
+        "--packets=1024",
+        "--distances=1,64",
+        "--json",
+        &format!("--svg={}", svg.display()),
+    ]);
+    let by_distance = figures["figures"].as_array().expect("a list");
+    let distances: Vec<_> = by_distance.iter().map(|f| &f["distance_pkts"]).collect();
+    assert_eq!(distances, [0, 1, 64]);
+    assert_eq!(by_distance[0]["exchange_by_naive"].as_f64(), Some(1.0));
+    assert!(by_distance[2]["miss_ns"]["median"].as_f64() > Some(0.0));
+    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
+    assert!(drawing.contains("<svg") && drawing.contains("fetched"));
+}

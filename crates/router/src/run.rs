@@ -304,6 +304,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             config::Schedule::Shtl => Schedule::Shtl,
             config::Schedule::Burst => Schedule::Burst,
         },
+        burst_distance: config.forwarding.burst_distance.into(),
     };
     let key = hash_key(t.name_hash)?;
     Ok(Engine::new(engine_config, key, getrandom::u64()?)?)

@@ -172,6 +172,11 @@ impl Bed {
         self.engine.set_schedule(schedule);
     }
 
+    /// Changes how many packets `burst` fetches for together.
+    pub fn set_burst_distance(&mut self, n_pkts: usize) {
+        self.engine.set_burst_distance(n_pkts);
+    }
+
     /// Entries of the tables.
     #[must_use]
     pub fn sizes(&self) -> tachonym_forward::TableSizes {

@@ -269,7 +269,8 @@ fn measure(args: &LookupArgs, n_prefixes: u64) -> anyhow::Result<SizeFigures> {
         singles.push(search_ns(&mut reader, &names, &key, 1));
         if let Some(rate) = args.writer {
             let churned = NameSet::new(args.seed.wrapping_add(1), args.components as usize);
-            let (ns, rate) = with_writer(&mut fib, churned, rate, || {
+            let changed = (churned, &names[..], args.components as usize);
+            let (ns, rate) = with_writer(&mut fib, changed, rate, || {
                 search_ns(&mut reader, &names, &key, burst)
             });
             disturbed.push(ns);
@@ -419,11 +420,13 @@ fn group<T>(burst: &[T], number: usize) -> &[T] {
     &burst[start..(start + GROUP).min(burst.len())]
 }
 
-/// Runs `measure` while another thread adds and removes prefixes at a rate; what it
-/// measured, and the changes made in a second.
+/// Runs `measure` while another thread changes prefixes at a rate; what it measured, and
+/// the changes made in a second. Of these, half add prefixes of `churned` and remove them,
+/// and half give other next hops to prefixes that searches for `names` find, which have
+/// `n_components`.
 fn with_writer(
     fib: &mut Fib,
-    churned: NameSet,
+    (churned, names, n_components): (NameSet, &[NameView<'_>], usize),
     changes_per_s: u64,
     measure: impl FnOnce() -> f64,
 ) -> (f64, f64) {
@@ -431,19 +434,23 @@ fn with_writer(
     let pace = Duration::from_nanos(1_000_000_000 / changes_per_s.max(1));
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let hops = next_hops(257);
+            let hops = [256, 257].map(next_hops);
             let mut value = Vec::new();
             let begun = Instant::now();
             let mut n_changes = 0_u32;
             while !is_over.load(Ordering::Acquire) {
+                let turn = n_changes as usize / 4;
+                let found = names[turn % names.len()].prefix(n_components);
                 value.clear();
-                churned.write(u64::from(n_changes / 2) % N_CHURNED, &mut value);
-                let prefix = NameView::parse_value(&value).expect("made here");
-                // Each prefix comes and goes.
-                if n_changes.is_multiple_of(2) {
-                    fib.insert(prefix, &hops).expect("there is room for it");
-                } else {
-                    fib.remove(prefix);
+                churned.write(turn as u64 % N_CHURNED, &mut value);
+                let fresh = NameView::parse_value(&value).expect("made here");
+                match n_changes % 4 {
+                    0 => fib.insert(fresh, &hops[1]).expect("there is room for it"),
+                    2 => assert!(fib.remove(fresh), "it was added"),
+                    _ => {
+                        let other = &hops[(n_changes as usize / 2) % 2];
+                        fib.insert(found, other).expect("it is there already");
+                    }
                 }
                 n_changes += 1;
                 while begun.elapsed() < pace * n_changes && !is_over.load(Ordering::Acquire) {

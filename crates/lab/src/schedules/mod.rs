@@ -6,6 +6,7 @@
 //! Data come back. Schedules take turns in every round, with the same tables, so that
 //! their ratios hold on a machine that others use too.
 
+pub mod distance;
 mod plot;
 mod published;
 
@@ -31,53 +32,86 @@ use crate::stats::Spread;
 /// Measures each schedule of the packet path, beside the published gains
 #[derive(Args, Clone, Debug)]
 pub struct SchedulesArgs {
-    /// Prefixes in the FIB of each thread; the published evaluation has 13548815
-    #[arg(long, default_value_t = 1_000_000, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
-    pub fib_prefixes: u64,
-    /// Packets of a burst
-    #[arg(long, default_value_t = 32, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    pub burst: u16,
-    /// Data in the content store of each thread, which is full
-    #[arg(long, default_value_t = 262_144, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(4_096..=1 << 28))]
-    pub store: u32,
-    /// Bursts of Interests that leave before the Data of one comes back, so that its
-    /// entries have left the processor's caches; 0 for right after it
-    #[arg(long, default_value_t = 0, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(0..=65_536))]
-    pub late: u32,
+    #[command(flatten)]
+    bed: BedArgs,
     /// Threads: each number from 1 to this is measured. Each has tables of its own
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub threads: u16,
-    /// Rounds, each of which measures every schedule
-    #[arg(long, default_value_t = 15, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    pub rounds: u16,
-    /// Packets of each kind in a round, of each schedule and thread
-    #[arg(long, default_value_t = 16_384, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1_024..=1 << 24))]
-    pub packets: u32,
-    /// What hashes names: auto takes the fastest here
-    #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
-    pub name_hash: HashKind,
-    /// Whether pending Interests and cached Data share an index: separate or composite
-    #[arg(long, default_value_t, value_name = "LAYOUT")]
-    pub pit_cs: PitCsLayout,
-    /// Pages of the tables
-    #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
-    pub pages: PageChoice,
-    /// What names and nonces are computed from
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
     /// Draws the result into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Prints one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// The tables and packets to measure with.
+#[derive(Args, Clone, Debug)]
+struct BedArgs {
+    /// Prefixes in the FIB of each thread; the published evaluation has 13548815
+    #[arg(long, default_value_t = 1_000_000, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    fib_prefixes: u64,
+    /// Packets of a burst
+    #[arg(long, default_value_t = 32, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    burst: u16,
+    /// Data in the content store of each thread, which is full
+    #[arg(long, default_value_t = 262_144, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(4_096..=1 << 28))]
+    store: u32,
+    /// Bursts of Interests that leave before the Data of one comes back, so that its
+    /// entries have left the processor's caches; 0 for right after it
+    #[arg(long, default_value_t = 0, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    late: u32,
+    /// Rounds, each of which measures everything once
+    #[arg(long, default_value_t = 15, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
+    /// Packets of each kind in a round, of everything that is measured
+    #[arg(long, default_value_t = 16_384, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1_024..=1 << 24))]
+    packets: u32,
+    /// What hashes names: auto takes the fastest here
+    #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
+    name_hash: HashKind,
+    /// Whether pending Interests and cached Data share an index: separate or composite
+    #[arg(long, default_value_t, value_name = "LAYOUT")]
+    pit_cs: PitCsLayout,
+    /// Pages of the tables
+    #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
+    pages: PageChoice,
+    /// What names and nonces are computed from
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+}
+
+impl BedArgs {
+    fn options(&self, thread: u16) -> BedOptions {
+        BedOptions {
+            n_prefixes: self.fib_prefixes,
+            burst_pkts: usize::from(self.burst),
+            store_pkts: self.store as usize,
+            late_bursts: self.late as usize,
+            seed: self.seed ^ u64::from(thread) << 48,
+            name_hash: self.name_hash,
+            schedule: Schedule::Naive,
+            pit_cs: self.pit_cs,
+            pages: self.pages.into(),
+        }
+    }
+
+    /// Bursts of a round, of everything that is measured.
+    fn n_bursts(&self) -> usize {
+        (self.packets as usize).div_ceil(usize::from(self.burst))
+    }
+
+    /// Bursts that fill what comes late.
+    fn n_bursts_ahead(&self) -> usize {
+        self.n_bursts().max(self.late as usize + 1)
+    }
 }
 
 /// What was measured. Times are in nanoseconds per packet.
@@ -170,36 +204,22 @@ impl fmt::Display for SchedulesReport {
 /// drawing cannot be written.
 pub fn run(args: &SchedulesArgs) -> anyhow::Result<()> {
     let mut beds = (0..args.threads)
-        .map(|thread| Bed::new(options(args, thread)))
+        .map(|thread| Bed::new(args.bed.options(thread)))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let by_threads = (1..=beds.len())
         .map(|n_threads| measure(&mut beds[..n_threads], args))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let report = SchedulesReport {
-        n_fib_prefixes: args.fib_prefixes,
-        burst_pkts: args.burst,
-        n_late_bursts: args.late,
-        pit_cs: args.pit_cs.to_string(),
+        n_fib_prefixes: args.bed.fib_prefixes,
+        burst_pkts: args.bed.burst,
+        n_late_bursts: args.bed.late,
+        pit_cs: args.bed.pit_cs.to_string(),
         by_threads,
     };
     if let Some(path) = &args.svg {
         plot::draw(&report, path).with_context(|| format!("cannot draw {}", path.display()))?;
     }
     output::print(&report, args.json)
-}
-
-fn options(args: &SchedulesArgs, thread: u16) -> BedOptions {
-    BedOptions {
-        n_prefixes: args.fib_prefixes,
-        burst_pkts: usize::from(args.burst),
-        store_pkts: args.store as usize,
-        late_bursts: args.late as usize,
-        seed: args.seed ^ u64::from(thread) << 48,
-        name_hash: args.name_hash,
-        schedule: Schedule::Naive,
-        pit_cs: args.pit_cs,
-        pages: args.pages.into(),
-    }
 }
 
 /// Nanoseconds per packet of one round, of an Interest and of a Data.
@@ -237,11 +257,10 @@ fn rounds_of(
     args: &SchedulesArgs,
     barrier: &Barrier,
 ) -> anyhow::Result<Vec<Vec<RoundNs>>> {
-    let n_bursts = (args.packets as usize).div_ceil(usize::from(args.burst));
+    let n_bursts = args.bed.n_bursts();
     let mut rounds = vec![Vec::new(); Schedule::ALL.len()];
-    // The first fills what comes late.
-    run_round(bed, n_bursts.max(args.late as usize + 1));
-    for round in 0..usize::from(args.rounds) {
+    run_round(bed, args.bed.n_bursts_ahead());
+    for round in 0..usize::from(args.bed.rounds) {
         for turn in 0..Schedule::ALL.len() {
             let idx = (turn + round) % Schedule::ALL.len();
             bed.set_schedule(Schedule::ALL[idx]);

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use tachonym_face::{MAX_MTU_BYTES, MIN_MTU_BYTES, SystemOptions};
+use tachonym_forward::MAX_BURST_DISTANCE;
 use tachonym_manage::RibLimits;
 use tachonym_packet::{DEFAULT_LIFETIME_MS, Name};
 use tachonym_protocol::{FaceUri, FaceUriError};
@@ -451,6 +452,12 @@ fn forwarding(config: &Config, found: &mut Faults) {
         config.forwarding.max_interest_lifetime_ms,
         DEFAULT_LIFETIME_MS,
         3_600_000,
+    );
+    found.range(
+        "forwarding.burst_distance",
+        config.forwarding.burst_distance.into(),
+        1,
+        MAX_BURST_DISTANCE as u64,
     );
     for (i, name) in config.forwarding.producer_region.iter().enumerate() {
         let key = format!("forwarding.producer_region[{i}]");

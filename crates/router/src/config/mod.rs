@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tachonym_forward::BURST_DISTANCE;
 use tachonym_memory::PagePreference;
 use tachonym_packet::HashKind;
 
@@ -503,6 +504,10 @@ pub struct Forwarding {
     pub verify_parameters_digest: bool,
     /// In which order the packets of a burst are hashed, fetched for and carried.
     pub schedule: Schedule,
+    /// How many packets are fetched for together with `burst`, 1 to 64: too few, and
+    /// memory is waited for; too many, and what was fetched is gone from the cache again.
+    /// `tachonym-lab distance` measures what is best on a machine.
+    pub burst_distance: u8,
 }
 
 impl Default for Forwarding {
@@ -513,6 +518,7 @@ impl Default for Forwarding {
             producer_region: Vec::new(),
             verify_parameters_digest: false,
             schedule: Schedule::default(),
+            burst_distance: BURST_DISTANCE as u8,
         }
     }
 }
