@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 pub mod bottleneck;
+pub mod cache;
 mod choices;
 pub mod engine_bed;
 pub mod exchange;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    bottleneck, exchange, fairness, fib, figures, footprint, impair, instructions, lookup, routes,
-    schedules, soak, startup, transfer,
+    bottleneck, cache, exchange, fairness, fib, figures, footprint, impair, instructions, lookup,
+    routes, schedules, soak, startup, transfer,
 };
 
 /// Experiments with NDN forwarders.
@@ -21,6 +21,7 @@ struct Cli {
 enum Command {
     Exchange(Box<exchange::ExchangeArgs>),
     Bottleneck(Box<bottleneck::BottleneckArgs>),
+    Cache(Box<cache::CacheArgs>),
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Exchange(args) => return exit_code(exchange::run(&args)),
         Command::Instructions(args) => return exit_code(instructions::run(&args)),
         Command::Bottleneck(args) => bottleneck::run(&args),
+        Command::Cache(args) => cache::run(&args),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),

@@ -1,0 +1,33 @@
+//! `tachonym-lab cache`: admission and eviction on workloads and traces.
+//!
+//! The evaluation of Takemasa et al. 2019 (chapter 5 of Takemasa 2019), with the
+//! policies that the router runs.
+
+pub mod simulate;
+mod validate;
+pub mod workload;
+pub mod zipf;
+
+use clap::{Args, Subcommand};
+
+/// Simulates cache admission and eviction, beside published and known figures
+#[derive(Args, Clone, Debug)]
+pub struct CacheArgs {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum CacheCommand {
+    Validate(validate::ValidateArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As the subcommand says.
+pub fn run(args: &CacheArgs) -> anyhow::Result<()> {
+    match &args.command {
+        CacheCommand::Validate(args) => validate::run(args),
+    }
+}

@@ -1,0 +1,228 @@
+//! A content store of names without Data, driven by the router's policies.
+//!
+//! Objects are numbered; the hash that a policy sees of one is a bijection of its
+//! number, so that no two are taken for each other. A Data arrives at the moment of its
+//! Interest. Requests are handled in bursts, so that what they read first can be fetched
+//! ahead.
+
+use tachonym_memory::prefetch;
+use tachonym_policy::{Policy, PolicyConfig, PolicyError};
+
+/// Requests of a burst.
+pub const BURST: usize = 64;
+
+/// In no slot.
+const ABSENT: u32 = u32::MAX;
+
+/// What a stretch of requests came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Interests.
+    pub n_requests: u64,
+    /// Those that the cache answered.
+    pub n_hits: u64,
+    /// Data that were cached.
+    pub n_inserts: u64,
+}
+
+impl Counts {
+    /// Hits by requests; 0 without any.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        self.n_hits as f64 / self.n_requests.max(1) as f64
+    }
+
+    /// Insertions by Data that arrived, that is by misses; 0 without any.
+    #[must_use]
+    pub fn insertion_ratio(&self) -> f64 {
+        self.n_inserts as f64 / (self.n_requests - self.n_hits).max(1) as f64
+    }
+
+    /// What came after `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            n_requests: self.n_requests - earlier.n_requests,
+            n_hits: self.n_hits - earlier.n_hits,
+            n_inserts: self.n_inserts - earlier.n_inserts,
+        }
+    }
+}
+
+/// Where requests come from.
+pub trait Requests {
+    /// Writes the next object numbers to `objects`; how many there were. Fewer than asked
+    /// for only at the end.
+    fn fill(&mut self, objects: &mut [u32]) -> usize;
+}
+
+/// The hash of an object's name.
+#[inline]
+#[must_use]
+pub const fn name_hash(object: u32) -> u64 {
+    let mut z = (object as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Simulation {
+    policy: Policy,
+    /// By object.
+    slot_of: Vec<u32>,
+    /// By slot.
+    object_in: Vec<u32>,
+    n_used: usize,
+    counts: Counts,
+}
+
+impl Simulation {
+    /// An empty cache for objects `0..n_objects`.
+    ///
+    /// # Errors
+    /// If there is no such policy.
+    pub fn new(config: &PolicyConfig, n_objects: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            policy: Policy::new(config)?,
+            slot_of: vec![ABSENT; n_objects],
+            object_in: vec![0; config.capacity],
+            n_used: 0,
+            counts: Counts::default(),
+        })
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The policy.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Takes the next `n_requests` from `requests`, or as many as there are; how many.
+    pub fn run(&mut self, requests: &mut impl Requests, n_requests: u64) -> u64 {
+        let mut objects = [[0; BURST]; 2];
+        let mut n_left = n_requests;
+        let mut n_here = next(requests, &mut objects[0], n_left);
+        self.prefetch(&objects[0][..n_here]);
+        while n_here > 0 {
+            n_left -= n_here as u64;
+            let [here, ahead] = &mut objects;
+            let n_ahead = next(requests, ahead, n_left);
+            self.prefetch(&ahead[..n_ahead]);
+            for &object in &here[..n_here] {
+                self.request(object);
+            }
+            objects.swap(0, 1);
+            n_here = n_ahead;
+        }
+        n_requests - n_left
+    }
+
+    fn prefetch(&self, objects: &[u32]) {
+        for &object in objects {
+            prefetch(&self.slot_of[object as usize]);
+            self.policy.prefetch_request(name_hash(object));
+        }
+    }
+
+    /// One Interest, and the Data if the cache has not answered. Whether it has.
+    #[inline]
+    pub fn request(&mut self, object: u32) -> bool {
+        self.counts.n_requests += 1;
+        let hash = name_hash(object);
+        self.policy.handle_request(hash);
+        let slot = self.slot_of[object as usize];
+        if slot != ABSENT {
+            self.policy.handle_hit(slot);
+            self.counts.n_hits += 1;
+            return true;
+        }
+        let object_in = &mut self.object_in;
+        let is_full = self.n_used == object_in.len();
+        let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
+        if !self.policy.admits(hash, is_full, hash_of) {
+            return false;
+        }
+        let slot = if is_full {
+            let Some(slot) = self.policy.evict(hash, hash_of) else {
+                return false;
+            };
+            self.slot_of[object_in[slot as usize] as usize] = ABSENT;
+            slot
+        } else {
+            self.n_used += 1;
+            self.n_used as u32 - 1
+        };
+        object_in[slot as usize] = object;
+        self.slot_of[object as usize] = slot;
+        let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
+        self.policy.handle_insert(slot, hash, hash_of);
+        self.counts.n_inserts += 1;
+        false
+    }
+}
+
+fn next(requests: &mut impl Requests, objects: &mut [u32; BURST], n_left: u64) -> usize {
+    let n = n_left.min(BURST as u64) as usize;
+    requests.fill(&mut objects[..n])
+}
+
+#[cfg(test)]
+mod tests {
+    use tachonym_policy::{AdmissionKind, EvictionKind};
+
+    use super::*;
+
+    struct Cycle {
+        n_objects: u32,
+        next: u32,
+        n_left: usize,
+    }
+
+    impl Requests for Cycle {
+        fn fill(&mut self, objects: &mut [u32]) -> usize {
+            let n = objects.len().min(self.n_left);
+            for object in &mut objects[..n] {
+                *object = self.next;
+                self.next = (self.next + 1) % self.n_objects;
+            }
+            self.n_left -= n;
+            n
+        }
+    }
+
+    fn counts_of_cycle(eviction: EvictionKind, capacity: usize) -> Counts {
+        let config = PolicyConfig::new(AdmissionKind::None, eviction, capacity);
+        let mut simulation = Simulation::new(&config, 10).expect("a small cache");
+        let mut cycle = Cycle {
+            n_objects: 10,
+            next: 0,
+            n_left: 1_005,
+        };
+        assert_eq!(simulation.run(&mut cycle, 1_000), 1_000);
+        assert_eq!(simulation.run(&mut cycle, 1_000), 5);
+        assert_eq!(simulation.run(&mut cycle, 1_000), 0);
+        *simulation.counts()
+    }
+
+    #[test]
+    fn a_cycle_one_too_long_never_hits_and_one_that_fits_always() {
+        let all = counts_of_cycle(EvictionKind::Lru, 10);
+        assert_eq!(
+            (all.n_requests, all.n_hits, all.n_inserts),
+            (1_005, 995, 10)
+        );
+        let none = counts_of_cycle(EvictionKind::Lru, 9);
+        assert_eq!((none.n_hits, none.n_inserts), (0, 1_005));
+        let nothing = counts_of_cycle(EvictionKind::Lru, 0);
+        assert_eq!((nothing.n_hits, nothing.n_inserts), (0, 0));
+        assert_eq!(none.insertion_ratio(), 1.0);
+    }
+}

@@ -1,0 +1,12 @@
+//! Whether an arriving Data is cached.
+//!
+//! Owns what is known of names that were asked for, by their hashes. Filters of names
+//! that have been told apart by hash only may take one for another, which costs a
+//! little of the hit ratio and nothing else.
+
+mod counters;
+mod filter;
+mod tiny_lfu;
+
+pub use filter::Filter;
+pub use tiny_lfu::TinyLfu;

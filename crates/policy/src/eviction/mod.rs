@@ -1,0 +1,201 @@
+//! Which of the cached Data goes next.
+//!
+//! Owns the order among slots, and nothing of what is in them. A store numbers its
+//! Data by slots below a bound, and tells of each what happens to it; [`Eviction`]
+//! answers which to empty. Policies that learn from what they evicted keep hashes of
+//! names in tables of their own, which are bounded when they are made.
+
+mod arc;
+mod clock;
+mod fifo;
+mod lfu;
+mod lfu_local;
+mod lirs;
+mod lru;
+mod random;
+mod s3_fifo;
+mod sieve;
+mod slru;
+mod two_q;
+
+use self::arc::Arc;
+use self::clock::Clock;
+use self::fifo::Fifo;
+use self::lfu::Lfu;
+use self::lfu_local::LfuLocal;
+use self::lirs::Lirs;
+use self::lru::Lru;
+use self::random::RandomSlot;
+use self::s3_fifo::S3Fifo;
+use self::sieve::Sieve;
+use self::slru::Slru;
+use self::two_q::TwoQ;
+use crate::kind::EvictionKind;
+
+/// Names that [`EvictionKind::LfuPerfect`] remembers, by the size of the cache.
+pub const PERFECT_LFU_GHOSTS_BY_LEN: usize = 100;
+
+/// Most slots: node numbers of slots and ghosts fit into 32 bits.
+pub const MAX_SLOTS: usize = 1 << 29;
+
+/// What a policy answers. Methods but `victim` take constant time, `victim` does so
+/// amortised over insertions and hits.
+trait Evict {
+    /// A slot that was empty holds a Data.
+    fn insert(&mut self, slot: u32, hash: u64);
+    /// The Data in a slot was asked for.
+    fn hit(&mut self, slot: u32);
+    /// The slot to empty, so that a Data of this hash may come; `None` if none is held.
+    fn victim(&mut self, incoming: u64) -> Option<u32>;
+    /// A slot is emptied for want of room.
+    fn evict(&mut self, slot: u32, _: u64) {
+        self.remove(slot);
+    }
+    /// A slot is emptied for another reason.
+    fn remove(&mut self, slot: u32);
+    /// Slots that are held.
+    fn len(&self) -> usize;
+    /// Fetches what an insertion of this hash will read first.
+    fn prefetch_incoming(&self, _: u64) {}
+}
+
+/// An eviction policy over slots.
+///
+/// Slots lie below `n_slots`. The caller inserts only slots that are not held, and
+/// reports hits, evictions and removals only of those that are; another order of
+/// calls makes it panic or evict wrongly, and touches no other memory. Nothing is
+/// allocated after [`new`](Self::new).
+#[derive(Clone, Debug)]
+pub struct Eviction {
+    policy: Policy,
+    kind: EvictionKind,
+}
+
+#[derive(Clone, Debug)]
+enum Policy {
+    Fifo(Fifo),
+    Random(RandomSlot),
+    Lru(Lru),
+    Clock(Clock<1>),
+    Gclock(Clock<3>),
+    Slru(Slru),
+    Lfu(Box<Lfu>),
+    LfuLocal(LfuLocal),
+    Arc(Box<Arc>),
+    TwoQ(Box<TwoQ>),
+    Lirs(Box<Lirs>),
+    S3Fifo(Box<S3Fifo>),
+    Sieve(Sieve),
+}
+
+/// Does the same with whichever policy it is.
+macro_rules! dispatch {
+    ($policy:expr, $inner:ident => $what:expr) => {
+        match $policy {
+            Policy::Fifo($inner) => $what,
+            Policy::Random($inner) => $what,
+            Policy::Lru($inner) => $what,
+            Policy::Clock($inner) => $what,
+            Policy::Gclock($inner) => $what,
+            Policy::Slru($inner) => $what,
+            Policy::Lfu($inner) => $what,
+            Policy::LfuLocal($inner) => $what,
+            Policy::Arc($inner) => $what,
+            Policy::TwoQ($inner) => $what,
+            Policy::Lirs($inner) => $what,
+            Policy::S3Fifo($inner) => $what,
+            Policy::Sieve($inner) => $what,
+        }
+    };
+}
+
+impl Eviction {
+    /// A policy over slots `0..n_slots`, of which `target_len` are held in the long
+    /// run: what shares of the cache are reckoned by. `seed` is for policies that draw.
+    ///
+    /// # Panics
+    /// If `n_slots` exceeds [`MAX_SLOTS`], or `target_len` exceeds `n_slots`.
+    #[must_use]
+    pub fn new(kind: EvictionKind, n_slots: usize, target_len: usize, seed: u64) -> Self {
+        assert!(n_slots <= MAX_SLOTS && target_len <= n_slots);
+        let policy = match kind {
+            EvictionKind::Fifo => Policy::Fifo(Fifo::new(n_slots)),
+            EvictionKind::Random => Policy::Random(RandomSlot::new(n_slots, seed)),
+            EvictionKind::Lru => Policy::Lru(Lru::new(n_slots)),
+            EvictionKind::Clock => Policy::Clock(Clock::new(n_slots)),
+            EvictionKind::Gclock => Policy::Gclock(Clock::new(n_slots)),
+            EvictionKind::Slru => Policy::Slru(Slru::new(n_slots, target_len)),
+            EvictionKind::Lfu => Policy::Lfu(Box::new(Lfu::new(n_slots, 0))),
+            EvictionKind::LfuPerfect => {
+                let n_ghosts = (target_len * PERFECT_LFU_GHOSTS_BY_LEN).min(MAX_SLOTS);
+                Policy::Lfu(Box::new(Lfu::new(n_slots, n_ghosts)))
+            }
+            EvictionKind::LfuLocal => Policy::LfuLocal(LfuLocal::new(n_slots)),
+            EvictionKind::Arc => Policy::Arc(Box::new(Arc::new(n_slots, target_len))),
+            EvictionKind::TwoQ => Policy::TwoQ(Box::new(TwoQ::new(n_slots, target_len))),
+            EvictionKind::Lirs => Policy::Lirs(Box::new(Lirs::new(n_slots, target_len))),
+            EvictionKind::S3Fifo => Policy::S3Fifo(Box::new(S3Fifo::new(n_slots, target_len))),
+            EvictionKind::Sieve => Policy::Sieve(Sieve::new(n_slots)),
+        };
+        Self { policy, kind }
+    }
+
+    /// Which policy it is.
+    #[must_use]
+    pub const fn kind(&self) -> EvictionKind {
+        self.kind
+    }
+
+    /// Slots that are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        dispatch!(&self.policy, policy => policy.len())
+    }
+
+    /// Whether no slot is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A slot that was empty holds a Data whose name has this hash.
+    #[inline]
+    pub fn handle_insert(&mut self, slot: u32, hash: u64) {
+        dispatch!(&mut self.policy, policy => policy.insert(slot, hash));
+    }
+
+    /// The Data in a slot was asked for.
+    #[inline]
+    pub fn handle_hit(&mut self, slot: u32) {
+        dispatch!(&mut self.policy, policy => policy.hit(slot));
+    }
+
+    /// The slot to empty next, so that a Data whose name hashes to `incoming` may come;
+    /// `None` if no slot is held. Asking alone empties nothing. Asked again before
+    /// anything else happens, it names the same slot, but for [`EvictionKind::Random`],
+    /// which draws anew.
+    #[inline]
+    pub fn victim(&mut self, incoming: u64) -> Option<u32> {
+        dispatch!(&mut self.policy, policy => policy.victim(incoming))
+    }
+
+    /// A slot is emptied for want of room; `hash` is that of its name, which some
+    /// policies remember.
+    #[inline]
+    pub fn handle_evict(&mut self, slot: u32, hash: u64) {
+        dispatch!(&mut self.policy, policy => policy.evict(slot, hash));
+    }
+
+    /// A slot is emptied for another reason, as by a command.
+    #[inline]
+    pub fn handle_remove(&mut self, slot: u32) {
+        dispatch!(&mut self.policy, policy => policy.remove(slot));
+    }
+
+    /// Fetches what [`victim`](Self::victim) and [`handle_insert`](Self::handle_insert)
+    /// will read first of a name of this hash.
+    #[inline]
+    pub fn prefetch_incoming(&self, hash: u64) {
+        dispatch!(&self.policy, policy => policy.prefetch_incoming(hash));
+    }
+}

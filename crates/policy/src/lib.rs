@@ -1,0 +1,27 @@
+//! Which Data the content store admits, and which it evicts.
+//!
+//! Pure decisions over numbers: a store keeps its Data in slots below a bound and knows
+//! a keyed 64-bit hash of each name; a [`Policy`] decides by slots and hashes. It sees no
+//! packet and reads no clock. All memory is taken when a policy is made: a request
+//! allocates nothing, and the tables are bounded by the size of the cache. Router and
+//! lab run the same policies.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`Policy`] | admission and eviction together, as a store asks for them |
+//! | [`eviction`] | the order among slots |
+//! | [`admission`] | what is known of names that were asked for |
+//! | [`EvictionKind`], [`AdmissionKind`] | their names, and [`senseless`] pairs |
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod eviction;
+mod ghosts;
+mod kind;
+mod list;
+mod policy;
+mod random;
+mod window;
+
+pub use kind::{AdmissionKind, CountersKind, EvictionKind, UnknownKind, senseless};
+pub use policy::{Policy, PolicyConfig, PolicyError};

@@ -1,0 +1,394 @@
+//! Admission and eviction together, as a content store asks for them.
+
+use tachonym_memory::{MemoryError, PagePreference};
+
+use crate::admission::{Filter, TinyLfu};
+use crate::eviction::{Eviction, MAX_SLOTS};
+use crate::kind::{AdmissionKind, CountersKind, EvictionKind, senseless};
+use crate::random::Random;
+use crate::window::Window;
+
+/// What a [`Policy`] is made with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PolicyConfig {
+    /// Whether an arriving Data is cached.
+    pub admission: AdmissionKind,
+    /// What makes room.
+    pub eviction: EvictionKind,
+    /// Most Data; slots lie below it. 0 caches nothing.
+    pub capacity: usize,
+    /// Of [`AdmissionKind::Lcp`]: with what probability a Data is cached, 0 to 1.
+    pub probability: f64,
+    /// Of [`AdmissionKind::Filter`]: the least count that is cached, from 1.
+    pub threshold: u32,
+    /// Of [`AdmissionKind::Filter`]: requests in the history, from 1; `None` for as many
+    /// as the capacity.
+    pub history_len: Option<usize>,
+    /// Of [`AdmissionKind::Filter`]: how requests are counted.
+    pub counters: CountersKind,
+    /// Of [`AdmissionKind::TinyLfu`] and [`AdmissionKind::WTinyLfu`]: requests in the
+    /// window over which frequencies are kept, by the capacity; from 1.
+    pub window_by_len: usize,
+    /// What policies draw from.
+    pub seed: u64,
+    /// What pages the tables of admission should have.
+    pub pages: PagePreference,
+}
+
+impl PolicyConfig {
+    /// These two with so many Data, and all else as published: threshold 2, a history as
+    /// long as the cache is large; a window of ten times that, and of fifty for TinyLFU
+    /// alone.
+    #[must_use]
+    pub fn new(admission: AdmissionKind, eviction: EvictionKind, capacity: usize) -> Self {
+        Self {
+            admission,
+            eviction,
+            capacity,
+            probability: 0.1,
+            threshold: 2,
+            history_len: None,
+            counters: CountersKind::default(),
+            window_by_len: match admission {
+                AdmissionKind::TinyLfu => 50,
+                _ => 10,
+            },
+            seed: 1,
+            pages: PagePreference::Auto,
+        }
+    }
+}
+
+/// Why there is no such policy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// Admission and eviction do not go together.
+    #[error("admission {admission} with eviction {eviction}: {reason}")]
+    Senseless {
+        /// The admission.
+        admission: AdmissionKind,
+        /// The eviction.
+        eviction: EvictionKind,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// More Data than a policy has slots for.
+    #[error("{0} Data are more than the {MAX_SLOTS} that a policy can hold")]
+    TooManySlots(usize),
+    /// A probability outside of its range.
+    #[error("{0} is not a probability: 0 to 1 are")]
+    Probability(f64),
+    /// A threshold that cannot be counted to.
+    #[error("threshold {threshold}: counters of kind {counters} count from 1 to {max}")]
+    Threshold {
+        /// What was asked for.
+        threshold: u32,
+        /// The counters.
+        counters: CountersKind,
+        /// The greatest that these tell.
+        max: u32,
+    },
+    /// A threshold that no name can reach within the history.
+    #[error("threshold {threshold} is never reached in a history of {history_len} requests")]
+    Unreachable {
+        /// What was asked for.
+        threshold: u32,
+        /// Requests in the history.
+        history_len: usize,
+    },
+    /// A history or a window of no request.
+    #[error("a history or window of no request tells nothing: one is the least")]
+    NoHistory,
+    /// There is not as much memory.
+    #[error("for the tables of admission: {0}")]
+    Memory(#[from] MemoryError),
+}
+
+/// Admission and eviction of a store with slots `0..capacity`.
+///
+/// The store calls, in this order: [`handle_request`](Self::handle_request) for each
+/// Interest; [`handle_hit`](Self::handle_hit) if a Data answers it; for each Data that
+/// arrives and is not cached, [`admits`](Self::admits), and if so as often as room is
+/// wanted, [`evict`](Self::evict), then [`handle_insert`](Self::handle_insert). What
+/// leaves for other reasons is told by [`handle_remove`](Self::handle_remove). To change
+/// the configuration while Data are held, a store makes another policy and inserts them
+/// all there.
+///
+/// Nothing is allocated after [`new`](Self::new).
+#[derive(Debug)]
+pub struct Policy {
+    admission: Admission,
+    eviction: Eviction,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+enum Admission {
+    All,
+    Lcp {
+        random: Random,
+        /// Draws below this are cached: the probability times 2^64.
+        below: u128,
+    },
+    Filter(Filter),
+    TinyLfu {
+        frequencies: TinyLfu,
+        /// What the Data that was admitted last has beaten.
+        beaten: Option<u32>,
+    },
+    Window {
+        frequencies: TinyLfu,
+        window: Window,
+    },
+}
+
+impl Policy {
+    /// A policy of which no slot is held.
+    ///
+    /// # Errors
+    /// See [`PolicyError`].
+    pub fn new(config: &PolicyConfig) -> Result<Self, PolicyError> {
+        let PolicyConfig {
+            admission,
+            eviction,
+            capacity,
+            ..
+        } = *config;
+        if let Some(reason) = senseless(admission, eviction) {
+            return Err(PolicyError::Senseless {
+                admission,
+                eviction,
+                reason,
+            });
+        }
+        if capacity > MAX_SLOTS {
+            return Err(PolicyError::TooManySlots(capacity));
+        }
+        let mut target_len = capacity;
+        let admission = match admission {
+            AdmissionKind::None => Admission::All,
+            AdmissionKind::Lcp => lcp(config.probability, config.seed)?,
+            AdmissionKind::Filter => Admission::Filter(filter(config)?),
+            AdmissionKind::TinyLfu => Admission::TinyLfu {
+                frequencies: frequencies(config)?,
+                beaten: None,
+            },
+            AdmissionKind::WTinyLfu => {
+                let window = Window::new(capacity);
+                target_len = capacity - window.max_len();
+                Admission::Window {
+                    frequencies: frequencies(config)?,
+                    window,
+                }
+            }
+        };
+        Ok(Self {
+            admission,
+            eviction: Eviction::new(eviction, capacity, target_len, config.seed),
+            capacity,
+        })
+    }
+
+    /// Which eviction it is.
+    #[must_use]
+    pub const fn eviction(&self) -> EvictionKind {
+        self.eviction.kind()
+    }
+
+    /// Slots that are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let in_window = match &self.admission {
+            Admission::Window { window, .. } => window.len(),
+            _ => 0,
+        };
+        self.eviction.len() + in_window
+    }
+
+    /// Whether no slot is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A name was asked for, cached or not.
+    #[inline]
+    pub fn handle_request(&mut self, hash: u64) {
+        match &mut self.admission {
+            Admission::All | Admission::Lcp { .. } => {}
+            Admission::Filter(filter) => filter.handle_request(hash),
+            Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
+                frequencies.handle_request(hash);
+            }
+        }
+    }
+
+    /// Fetches what [`handle_request`](Self::handle_request) will read.
+    #[inline]
+    pub fn prefetch_request(&self, hash: u64) {
+        match &self.admission {
+            Admission::All | Admission::Lcp { .. } => {}
+            Admission::Filter(filter) => filter.prefetch(hash),
+            Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
+                frequencies.prefetch(hash);
+            }
+        }
+    }
+
+    /// The Data in a slot answers an Interest.
+    #[inline]
+    pub fn handle_hit(&mut self, slot: u32) {
+        if let Admission::Window { window, .. } = &mut self.admission
+            && window.holds(slot)
+        {
+            window.handle_hit(slot);
+        } else {
+            self.eviction.handle_hit(slot);
+        }
+    }
+
+    /// Whether a Data that is not cached, and whose name has this hash, is to be.
+    /// `is_full` tells whether another one would have to go; `hash_of` is the hash of the
+    /// name in a slot that is held.
+    #[inline]
+    pub fn admits(&mut self, hash: u64, is_full: bool, hash_of: impl Fn(u32) -> u64) -> bool {
+        if self.capacity == 0 {
+            return false;
+        }
+        match &mut self.admission {
+            Admission::All | Admission::Window { .. } => true,
+            Admission::Lcp { random, below } => u128::from(random.next_u64()) < *below,
+            Admission::Filter(filter) => filter.admits(hash),
+            Admission::TinyLfu {
+                frequencies,
+                beaten,
+            } => {
+                *beaten = None;
+                if !is_full {
+                    return true;
+                }
+                let Some(victim) = self.eviction.victim(hash) else {
+                    return true;
+                };
+                let wins = frequencies.frequency(hash) > frequencies.frequency(hash_of(victim));
+                if wins {
+                    *beaten = Some(victim);
+                }
+                wins
+            }
+        }
+    }
+
+    /// Takes out what has to make room for a Data whose name hashes to `incoming`: the
+    /// slot is not held any more. `None` if none is held. `hash_of` is as in
+    /// [`admits`](Self::admits).
+    #[inline]
+    pub fn evict(&mut self, incoming: u64, hash_of: impl Fn(u32) -> u64) -> Option<u32> {
+        let victim = match &mut self.admission {
+            Admission::Window {
+                frequencies,
+                window,
+            } if let Some(candidate) = window.candidate(self.eviction.is_empty()) => {
+                window.handle_remove(candidate);
+                let hash = hash_of(candidate);
+                let Some(victim) = self.eviction.victim(hash) else {
+                    return Some(candidate);
+                };
+                let victim_hash = hash_of(victim);
+                if frequencies.frequency(hash) <= frequencies.frequency(victim_hash) {
+                    return Some(candidate);
+                }
+                self.eviction.handle_evict(victim, victim_hash);
+                self.eviction.handle_insert(candidate, hash);
+                return Some(victim);
+            }
+            Admission::TinyLfu { beaten, .. } => beaten.take(),
+            _ => None,
+        };
+        let victim = victim.or_else(|| self.eviction.victim(incoming))?;
+        self.eviction.handle_evict(victim, hash_of(victim));
+        Some(victim)
+    }
+
+    /// A slot that was not held has a Data whose name has this hash.
+    #[inline]
+    pub fn handle_insert(&mut self, slot: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
+        match &mut self.admission {
+            Admission::Window { window, .. } => {
+                window.handle_insert(slot);
+                if let Some(leaving) = window.overflow() {
+                    window.handle_remove(leaving);
+                    self.eviction.handle_insert(leaving, hash_of(leaving));
+                }
+            }
+            _ => self.eviction.handle_insert(slot, hash),
+        }
+    }
+
+    /// A slot is not held any more, for another reason than that
+    /// [`evict`](Self::evict) named it.
+    #[inline]
+    pub fn handle_remove(&mut self, slot: u32) {
+        match &mut self.admission {
+            Admission::Window { window, .. } if window.holds(slot) => window.handle_remove(slot),
+            Admission::TinyLfu { beaten, .. } => {
+                if *beaten == Some(slot) {
+                    *beaten = None;
+                }
+                self.eviction.handle_remove(slot);
+            }
+            _ => self.eviction.handle_remove(slot),
+        }
+    }
+
+    /// Fetches what [`evict`](Self::evict) and [`handle_insert`](Self::handle_insert)
+    /// will read first.
+    #[inline]
+    pub fn prefetch_incoming(&self, hash: u64) {
+        self.eviction.prefetch_incoming(hash);
+    }
+}
+
+fn lcp(probability: f64, seed: u64) -> Result<Admission, PolicyError> {
+    if !(0.0..=1.0).contains(&probability) {
+        return Err(PolicyError::Probability(probability));
+    }
+    Ok(Admission::Lcp {
+        random: Random::new(seed ^ 0x4C43_5000_0000_0000),
+        below: (probability * 2_f64.powi(64)) as u128,
+    })
+}
+
+fn filter(config: &PolicyConfig) -> Result<Filter, PolicyError> {
+    let (threshold, counters) = (config.threshold, config.counters);
+    let max = Filter::max_threshold(counters);
+    if threshold == 0 || threshold > max {
+        return Err(PolicyError::Threshold {
+            threshold,
+            counters,
+            max,
+        });
+    }
+    let history_len = match config.history_len {
+        Some(0) => return Err(PolicyError::NoHistory),
+        Some(history_len) if (history_len as u64) < u64::from(threshold) => {
+            return Err(PolicyError::Unreachable {
+                threshold,
+                history_len,
+            });
+        }
+        Some(history_len) => history_len,
+        // A cache of one Data would have a history that admits none.
+        None => config.capacity.max(threshold as usize),
+    };
+    Ok(Filter::new(history_len, threshold, counters, config.pages)?)
+}
+
+fn frequencies(config: &PolicyConfig) -> Result<TinyLfu, PolicyError> {
+    if config.window_by_len == 0 {
+        return Err(PolicyError::NoHistory);
+    }
+    let window_len = config.capacity.max(1).saturating_mul(config.window_by_len);
+    Ok(TinyLfu::new(window_len, config.pages)?)
+}
