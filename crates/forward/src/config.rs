@@ -5,9 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tachonym_packet::Name;
-use tachonym_tables::{
-    CsCapacity, CsPolicy, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig, PitCsLayout,
-};
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_tables::{CsCapacity, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig, PitCsLayout};
 
 use crate::faces::FaceTraits;
 use crate::schedule::{BURST_DISTANCE, Schedule};
@@ -23,8 +22,8 @@ pub struct EngineConfig {
     pub pit: PitConfig,
     /// Limits of the content store.
     pub cs: CsCapacity,
-    /// What the content store evicts.
-    pub cs_policy: CsPolicy,
+    /// What the content store admits and evicts; the `capacity` there does not matter.
+    pub cs_policy: PolicyConfig,
     /// Whether pending Interests and cached Data share an index.
     pub pit_cs: PitCsLayout,
     /// Limits and layout of the FIB.
@@ -59,7 +58,7 @@ impl Default for EngineConfig {
         Self {
             pit: PitConfig::default(),
             cs: CsCapacity::default(),
-            cs_policy: CsPolicy::default(),
+            cs_policy: PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0),
             pit_cs: PitCsLayout::default(),
             fib: FibConfig::with_max_entries(4 << 20),
             schedule: Schedule::default(),

@@ -1,11 +1,12 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
-use tachonym_memory::{MemoryError, Pages};
+use tachonym_memory::Pages;
 use tachonym_packet::{FaceId, HashKey, HashSpan, MonoNs, NameHash, NameHashes};
 use tachonym_tables::{FibProbe, FibReader, FibView};
 
 use crate::block::Block;
 use crate::burst::{Output, RxKind, RxPacket};
+use crate::cache::EngineError;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
 use crate::pipelines::{Arrival, Pipelines};
@@ -57,8 +58,9 @@ impl Engine {
     /// peers choose names that collide; `seed` feeds nonces and random choices.
     ///
     /// # Errors
-    /// If there is not as much memory as the tables need from the start.
-    pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
+    /// If there is not as much memory as the tables need from the start, or no such policy
+    /// of the content store.
+    pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, EngineError> {
         let routes = Routes::new(config.fib, key.clone())?;
         let (schedule, burst_distance) = (config.schedule, config.burst_distance);
         Ok(Self {

@@ -14,6 +14,7 @@
 mod announcements;
 mod block;
 mod burst;
+mod cache;
 mod config;
 mod counters;
 mod data;
@@ -34,6 +35,7 @@ mod wakeups;
 pub use announcements::AnnouncementRefused;
 pub use block::Block;
 pub use burst::{Output, RxKind, RxPacket};
+pub use cache::{EngineError, StorePolicy};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableSizes};

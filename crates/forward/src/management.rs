@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use tachonym_memory::MemoryError;
 use tachonym_packet::{FaceId, Name, NameHashes, NameView};
+use tachonym_policy::PolicyConfig;
 use tachonym_tables::{
     ContentStore, CsCapacity, FibError, NextHop, NextHops, NextHopsError, PitRefusals,
 };
 
+use crate::cache::{EngineError, StorePolicy};
 use crate::config::UnsolicitedDataPolicy;
 use crate::engine::Engine;
 use crate::faces::FaceTraits;
@@ -148,22 +149,36 @@ impl Engine {
 
     /// The content store, to be read.
     #[must_use]
-    pub fn cs(&self) -> &ContentStore {
+    pub fn cs(&self) -> &ContentStore<StorePolicy> {
         self.pipelines.tables.cs()
     }
 
     /// The content store, to be configured.
-    pub fn cs_mut(&mut self) -> &mut ContentStore {
+    pub fn cs_mut(&mut self) -> &mut ContentStore<StorePolicy> {
         self.pipelines.tables.cs_mut()
     }
 
     /// Sets the limits of the content store; evicts what exceeds them.
     ///
     /// # Errors
-    /// If there is not as much memory as the index of so many Data takes; the limits
-    /// stay as they were.
-    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), MemoryError> {
+    /// If there is not as much memory as the index, or the policy, of so many Data takes;
+    /// the limits stay as they were.
+    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), EngineError> {
         self.pipelines.tables.set_cs_capacity(capacity)
+    }
+
+    /// Has another policy decide from now on what the content store admits and evicts; its
+    /// `capacity` does not matter. What is cached stays until it is evicted: first, unless
+    /// it is asked for.
+    ///
+    /// # Errors
+    /// If there is no such policy, or not as much memory as it takes; the one before stays.
+    pub fn set_cs_policy(&mut self, policy: &PolicyConfig) -> Result<(), EngineError> {
+        let like = StorePolicy::new(&PolicyConfig {
+            capacity: 0,
+            ..*policy
+        })?;
+        self.pipelines.tables.set_cs_policy(&like)
     }
 
     /// Erases at most `limit` Data under `prefix`; how many it erased.

@@ -1,13 +1,13 @@
 //! The tables, and what all pipelines share: scope, Nacks, the end of a
 //! pending entry.
 
-use tachonym_memory::MemoryError;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::types::component::GENERIC;
 use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes,
     NameView, Nonce, PitToken,
 };
+use tachonym_policy::PolicyConfig;
 use tachonym_tables::{
     CsConfig, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME, PitCs,
     PitCsConfig, PitEntry,
@@ -15,6 +15,7 @@ use tachonym_tables::{
 
 use crate::announcements::Announcements;
 use crate::burst::Output;
+use crate::cache::{EngineError, StorePolicy};
 use crate::config::{EngineConfig, UnsolicitedDataPolicy};
 use crate::counters::{Counters, DropReason};
 use crate::engine::TableSizes;
@@ -56,7 +57,7 @@ pub(crate) struct Pipelines {
     pub(crate) key: HashKey,
     pub(crate) rng: Rng,
     pub(crate) faces: FaceTable,
-    pub(crate) tables: PitCs,
+    pub(crate) tables: PitCs<StorePolicy>,
     pub(crate) dead_nonces: DeadNonceList,
     pub(crate) strategies: StrategyTable,
     pub(crate) announcements: Announcements,
@@ -128,26 +129,30 @@ impl Downstream {
 
 impl Pipelines {
     /// # Errors
-    /// If there is not as much memory as the tables need from the start.
-    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, MemoryError> {
+    /// If there is not as much memory as the tables need from the start, or no such policy
+    /// of the content store.
+    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, EngineError> {
         let mut faces = FaceTable::default();
         faces.insert(FaceId::INTERNAL, FaceTraits::LOCAL);
         let tables = PitCsConfig {
             cs: CsConfig {
                 capacity: config.cs,
-                policy: config.cs_policy,
                 index: config.pit.index,
                 pages: config.pit.pages,
             },
             pit: config.pit,
             layout: config.pit_cs,
         };
+        let policy = StorePolicy::new(&PolicyConfig {
+            capacity: config.cs.max_slots(),
+            ..config.cs_policy
+        })?;
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
         Ok(Self {
             now: MonoNs::ZERO,
             rng: Rng::from_seed(seed),
             faces,
-            tables: PitCs::new(tables, key.clone())?,
+            tables: PitCs::new(tables, policy, key.clone())?,
             dead_nonces: DeadNonceList::new(
                 dead_nonce_lifetime,
                 config.dead_nonces_max,

@@ -12,7 +12,8 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     DataView, FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
 };
-use tachonym_tables::{CsCapacity, CsPolicy, FibEngine, IndexKind, NextHop, PitCsLayout};
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_tables::{CsCapacity, FibEngine, IndexKind, NextHop, PitCsLayout};
 
 /// Counts allocations of the thread that asks for it.
 struct Counting;
@@ -182,11 +183,12 @@ fn no_packet_allocates_in_steady_state() {
     composite.pit_cs = PitCsLayout::Composite;
     cases.extend(["best-route", "asf"].map(|name| (name, composite.clone())));
     let mut other = usual;
-    other.cs_policy = CsPolicy::Lfu;
+    other.cs_policy = PolicyConfig::new(AdmissionKind::Filter, EvictionKind::LfuLocal, 0);
     other.pit.index = IndexKind::DLeft;
     other.fib.engine = FibEngine::BinarySearch;
     cases.push(("best-route", other.clone()));
     other.pit_cs = PitCsLayout::Composite;
+    other.cs_policy = PolicyConfig::new(AdmissionKind::None, EvictionKind::Arc, 0);
     cases.push(("best-route", other));
     for (strategy, config) in cases {
         let mut engine = engine(config);

@@ -37,6 +37,13 @@ impl Ghosts {
         }
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.buckets)
+            + size_of_val(&*self.hashes)
+            + size_of_val(&*self.chain)
+            + self.free.capacity() * size_of::<u32>()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }

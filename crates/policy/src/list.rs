@@ -4,6 +4,8 @@
 //! by side; a node is on one list at a time. Knows nothing of what a node stands
 //! for. All operations take constant time and allocate nothing.
 
+use tachonym_memory::prefetch;
+
 /// No node.
 pub(crate) const NIL: u32 = u32::MAX;
 
@@ -20,6 +22,15 @@ impl Links {
         Self {
             nodes: vec![[NIL; 2]; n_nodes],
         }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.nodes)
+    }
+
+    /// Fetches the links of a node.
+    pub(crate) fn prefetch(&self, node: u32) {
+        prefetch(&self.nodes[node as usize]);
     }
 
     /// The next node towards the front, or [`NIL`].
@@ -61,6 +72,18 @@ impl List {
         } else {
             Some(self.back)
         }
+    }
+
+    /// The node `nth` places in front of the one at the back.
+    pub(crate) fn nth_back(&self, links: &Links, nth: usize) -> Option<u32> {
+        let mut node = self.back()?;
+        for _ in 0..nth {
+            node = links.before(node);
+            if node == NIL {
+                return None;
+            }
+        }
+        Some(node)
     }
 
     /// Puts a node that is on no list in front of all others.

@@ -59,6 +59,57 @@ impl PolicyConfig {
     }
 }
 
+impl PolicyConfig {
+    /// Whether there can be such a policy, memory aside.
+    ///
+    /// # Errors
+    /// See [`PolicyError`].
+    pub fn check(&self) -> Result<(), PolicyError> {
+        let (admission, eviction) = (self.admission, self.eviction);
+        if let Some(reason) = senseless(admission, eviction) {
+            return Err(PolicyError::Senseless {
+                admission,
+                eviction,
+                reason,
+            });
+        }
+        match admission {
+            AdmissionKind::None => Ok(()),
+            AdmissionKind::Lcp => match self.probability {
+                0.0..=1.0 => Ok(()),
+                other => Err(PolicyError::Probability(other)),
+            },
+            AdmissionKind::Filter => self.check_filter(),
+            AdmissionKind::TinyLfu | AdmissionKind::WTinyLfu => match self.window_by_len {
+                0 => Err(PolicyError::NoHistory),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn check_filter(&self) -> Result<(), PolicyError> {
+        let (threshold, counters) = (self.threshold, self.counters);
+        let max = Filter::max_threshold(counters);
+        if threshold == 0 || threshold > max {
+            return Err(PolicyError::Threshold {
+                threshold,
+                counters,
+                max,
+            });
+        }
+        match self.history_len {
+            Some(0) => Err(PolicyError::NoHistory),
+            Some(history_len) if (history_len as u64) < u64::from(threshold) => {
+                Err(PolicyError::Unreachable {
+                    threshold,
+                    history_len,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Why there is no such policy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -120,7 +171,8 @@ pub enum PolicyError {
 pub struct Policy {
     admission: Admission,
     eviction: Eviction,
-    capacity: usize,
+    n_slots: usize,
+    config: PolicyConfig,
 }
 
 #[derive(Debug)]
@@ -149,33 +201,37 @@ impl Policy {
     /// # Errors
     /// See [`PolicyError`].
     pub fn new(config: &PolicyConfig) -> Result<Self, PolicyError> {
+        Self::with_slots(config, config.capacity)
+    }
+
+    /// As [`new`](Self::new), with slots below `n_slots`, if that is more than the
+    /// capacity: a store may have slots that it does not fill.
+    ///
+    /// # Errors
+    /// See [`PolicyError`].
+    pub fn with_slots(config: &PolicyConfig, n_slots: usize) -> Result<Self, PolicyError> {
+        let n_slots = n_slots.max(config.capacity);
         let PolicyConfig {
             admission,
             eviction,
             capacity,
             ..
         } = *config;
-        if let Some(reason) = senseless(admission, eviction) {
-            return Err(PolicyError::Senseless {
-                admission,
-                eviction,
-                reason,
-            });
-        }
-        if capacity > MAX_SLOTS {
-            return Err(PolicyError::TooManySlots(capacity));
+        config.check()?;
+        if n_slots > MAX_SLOTS {
+            return Err(PolicyError::TooManySlots(n_slots));
         }
         let mut target_len = capacity;
         let admission = match admission {
             AdmissionKind::None => Admission::All,
-            AdmissionKind::Lcp => lcp(config.probability, config.seed)?,
+            AdmissionKind::Lcp => lcp(config.probability, config.seed),
             AdmissionKind::Filter => Admission::Filter(filter(config)?),
             AdmissionKind::TinyLfu => Admission::TinyLfu {
                 frequencies: frequencies(config)?,
                 beaten: None,
             },
             AdmissionKind::WTinyLfu => {
-                let window = Window::new(capacity);
+                let window = Window::new(n_slots, capacity);
                 target_len = capacity - window.max_len();
                 Admission::Window {
                     frequencies: frequencies(config)?,
@@ -185,9 +241,28 @@ impl Policy {
         };
         Ok(Self {
             admission,
-            eviction: Eviction::new(eviction, capacity, target_len, config.seed),
-            capacity,
+            eviction: Eviction::new(eviction, n_slots, target_len, config.seed),
+            n_slots,
+            config: *config,
         })
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub const fn config(&self) -> &PolicyConfig {
+        &self.config
+    }
+
+    /// Slots lie below this number.
+    #[must_use]
+    pub const fn n_slots(&self) -> usize {
+        self.n_slots
+    }
+
+    /// Whether [`handle_request`](Self::handle_request) does anything.
+    #[must_use]
+    pub const fn counts_requests(&self) -> bool {
+        !matches!(self.admission, Admission::All | Admission::Lcp { .. })
     }
 
     /// Which eviction it is.
@@ -253,7 +328,7 @@ impl Policy {
     /// name in a slot that is held.
     #[inline]
     pub fn admits(&mut self, hash: u64, is_full: bool, hash_of: impl Fn(u32) -> u64) -> bool {
-        if self.capacity == 0 {
+        if self.config.capacity == 0 {
             return false;
         }
         match &mut self.admission {
@@ -342,6 +417,34 @@ impl Policy {
         }
     }
 
+    /// What is likely to be evicted after `nth` others; `None` where that is not known
+    /// cheaply. A hint.
+    #[must_use]
+    pub fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.eviction.upcoming(nth)
+    }
+
+    /// Fetches what [`handle_hit`](Self::handle_hit) will read first.
+    #[inline]
+    pub fn prefetch_hit(&self, slot: u32) {
+        self.eviction.prefetch_hit(slot);
+    }
+
+    /// Memory in use, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let of_admission = match &self.admission {
+            Admission::All | Admission::Lcp { .. } => 0,
+            Admission::Filter(filter) => filter.memory_bytes(),
+            Admission::TinyLfu { frequencies, .. } => frequencies.memory_bytes(),
+            Admission::Window {
+                frequencies,
+                window,
+            } => frequencies.memory_bytes() + window.memory_bytes(),
+        };
+        of_admission + self.eviction.memory_bytes()
+    }
+
     /// Fetches what [`evict`](Self::evict) and [`handle_insert`](Self::handle_insert)
     /// will read first.
     #[inline]
@@ -350,45 +453,22 @@ impl Policy {
     }
 }
 
-fn lcp(probability: f64, seed: u64) -> Result<Admission, PolicyError> {
-    if !(0.0..=1.0).contains(&probability) {
-        return Err(PolicyError::Probability(probability));
-    }
-    Ok(Admission::Lcp {
+fn lcp(probability: f64, seed: u64) -> Admission {
+    Admission::Lcp {
         random: Random::new(seed ^ 0x4C43_5000_0000_0000),
         below: (probability * 2_f64.powi(64)) as u128,
-    })
+    }
 }
 
 fn filter(config: &PolicyConfig) -> Result<Filter, PolicyError> {
     let (threshold, counters) = (config.threshold, config.counters);
-    let max = Filter::max_threshold(counters);
-    if threshold == 0 || threshold > max {
-        return Err(PolicyError::Threshold {
-            threshold,
-            counters,
-            max,
-        });
-    }
-    let history_len = match config.history_len {
-        Some(0) => return Err(PolicyError::NoHistory),
-        Some(history_len) if (history_len as u64) < u64::from(threshold) => {
-            return Err(PolicyError::Unreachable {
-                threshold,
-                history_len,
-            });
-        }
-        Some(history_len) => history_len,
-        // A cache of one Data would have a history that admits none.
-        None => config.capacity.max(threshold as usize),
-    };
+    // A cache of one Data would have a history that admits none.
+    let as_the_cache = config.capacity.max(threshold as usize);
+    let history_len = config.history_len.unwrap_or(as_the_cache);
     Ok(Filter::new(history_len, threshold, counters, config.pages)?)
 }
 
 fn frequencies(config: &PolicyConfig) -> Result<TinyLfu, PolicyError> {
-    if config.window_by_len == 0 {
-        return Err(PolicyError::NoHistory);
-    }
     let window_len = config.capacity.max(1).saturating_mul(config.window_by_len);
     Ok(TinyLfu::new(window_len, config.pages)?)
 }

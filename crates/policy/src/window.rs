@@ -15,11 +15,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// A window in front of a cache of `capacity` Data in slots below `n_slots`.
+    pub(crate) fn new(n_slots: usize, capacity: usize) -> Self {
         Self {
-            links: Links::new(capacity),
+            links: Links::new(n_slots),
             recent: List::default(),
-            held: vec![0; capacity.div_ceil(64)],
+            held: vec![0; n_slots.div_ceil(64)],
             max_len: (capacity / 100).max(1).min(capacity),
         }
     }
@@ -27,6 +28,10 @@ impl Window {
     /// Data that it has room for.
     pub(crate) const fn max_len(&self) -> usize {
         self.max_len
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes() + size_of_val(&*self.held)
     }
 
     pub(crate) const fn len(&self) -> usize {

@@ -13,8 +13,7 @@ use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_protocol::FaceUri;
 use tachonym_tables::{
-    CsCapacity, CsPolicy, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig,
-    PitCsLayout,
+    CsCapacity, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig, PitCsLayout,
 };
 use tracing::{info, warn};
 
@@ -281,10 +280,7 @@ fn engine(config: &Config) -> anyhow::Result<Engine> {
             config::PitCsLayout::Separate => PitCsLayout::Separate,
             config::PitCsLayout::Composite => PitCsLayout::Composite,
         },
-        cs_policy: match t.cs_policy {
-            config::CsPolicy::Lru => CsPolicy::Lru,
-            config::CsPolicy::Lfu => CsPolicy::Lfu,
-        },
+        cs_policy: config.content_store.policy(getrandom::u64()?),
         fib: fib(config),
         max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),

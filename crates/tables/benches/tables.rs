@@ -1,17 +1,21 @@
 //! Time of single table operations, by size of the table:
 //! `cargo bench -p tachonym-tables`.
 
+#[path = "../tests/support/policy.rs"]
+mod policy;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use policy::Oldest;
 use tachonym_memory::PagePreference;
 use tachonym_packet::{
     Component, DataView, FaceId, HashKey, InterestView, MonoNs, Name, NameHash, NameHashes, Nonce,
     tlv, types,
 };
 use tachonym_tables::{
-    CsCapacity, CsConfig, CsPolicy, DeadNonceList, EntryIdx, Fib, FibConfig, InRecord, IndexKind,
+    CsCapacity, CsConfig, DeadNonceList, EntryIdx, Fib, FibConfig, InRecord, IndexKind,
     MIN_DEAD_NONCE_LIFETIME, Missed, NextHop, OutRecord, PitConfig, PitCs, PitCsConfig,
     PitCsLayout,
 };
@@ -120,7 +124,12 @@ fn bench_bursts(c: &mut Criterion, label: &str, mut burst: impl FnMut() -> Durat
 }
 
 /// Makes an Interest pending, for which `missed` is what a search for Data has seen.
-fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash], missed: Missed) {
+fn express(
+    tables: &mut PitCs<Oldest>,
+    interest: &InterestView<'_>,
+    hashes: &[NameHash],
+    missed: Missed,
+) {
     let found = tables.find_or_insert(interest, hashes, missed, MonoNs::ZERO);
     let (idx, _) = found.expect("below the limits");
     let (nonce, face) = (Nonce([1; 4]), FaceId(256));
@@ -163,7 +172,8 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
         pit: pit_config(n_pending, index),
         ..PitCsConfig::default()
     };
-    let mut tables = PitCs::new(config, KEY).expect("tables that fit");
+    let policy = Oldest::new(config.cs.capacity.max_slots());
+    let mut tables = PitCs::new(config, policy, KEY).expect("tables that fit");
     let mut burst = Burst::new();
     let mut in_turn = 0..n_pending;
     for _ in 0..n_pending / BURST {
@@ -236,7 +246,7 @@ fn exchange(c: &mut Criterion, n_cached: usize, n_pending: usize, prefetches: bo
 
 /// See [`exchange`].
 struct ExchangeBed {
-    tables: PitCs,
+    tables: PitCs<Oldest>,
     interests: Burst,
     data: Burst,
     n_asked: usize,
@@ -259,8 +269,9 @@ impl ExchangeBed {
             cs,
             layout,
         };
+        let policy = Oldest::new(config.cs.capacity.max_slots());
         Self {
-            tables: PitCs::new(config, KEY).expect("tables that fit"),
+            tables: PitCs::new(config, policy, KEY).expect("tables that fit"),
             interests: Burst::new(),
             data: Burst::new(),
             n_asked: 0,
@@ -335,14 +346,15 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         cs: config,
         ..PitCsConfig::default()
     };
-    let mut tables = PitCs::new(tables_config, KEY).expect("tables that fit");
+    let policy = Oldest::new(tables_config.cs.capacity.max_slots());
+    let mut tables = PitCs::new(tables_config, policy, KEY).expect("tables that fit");
     let mut burst = Burst::new();
     let mut number = 0;
     let mut in_turn = move || {
         number += 1;
         number - 1
     };
-    let mut insert = |tables: &mut PitCs, burst: &mut Burst| {
+    let mut insert = |tables: &mut PitCs<Oldest>, burst: &mut Burst| {
         burst.write(&mut in_turn, content_bytes);
         let data = burst.data();
         let begun = Instant::now();
@@ -354,10 +366,8 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
     for _ in 0..n_cached / BURST {
         insert(&mut tables, &mut burst);
     }
-    let CsConfig { policy, index, .. } = config;
-    let params = format!(
-        "cached={n_cached},policy={policy},index={index},content={content_bytes},burst={BURST}"
-    );
+    let index = config.index;
+    let params = format!("cached={n_cached},index={index},content={content_bytes},burst={BURST}");
     for (kind, n_first, prefetches) in [
         ("hit", 0, "none"),
         ("hit", 0, "burst"),
@@ -460,9 +470,7 @@ fn all(c: &mut Criterion) {
             ..CsConfig::default()
         };
         content_store(c, 1024, config, 1000);
-        for policy in CsPolicy::ALL {
-            content_store(c, 1 << 20, CsConfig { policy, ..config }, 100);
-        }
+        content_store(c, 1 << 20, config, 100);
     }
     fib(c, 100_000);
     dead_nonces(c);

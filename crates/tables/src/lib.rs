@@ -34,8 +34,7 @@ pub mod wheel;
 
 pub use buckets::{IndexKind, UnknownIndexKind};
 pub use cs::{
-    Admission, ContentStore, CsCapacity, CsConfig, CsCounters, CsPolicy, DataRef, Eviction,
-    NotAdmitted,
+    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, CsCounters, DataRef, NotAdmitted,
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
 pub use fib::{

@@ -3,18 +3,19 @@
 mod support;
 
 use proptest::prelude::*;
+use support::policy::Oldest;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
 use tachonym_tables::{
-    Admission, CsCapacity, CsConfig, CsPolicy, IndexKind, NotAdmitted, PitConfig, PitCs,
-    PitCsConfig, PitCsLayout,
+    Admission, CsCapacity, CsConfig, IndexKind, NotAdmitted, PitConfig, PitCs, PitCsConfig,
+    PitCsLayout,
 };
 
 /// A content store with the encoding and hashing around it, and an empty PIT.
 struct Bench {
-    tables: PitCs,
+    tables: PitCs<Oldest>,
     hashing: Hashing,
     now: MonoNs,
 }
@@ -38,8 +39,9 @@ impl Bench {
             ..PitConfig::default()
         };
         let config = PitCsConfig { pit, cs, layout };
+        let policy = Oldest::new(cs.capacity.max_slots());
         Self {
-            tables: PitCs::new(config, hashing).expect("small tables"),
+            tables: PitCs::new(config, policy, hashing).expect("small tables"),
             hashing,
             now: MonoNs(5),
         }
@@ -156,7 +158,6 @@ impl ModelData {
 #[derive(Clone, Copy, Debug)]
 struct Made {
     hashing: Hashing,
-    policy: CsPolicy,
     index: IndexKind,
     layout: PitCsLayout,
 }
@@ -165,7 +166,6 @@ impl Made {
     const fn by_default(hashing: Hashing) -> Self {
         Self {
             hashing,
-            policy: CsPolicy::Lru,
             index: IndexKind::Single,
             layout: PitCsLayout::Separate,
         }
@@ -175,7 +175,6 @@ impl Made {
 fn run(made: Made, mut max_pkts: usize, steps: &[Step]) {
     let Made {
         hashing,
-        policy,
         index,
         layout,
     } = made;
@@ -184,12 +183,10 @@ fn run(made: Made, mut max_pkts: usize, steps: &[Step]) {
             max_pkts,
             max_bytes: 1 << 20,
         },
-        policy,
         index,
         ..CsConfig::default()
     };
     let mut bench = Bench::with_config(hashing, config, layout);
-    assert_eq!(bench.tables.cs().policy(), policy);
     // Used longest ago first.
     let mut model = Vec::<ModelData>::new();
     let mut n_evictions = 0;
@@ -290,23 +287,8 @@ fn run(made: Made, mut max_pkts: usize, steps: &[Step]) {
             Step::Advance { by_ms } => bench.now = bench.now.plus_ms(*by_ms),
         }
         while model.len() > max_pkts {
-            let victim = match policy {
-                CsPolicy::Lru => 0,
-                // Which it is depends on the places in the index, but it is not what
-                // has just come.
-                CsPolicy::Lfu => {
-                    let is_gone = |data: &ModelData| {
-                        !bench
-                            .tables
-                            .cs()
-                            .iter()
-                            .any(|cached| cached.wire() == data.wire)
-                    };
-                    let gone = model.iter().position(is_gone);
-                    gone.expect("one that is no longer cached")
-                }
-            };
-            model.remove(victim);
+            // Used longest ago.
+            model.remove(0);
             n_evictions += 1;
         }
         assert_eq!(bench.tables.cs().len(), model.len());
@@ -338,18 +320,16 @@ proptest! {
     })]
 
     #[test]
-    fn content_store_agrees_with_a_list_under_any_hash_policy_and_index(
+    fn content_store_agrees_with_a_list_under_any_hash_and_index(
         steps in proptest::collection::vec(any_step(), 1..120)
     ) {
         for hashing in Hashing::ALL {
             let made = Made::by_default(hashing);
-            for policy in CsPolicy::ALL {
-                for index in IndexKind::ALL {
-                    for layout in PitCsLayout::ALL {
-                        let made = Made { policy, index, layout, ..made };
-                        for max_pkts in [20, 1] {
-                            run(made, max_pkts, &steps);
-                        }
+            for index in IndexKind::ALL {
+                for layout in PitCsLayout::ALL {
+                    let made = Made { index, layout, ..made };
+                    for max_pkts in [20, 1] {
+                        run(made, max_pkts, &steps);
                     }
                 }
             }
@@ -514,40 +494,6 @@ fn prefixes_cost_bytes_only_while_they_are_asked_for_and_no_more_for_long_names(
     };
     // Both buffers are of the same size.
     assert_eq!(used_bytes("/AAAAAAAA"), used_bytes("/A/AA/A/A"));
-}
-
-#[test]
-fn what_is_used_often_outlives_what_is_used_once_under_lfu() {
-    for index in IndexKind::ALL {
-        let config = CsConfig {
-            capacity: CsCapacity {
-                max_pkts: 1000,
-                max_bytes: 16 << 20,
-            },
-            policy: CsPolicy::Lfu,
-            index,
-            ..CsConfig::default()
-        };
-        let mut bench = Bench::with_config(Hashing::Keyed, config, PitCsLayout::default());
-        let popular = |n: usize| InterestSpec::new(name(&format!("/popular/{n}")));
-        for n in 0..500 {
-            bench.insert(&data_wire(&popular(n).name, 0, b"x"));
-        }
-        for round in 0..20 {
-            let n_hits = (0..500)
-                .filter(|&n| bench.find(&popular(n)).is_some())
-                .count();
-            // LRU would have none: more than a thousand others have come.
-            assert!(n_hits > 450, "{index}: {n_hits} in round {round}");
-            for n in 0..1500 {
-                bench.insert(&data_wire(&name(&format!("/once/{round}/{n}")), 0, b"x"));
-                if n % 300 == 0 {
-                    (0..500).for_each(|n| drop(bench.find(&popular(n))));
-                }
-            }
-        }
-        assert_eq!(bench.tables.cs().len(), 1000);
-    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod support;
 
+use support::policy::Oldest;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_memory::PagePreference;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
@@ -41,7 +42,9 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
     };
     let pit = PitConfig::default();
     let config = PitCsConfig { pit, cs, layout };
-    let mut tables = PitCs::new(config, Hashing::Keyed).expect("small tables");
+    let cs_slots = config.cs.capacity.max_slots();
+    let mut tables =
+        PitCs::new(config, Oldest::new(cs_slots), Hashing::Keyed).expect("small tables");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let uri = format!(
@@ -105,7 +108,9 @@ fn memory_per_cached_data(layout: PitCsLayout) {
         layout,
         ..PitCsConfig::default()
     };
-    let mut tables = PitCs::new(config, Hashing::Keyed).expect("small tables");
+    let cs_slots = config.cs.capacity.max_slots();
+    let mut tables =
+        PitCs::new(config, Oldest::new(cs_slots), Hashing::Keyed).expect("small tables");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let wire = data_wire(

@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use support::policy::Oldest;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce};
@@ -35,9 +36,13 @@ fn out_record(face: u64, nonce: u32) -> OutRecord {
     }
 }
 
+fn nothing_cached() -> Oldest {
+    Oldest::new(0)
+}
+
 /// A PIT with the encoding and hashing around it, and a content store that has no room.
 struct Bench {
-    tables: PitCs,
+    tables: PitCs<Oldest>,
     hashing: Hashing,
     now: MonoNs,
 }
@@ -50,7 +55,7 @@ impl Bench {
     fn with_layout(hashing: Hashing, config: PitConfig, layout: PitCsLayout) -> Self {
         let config = tables_config(config, layout);
         Self {
-            tables: PitCs::new(config, hashing).expect("small tables"),
+            tables: PitCs::new(config, nothing_cached(), hashing).expect("small tables"),
             hashing,
             now: MonoNs::ZERO,
         }
@@ -759,7 +764,8 @@ fn a_pit_whose_index_exceeds_memory_is_refused() {
         max_bytes: usize::MAX,
         ..PitConfig::default()
     };
-    match PitCs::new(tables_config(config, PitCsLayout::Separate), Hashing::Keyed) {
+    let config = tables_config(config, PitCsLayout::Separate);
+    match PitCs::new(config, nothing_cached(), Hashing::Keyed) {
         Err(MemoryError::TooLarge {
             needed_bytes,
             available_bytes,

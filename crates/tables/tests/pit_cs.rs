@@ -3,11 +3,12 @@
 mod support;
 
 use proptest::prelude::*;
+use support::policy::Oldest;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, NameHash, Nonce};
 use tachonym_tables::{
-    Admission, CsCapacity, CsConfig, CsPolicy, EntryIdx, InRecord, IndexKind, Inserted, PitConfig,
-    PitCs, PitCsConfig, PitCsLayout, PitRefusal,
+    Admission, CsCapacity, CsConfig, EntryIdx, InRecord, IndexKind, Inserted, PitConfig, PitCs,
+    PitCsConfig, PitCsLayout, PitRefusal,
 };
 
 #[derive(Clone, Debug)]
@@ -105,15 +106,16 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 /// Tables with the encoding and hashing around them.
 struct Bench {
-    tables: PitCs,
+    tables: PitCs<Oldest>,
     hashing: Hashing,
     now: MonoNs,
 }
 
 impl Bench {
     fn new(hashing: Hashing, config: PitCsConfig) -> Self {
+        let policy = Oldest::new(config.cs.capacity.max_slots());
         Self {
-            tables: PitCs::new(config, hashing).expect("small tables"),
+            tables: PitCs::new(config, policy, hashing).expect("small tables"),
             hashing,
             now: MonoNs(5),
         }
@@ -249,7 +251,7 @@ fn run(hashing: Hashing, config: PitCsConfig, steps: &[Step]) {
     }
 }
 
-fn config_of(index: IndexKind, policy: CsPolicy, max_pkts: usize) -> PitCsConfig {
+fn config_of(index: IndexKind, max_pkts: usize) -> PitCsConfig {
     PitCsConfig {
         pit: PitConfig {
             max_entries: 30,
@@ -261,7 +263,6 @@ fn config_of(index: IndexKind, policy: CsPolicy, max_pkts: usize) -> PitCsConfig
                 max_pkts,
                 max_bytes: 1 << 20,
             },
-            policy,
             index,
             ..CsConfig::default()
         },
@@ -283,54 +284,17 @@ proptest! {
     ) {
         for hashing in Hashing::ALL {
             for index in IndexKind::ALL {
-                run(hashing, config_of(index, CsPolicy::Lru, max_pkts), &steps);
+                run(hashing, config_of(index, max_pkts), &steps);
             }
         }
     }
-
-    /// What local search evicts depends on the index, so nothing is to be evicted.
-    #[test]
-    fn one_index_for_both_answers_as_one_for_each_with_local_search(
-        mut steps in proptest::collection::vec(any_step(), 1..80),
-    ) {
-        steps.retain(|step| !matches!(step, Step::SetCapacity { .. }));
-        for hashing in Hashing::ALL {
-            run(hashing, config_of(IndexKind::Single, CsPolicy::Lfu, 1_000), &steps);
-        }
-    }
-}
-
-#[test]
-fn local_search_finds_victims_among_pending_interests() {
-    let mut config = config_of(IndexKind::Single, CsPolicy::Lfu, 10);
-    config.pit.max_entries = 10_000;
-    config.layout = PitCsLayout::Composite;
-    let mut bench = Bench::new(Hashing::Keyed, config);
-    for n in 0..1_000_u64 {
-        let spec = InterestSpec::new(name(&format!("/pending/{n}")));
-        let outcome = bench.interest(&spec, FaceId(n));
-        assert!(matches!(outcome, Outcome::Pending(Ok((_, Inserted::New)))));
-    }
-    for n in 0..1_000 {
-        let wire = data_wire(&name(&format!("/data/{n}")), 0, b"x");
-        let outcome = bench.data(&wire, false, true);
-        assert_eq!(
-            outcome,
-            Outcome::Matched(Vec::new(), Some(Admission::Inserted))
-        );
-        assert_eq!(bench.tables.cs().len(), 10.min(n + 1));
-        let spec = InterestSpec::new(name(&format!("/data/{n}")));
-        assert_eq!(bench.interest(&spec, FaceId(1)), Outcome::Answered(wire));
-    }
-    assert_eq!(bench.tables.pit().len(), 1_000);
-    assert_eq!(bench.tables.cs().counters().n_evictions, 990);
 }
 
 #[test]
 fn steady_exchanges_leave_one_index_as_large_as_it_was() {
     let config = PitCsConfig {
         layout: PitCsLayout::Composite,
-        ..config_of(IndexKind::Single, CsPolicy::Lru, 100)
+        ..config_of(IndexKind::Single, 100)
     };
     let mut bench = Bench::new(Hashing::Keyed, config);
     let mut exchange = |n: u64| {

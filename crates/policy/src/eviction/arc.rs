@@ -195,4 +195,16 @@ impl Evict for Arc {
     fn prefetch_incoming(&self, hash: u64) {
         self.ghosts.prefetch(hash);
     }
+
+    fn prefetch_hit(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes()
+            + size_of_val(&*self.is_again)
+            + self.ghosts.memory_bytes()
+            + self.ghost_links.memory_bytes()
+            + size_of_val(&*self.is_ghost_again)
+    }
 }

@@ -125,6 +125,20 @@ impl<const BITS: usize> Evict for Clock<BITS> {
     fn len(&self) -> usize {
         self.len
     }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        let (at, ahead) = (self.hand / 64, !0 << (self.hand % 64));
+        let word = self.words.get(at as usize)?;
+        let mut unmarked = word.held & !word.marked() & ahead;
+        for _ in 0..nth {
+            unmarked &= unmarked.wrapping_sub(1);
+        }
+        (unmarked != 0).then(|| at * 64 + unmarked.trailing_zeros())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
 }
 
 #[cfg(test)]

@@ -37,4 +37,12 @@ impl Evict for Fifo {
     fn len(&self) -> usize {
         self.queue.len()
     }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.queue.nth_back(&self.links, nth)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes()
+    }
 }

@@ -167,4 +167,19 @@ impl Evict for Lfu {
     fn prefetch_incoming(&self, hash: u64) {
         self.ghosts.prefetch(hash);
     }
+
+    fn prefetch_hit(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes()
+            + size_of_val(&*self.level_of)
+            + size_of_val(&*self.levels)
+            + self.level_links.memory_bytes()
+            + self.free_levels.capacity() * size_of::<u32>()
+            + self.ghosts.memory_bytes()
+            + size_of_val(&*self.ghost_counts)
+            + self.ghost_links.memory_bytes()
+    }
 }

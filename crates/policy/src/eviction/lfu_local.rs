@@ -88,4 +88,8 @@ impl Evict for LfuLocal {
     fn len(&self) -> usize {
         self.len
     }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.counts)
+    }
 }

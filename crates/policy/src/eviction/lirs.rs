@@ -185,4 +185,15 @@ impl Evict for Lirs {
     fn prefetch_incoming(&self, hash: u64) {
         self.ghosts.prefetch(hash);
     }
+
+    fn prefetch_hit(&self, slot: u32) {
+        self.stack_links.prefetch(slot);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.stack_links.memory_bytes()
+            + self.queue_links.memory_bytes()
+            + self.ghosts.memory_bytes()
+            + size_of_val(&*self.states)
+    }
 }

@@ -39,4 +39,16 @@ impl Evict for Lru {
     fn len(&self) -> usize {
         self.recent.len()
     }
+
+    fn prefetch_hit(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.recent.nth_back(&self.links, nth)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes()
+    }
 }

@@ -57,6 +57,14 @@ trait Evict {
     fn len(&self) -> usize;
     /// Fetches what an insertion of this hash will read first.
     fn prefetch_incoming(&self, _: u64) {}
+    /// Fetches what a hit will read first.
+    fn prefetch_hit(&self, _: u32) {}
+    /// What is likely to go after `nth` others.
+    fn upcoming(&self, _nth: usize) -> Option<u32> {
+        None
+    }
+    /// Heap memory.
+    fn memory_bytes(&self) -> usize;
 }
 
 /// An eviction policy over slots.
@@ -190,6 +198,26 @@ impl Eviction {
     #[inline]
     pub fn handle_remove(&mut self, slot: u32) {
         dispatch!(&mut self.policy, policy => policy.remove(slot));
+    }
+
+    /// What is likely to be emptied after `nth` others; `None` where that is not known
+    /// cheaply. A hint.
+    #[inline]
+    #[must_use]
+    pub fn upcoming(&self, nth: usize) -> Option<u32> {
+        dispatch!(&self.policy, policy => policy.upcoming(nth))
+    }
+
+    /// Fetches what [`handle_hit`](Self::handle_hit) will read first.
+    #[inline]
+    pub fn prefetch_hit(&self, slot: u32) {
+        dispatch!(&self.policy, policy => policy.prefetch_hit(slot));
+    }
+
+    /// Memory in use, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        dispatch!(&self.policy, policy => policy.memory_bytes())
     }
 
     /// Fetches what [`victim`](Self::victim) and [`handle_insert`](Self::handle_insert)

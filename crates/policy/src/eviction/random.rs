@@ -47,4 +47,8 @@ impl Evict for RandomSlot {
     fn len(&self) -> usize {
         self.held.len()
     }
+
+    fn memory_bytes(&self) -> usize {
+        self.held.capacity() * size_of::<u32>() + size_of_val(&*self.places)
+    }
 }

@@ -122,4 +122,15 @@ impl Evict for S3Fifo {
     fn prefetch_incoming(&self, hash: u64) {
         self.ghosts.prefetch(hash);
     }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.small.nth_back(&self.links, nth)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes()
+            + size_of_val(&*self.states)
+            + self.ghosts.memory_bytes()
+            + self.ghost_links.memory_bytes()
+    }
 }

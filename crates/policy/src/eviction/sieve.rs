@@ -71,4 +71,22 @@ impl Evict for Sieve {
     fn len(&self) -> usize {
         self.queue.len()
     }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        let mut slot = match self.hand {
+            NIL => return self.queue.nth_back(&self.links, nth),
+            hand => hand,
+        };
+        for _ in 0..nth {
+            slot = self.links.before(slot);
+            if slot == NIL {
+                return None;
+            }
+        }
+        Some(slot)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes() + size_of_val(&*self.visited)
+    }
 }

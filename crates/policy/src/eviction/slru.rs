@@ -73,4 +73,16 @@ impl Evict for Slru {
     fn len(&self) -> usize {
         self.probation.len() + self.protected.len()
     }
+
+    fn prefetch_hit(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.probation.nth_back(&self.links, nth)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes() + size_of_val(&*self.is_protected)
+    }
 }

@@ -110,4 +110,19 @@ impl Evict for TwoQ {
     fn prefetch_incoming(&self, hash: u64) {
         self.ghosts.prefetch(hash);
     }
+
+    fn prefetch_hit(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.newcomers.nth_back(&self.links, nth)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes()
+            + size_of_val(&*self.is_frequent)
+            + self.ghosts.memory_bytes()
+            + self.ghost_links.memory_bytes()
+    }
 }

@@ -11,11 +11,15 @@ use tachonym_face::{MAX_MTU_BYTES, MIN_MTU_BYTES, SystemOptions};
 use tachonym_forward::MAX_BURST_DISTANCE;
 use tachonym_manage::RibLimits;
 use tachonym_packet::{DEFAULT_LIFETIME_MS, Name};
+use tachonym_policy::PolicyError;
+use tachonym_policy::eviction::MAX_SLOTS;
 use tachonym_protocol::{FaceUri, FaceUriError};
 use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
-use super::{Config, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket};
+use super::{
+    Config, ContentStore, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket,
+};
 use crate::{strategies, trust};
 
 /// How a name is to be written.
@@ -43,6 +47,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Faults::default();
     faces(config, &mut found);
     tables(config, &mut found);
+    content_store(&config.content_store, &mut found);
     forwarding(config, &mut found);
     routes(config, &mut found);
     management(config, &mut found);
@@ -417,7 +422,7 @@ fn tables(config: &Config, found: &mut Faults) {
     let t = &config.tables;
     found.range("tables.pit_entries", t.pit_entries, 1, 1 << 28);
     found.range("tables.pit_bytes", t.pit_bytes, 1 << 16, 1 << 40);
-    found.range("tables.cs_packets", t.cs_packets, 0, 1 << 30);
+    found.range("tables.cs_packets", t.cs_packets, 0, MAX_SLOTS);
     found.range("tables.cs_bytes", t.cs_bytes, 0, 1 << 42);
     found.range("tables.routes", t.routes, 16, 1 << 30);
     found.range("tables.route_bytes", t.route_bytes, 1 << 12, 1 << 40);
@@ -444,6 +449,26 @@ fn level_pulling(t: &Tables, found: &mut Faults) {
         ),
         _ => {}
     }
+}
+
+/// The policies know best what makes sense.
+fn content_store(store: &ContentStore, found: &mut Faults) {
+    let Err(error) = store.policy(0).check() else {
+        return;
+    };
+    let (key, remedy) = match error {
+        PolicyError::Senseless { .. } => (
+            "eviction",
+            "use fifo, clock, sieve or lru behind this admission, or admission = \"none\"",
+        ),
+        PolicyError::Probability(_) => ("lcp_probability", "use a number from 0 to 1"),
+        PolicyError::Threshold { .. } => ("filter_threshold", "use 2 unless measured otherwise"),
+        _ => (
+            "filter_history",
+            "use 0 for as many as the store holds Data, or more than filter_threshold",
+        ),
+    };
+    found.push(format!("content_store.{key}"), error.to_string(), remedy);
 }
 
 fn forwarding(config: &Config, found: &mut Faults) {

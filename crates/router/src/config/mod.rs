@@ -6,6 +6,7 @@
 //! nothing: each complaint names file, line and remedy.
 
 mod check;
+mod content_store;
 mod lines;
 mod load;
 mod machine;
@@ -22,6 +23,7 @@ use tachonym_memory::PagePreference;
 use tachonym_packet::HashKind;
 
 pub(crate) use check::{NAME_REMEDY, parse_name};
+pub use content_store::{Admission, ContentStore, Eviction};
 pub use load::{Complaint, ConfigError};
 pub use origin::{Origin, StartError};
 
@@ -38,6 +40,8 @@ pub struct Config {
     pub tables: Tables,
     /// The memory of the tables.
     pub memory: Memory,
+    /// Which Data are cached, and which make room.
+    pub content_store: ContentStore,
     /// How packets are forwarded.
     pub forwarding: Forwarding,
     /// Which strategy forwards under which prefix. Prefixes without one use
@@ -263,13 +267,10 @@ pub struct Tables {
     pub cs_packets: usize,
     /// Most bytes of Data packets in the content store.
     pub cs_bytes: usize,
-    /// Which Data leaves the full content store first.
-    pub cs_policy: CsPolicy,
     /// How pending Interests and cached Data are found.
     pub index: TableIndex,
     /// Whether pending Interests and cached Data are found in a table each or in one. Both
-    /// answer alike; with one, `lfu` has fewer Data to choose from while many Interests are
-    /// pending.
+    /// answer alike.
     pub pit_cs: PitCsLayout,
     /// Most routes in the RIB, and so prefixes in the FIB.
     pub routes: usize,
@@ -328,7 +329,6 @@ impl Default for Tables {
             pit_bytes: 256 << 20,
             cs_packets: 65_536,
             cs_bytes: 256 << 20,
-            cs_policy: CsPolicy::default(),
             index: TableIndex::default(),
             pit_cs: PitCsLayout::default(),
             routes: 10_000_000,
@@ -417,18 +417,6 @@ pub struct Memory {
     /// for all of a growth, else transparent ones. `tachonym status` tells what
     /// was got.
     pub pages: TablePages,
-}
-
-/// Which Data leaves the full content store first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CsPolicy {
-    /// What was used longest ago.
-    #[default]
-    Lru,
-    /// What was used least often, of sixteen that lie near the new one in the
-    /// table.
-    Lfu,
 }
 
 /// How pending Interests and cached Data are found.

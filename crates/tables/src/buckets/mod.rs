@@ -357,17 +357,6 @@ impl BucketIndex {
         }
     }
 
-    /// The slots in the lines where one of `hash` would be placed.
-    pub(crate) fn neighbours(&self, hash: u64) -> impl Iterator<Item = u32> {
-        let home = self.left.home(hash);
-        let second = match &self.right {
-            None => self.left.line(home ^ 1),
-            Some(right) => right.line(right.home(right_hash(hash))),
-        };
-        let words = self.left.line(home).iter().chain(second);
-        words.filter_map(|&word| slot_of(word))
-    }
-
     /// Number of slots.
     #[cfg(test)]
     pub(crate) const fn len(&self) -> usize {

@@ -5,9 +5,6 @@
 
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
-use super::eviction::{SlotState, SlotStates};
-use crate::slab::Slab;
-
 /// A cached Data; one cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -18,8 +15,6 @@ pub(super) struct CsEntry {
     pub(super) buffer: Box<[u8]>,
     /// Fresh before this time; zero if it never is.
     pub(super) fresh_until: MonoNs,
-    /// The eviction policy's.
-    pub(super) state: SlotState,
     /// That in the tree of prefixes; `None` while the Data waits to be entered.
     pub(super) vertex: Option<u32>,
     pub(super) wire_len: u16,
@@ -27,15 +22,11 @@ pub(super) struct CsEntry {
     name_len: u16,
     /// Whether the store has kept its implicit digest.
     pub(super) has_digest: bool,
+    /// Which of the store's policies holds it.
+    pub(super) policy_number: u8,
 }
 
 const _: () = assert!(size_of::<CsEntry>() == 64);
-
-impl SlotStates for Slab<CsEntry> {
-    fn state_mut(&mut self, slot: u32) -> &mut SlotState {
-        &mut self[slot].state
-    }
-}
 
 impl CsEntry {
     /// Puts `data` into the slot. `buffer` begins with a copy of its wire.

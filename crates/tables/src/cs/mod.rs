@@ -15,13 +15,15 @@
 //! what is not entered yet.
 //!
 //! Bounded in packets and bytes; what does not fit evicts what its policy
-//! ([`Eviction`]) names. Whether Data may be cached at all (solicited, NoCache)
+//! ([`CachePolicy`]) names, which may also refuse what comes. A policy can be exchanged:
+//! what the former one holds goes first, unless it is asked for. Whether Data may be cached at all (solicited, NoCache)
 //! is the engine's affair. The index in which Data are found by their names belongs
 //! to [`PitCs`](crate::PitCs), which may share it with the PIT: what needs it is a
 //! method there.
 
 mod entry;
-mod eviction;
+mod policies;
+mod policy;
 mod prefetch;
 mod prefixes;
 mod waiting;
@@ -32,10 +34,8 @@ use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
 use self::entry::CsEntry;
-use self::eviction::Policy;
-pub use self::eviction::{
-    CsPolicy, Eviction, LocalLfu, Lru, SlotState, SlotStates, UnknownCsPolicy,
-};
+use self::policies::Policies;
+pub use self::policy::CachePolicy;
 pub use self::prefixes::MAX_CS_COMPONENTS;
 use self::prefixes::{MAX_VERTICES_PER_DATA, Newcomer, PrefixTree, VERTEX_BYTES};
 use self::waiting::Waiting;
@@ -86,7 +86,8 @@ impl CsCapacity {
     }
 
     /// Most Data that a store of this capacity can hold.
-    pub(crate) fn max_slots(self) -> usize {
+    #[must_use]
+    pub fn max_slots(self) -> usize {
         let min_bytes = CS_ENTRY_BYTES + buffer_bytes(0);
         self.max_pkts.min(self.max_bytes / min_bytes)
     }
@@ -97,8 +98,6 @@ impl CsCapacity {
 pub struct CsConfig {
     /// The limits.
     pub capacity: CsCapacity,
-    /// What is evicted.
-    pub policy: CsPolicy,
     /// How Data are found.
     pub index: IndexKind,
     /// What pages the index should have.
@@ -115,6 +114,8 @@ pub enum NotAdmitted {
     TooLarge,
     /// The name has no component, or more than [`MAX_CS_COMPONENTS`].
     NameUnsuited,
+    /// The policy expects nothing of it.
+    Unpromising,
 }
 
 /// What [`PitCs::insert_data`](crate::PitCs::insert_data) did.
@@ -153,6 +154,8 @@ pub struct CsCounters {
     pub n_not_admitted_size: u64,
     /// See [`NotAdmitted::NameUnsuited`].
     pub n_not_admitted_name: u64,
+    /// See [`NotAdmitted::Unpromising`].
+    pub n_not_admitted_policy: u64,
 }
 
 /// A cached Data, borrowed from the store.
@@ -179,7 +182,7 @@ impl<'a> DataRef<'a> {
 /// components of the name in question; fewer of them than its components and
 /// one more make it panic. `index` is where all Data are indexed.
 #[derive(Debug)]
-pub struct ContentStore {
+pub struct ContentStore<P> {
     capacity: CsCapacity,
     admits: bool,
     serves: bool,
@@ -194,22 +197,21 @@ pub struct ContentStore {
     n_entering: usize,
     /// Of the prefixes of a Data that is entered late.
     hashes: Vec<NameHash>,
-    policy: Policy,
-    /// Where victims of no matter which kind were last looked for.
-    hand: u32,
+    policies: Policies<P>,
     pool: BufferPool,
     digests: HashMap<u32, [u8; 32], foldhash::fast::FixedState>,
     counters: CsCounters,
 }
 
-impl ContentStore {
+impl<P: CachePolicy> ContentStore<P> {
     /// An empty store that admits and serves. `hasher` makes the hashes that are
-    /// passed to the store.
+    /// passed to the store; `policy` has slots for as many Data as fit.
     ///
     /// # Errors
     /// If there is not as much memory as the tree of so many Data may take.
     pub(crate) fn new(
         config: CsConfig,
+        policy: P,
         hasher: impl PrefixHasher + 'static,
     ) -> Result<Self, MemoryError> {
         let capacity = config.capacity.bounded();
@@ -227,18 +229,17 @@ impl ContentStore {
             waiting: Waiting::new(),
             n_entering: 0,
             hashes: Vec::new(),
-            policy: Policy::new(config.policy),
-            hand: 0,
+            policies: Policies::new(policy),
             pool: BufferPool::new(capacity.max_bytes / 16),
             digests: HashMap::default(),
             counters: CsCounters::default(),
         })
     }
 
-    /// The eviction policy.
+    /// What decides.
     #[must_use]
-    pub const fn policy(&self) -> CsPolicy {
-        self.policy.policy()
+    pub const fn policy(&self) -> &P {
+        self.policies.in_charge()
     }
 
     /// Number of Data.
@@ -259,7 +260,7 @@ impl ContentStore {
         self.capacity
     }
 
-    /// Sets the limits; evicts what exceeds them.
+    /// Sets the limits; evicts what exceeds them. `policy` is another one if there is to be.
     ///
     /// # Errors
     /// If there is not as much memory as the tree of so many Data may take; nothing has
@@ -268,11 +269,15 @@ impl ContentStore {
         &mut self,
         index: &mut BucketIndex,
         capacity: CsCapacity,
+        policy: Option<P>,
     ) -> Result<(), MemoryError> {
         let max_data = capacity.max_slots();
         self.tree
             .set_max_data(self.index_kind, max_data, self.pages)?;
         self.capacity = capacity;
+        if let Some(policy) = policy {
+            self.set_policy(policy);
+        }
         self.evict_for(index, 0, 0, None);
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
         Ok(())
@@ -283,6 +288,17 @@ impl ContentStore {
         for (slot, entry) in live(&self.slots) {
             index.insert(entry.name_hash.0, cached(slot));
         }
+    }
+
+    /// Slots that a policy has to know for a capacity.
+    pub(crate) fn n_slots(&self, capacity: CsCapacity) -> usize {
+        capacity.max_slots().max(self.slots.n_touched() as usize)
+    }
+
+    /// Puts a policy in charge that holds no slot, and has [`ContentStore::n_slots`]; see
+    /// [`Policies`].
+    pub(crate) fn set_policy(&mut self, policy: P) {
+        self.policies.put_in_charge(policy, &mut self.slots);
     }
 
     /// What pages the tree of prefixes has.
@@ -337,21 +353,43 @@ impl ContentStore {
             + self.waiting.memory_bytes()
             + self.pool.memory_bytes()
             + self.digests.allocation_size()
+            + self.policies.memory_bytes()
     }
 
     /// Answers with the Data in a slot, which a search has found.
     #[inline]
     pub(crate) fn hit(&mut self, slot: u32) -> DataRef<'_> {
         self.counters.n_hits += 1;
-        self.policy.handle_hit(slot, &mut self.slots);
+        self.policies.handle_request(self.slots[slot].name_hash);
+        self.policies.handle_hit(slot, &mut self.slots);
         DataRef {
             wire: self.slots[slot].wire(),
         }
     }
 
-    /// Counts an Interest that no Data answers.
-    pub(crate) const fn miss(&mut self) {
+    /// Counts an Interest that no Data answers; `hashes` is of its name. With CanBePrefix it
+    /// tells the policy nothing yet: which Data it is for is known when that comes.
+    pub(crate) fn miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
         self.counters.n_misses += 1;
+        if !self.counts_requests() || interest.can_be_prefix() {
+            return;
+        }
+        let name = interest.name();
+        let n_components = match digest::last_implicit_digest(name) {
+            Some(_) => name.len() - 1,
+            None => name.len(),
+        };
+        self.policies.handle_request(hashes[n_components]);
+    }
+
+    /// Whether [`ContentStore::asked_by_prefix`] is to be told.
+    pub(crate) fn counts_requests(&self) -> bool {
+        self.policy().counts_requests()
+    }
+
+    /// A Data answers a CanBePrefix Interest that the store did not.
+    pub(crate) fn asked_by_prefix(&mut self, hash: NameHash) {
+        self.policies.handle_request(hash);
     }
 
     /// Caches a copy of `data`, evicting what has to make room. If it was not cached
@@ -383,11 +421,22 @@ impl ContentStore {
         }
         match find_exact(index, &self.slots, name, hashes[name.len()]) {
             Some(slot) => self.insert_again(index, slot, data, now),
+            None if !self.expects(data, hashes[name.len()]) => {
+                self.counters.n_not_admitted_policy += 1;
+                Admission::NotAdmitted(NotAdmitted::Unpromising)
+            }
             None => {
                 self.insert_new(index, data, hashes, word, now);
                 Admission::Inserted
             }
         }
+    }
+
+    /// Whether the policy wants a Data that is not cached.
+    fn expects(&mut self, data: &DataView<'_>, hash: NameHash) -> bool {
+        let is_full = self.len == self.capacity.max_pkts
+            || self.used_bytes() + need_bytes(data) > self.capacity.max_bytes;
+        self.policies.admits(hash, is_full, &self.slots)
     }
 
     /// Erases at most `limit` Data whose names begin with `prefix`; how many.
@@ -582,7 +631,7 @@ impl ContentStore {
         now: MonoNs,
     ) -> Admission {
         // Used now, and so the last to be evicted for its own sake.
-        self.policy.handle_hit(slot, &mut self.slots);
+        self.policies.handle_hit(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
         entry.set_arrival(data, now);
         match entry.vertex {
@@ -625,7 +674,7 @@ impl ContentStore {
             Some(word) => index.replace(hash.0, word, cached(slot)),
             None => index.insert(hash.0, cached(slot)),
         }
-        self.policy.handle_insert(slot, &mut self.slots);
+        self.policies.handle_insert(slot, &mut self.slots);
         self.len += 1;
         self.counters.n_inserts += 1;
         if self.n_entering == 0 {
@@ -648,42 +697,25 @@ impl ContentStore {
         while self.len + n_more_pkts > self.capacity.max_pkts
             || self.used_bytes() + more_bytes > self.capacity.max_bytes
         {
-            let neighbours = hash.iter().flat_map(|&hash| neighbours(index, hash));
-            let victim = self.policy.victim(neighbours, &mut self.slots);
-            let Some(slot) = victim.or_else(|| self.any_victim(index)) else {
+            let Some(slot) = self.policies.evict(hash, &self.slots) else {
                 return;
             };
-            self.remove(index, slot);
+            self.vacate(index, slot);
             self.counters.n_evictions += 1;
         }
     }
 
-    /// A victim, where there is no place at which to look for one.
-    fn any_victim(&mut self, index: &BucketIndex) -> Option<u32> {
-        let any = self.any_slot()?;
-        let neighbours = neighbours(index, self.slots[any].name_hash);
-        let victim = self.policy.victim(neighbours, &mut self.slots);
-        victim.or(Some(any))
-    }
-
-    /// The slot of some Data, if there is any: found at once unless most slots are free.
-    fn any_slot(&mut self) -> Option<u32> {
-        let n_slots = self.slots.n_touched();
-        for _ in 0..n_slots {
-            self.hand = (self.hand + 1) % n_slots;
-            if self.slots[self.hand].is_live() {
-                return Some(self.hand);
-            }
-        }
-        None
-    }
-
     fn remove(&mut self, index: &mut BucketIndex, slot: u32) {
+        self.policies.handle_remove(slot, &self.slots);
+        self.vacate(index, slot);
+    }
+
+    /// Empties a slot that no policy holds.
+    fn vacate(&mut self, index: &mut BucketIndex, slot: u32) {
         match self.slots[slot].vertex.take() {
             Some(vertex) => self.tree.remove(vertex),
             None => self.waiting.remove(slot),
         }
-        self.policy.handle_remove(slot, &mut self.slots);
         self.forget_digest(slot);
         let entry = &mut self.slots[slot];
         index.remove(entry.name_hash.0, cached(slot));
@@ -704,11 +736,6 @@ fn find_exact(
         as_cached(word).is_some_and(|slot| slots[slot].is_named(name, hash))
     })?;
     as_cached(word)
-}
-
-/// The Data in the lines where one of this hash would be indexed.
-fn neighbours(index: &BucketIndex, hash: NameHash) -> impl Iterator<Item = u32> {
-    index.neighbours(hash.0).filter_map(as_cached)
 }
 
 /// Most bytes that a Data takes that is not cached yet, entered in the tree or not:

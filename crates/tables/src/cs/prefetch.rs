@@ -6,42 +6,38 @@
 use tachonym_memory::prefetch;
 use tachonym_packet::NameHash;
 
-use super::ContentStore;
-use super::eviction::{Lru, Policy};
+use super::{CachePolicy, ContentStore};
 
 /// Lines of a packet that are fetched ahead: what is beyond, hardware guesses.
 const MAX_PACKET_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 
-impl ContentStore {
+impl<P: CachePolicy> ContentStore<P> {
     /// Brings into the cache what a search reads of the Data in a slot.
     pub(crate) fn prefetch(&self, slot: u32) {
         prefetch(&self.slots[slot]);
     }
 
     /// Brings into the cache what a hit touches, if it is the Data in a slot: the packet,
-    /// and the entries beside it in the order of eviction. Reads where
+    /// and what the policy knows of the slot. Reads where
     /// [`ContentStore::prefetch`] has pointed.
     pub(crate) fn prefetch_hit(&self, slot: u32) {
         self.prefetch_packet(slot);
-        if let Policy::Lru(_) = self.policy {
-            for neighbour in Lru::neighbours(self.slots[slot].state) {
-                prefetch(&self.slots[neighbour]);
-            }
-        }
+        self.policy().prefetch_hit(slot);
+    }
+
+    /// Brings into the cache what the policy reads of a name that is asked for.
+    pub(crate) fn prefetch_request(&self, hash: NameHash) {
+        self.policy().prefetch_request(hash);
     }
 
     /// Brings into the cache what the eviction after the next one touches, but for its
     /// place in the index, the hash for which this returns: its packet's memory, which is
     /// the next to be written to; and the entry of the one after that.
     pub(crate) fn prefetch_victims(&self) -> Option<NameHash> {
-        let Policy::Lru(lru) = &self.policy else {
-            return None;
-        };
-        let after = |slot: u32| Lru::newer(self.slots[slot].state);
-        let second = lru.oldest().and_then(after)?;
+        let second = self.policies.upcoming(1)?;
         self.prefetch_packet(second);
-        if let Some(third) = after(second) {
+        if let Some(third) = self.policies.upcoming(2) {
             prefetch(&self.slots[third]);
         }
         Some(self.slots[second].name_hash)

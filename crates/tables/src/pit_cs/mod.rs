@@ -5,9 +5,7 @@
 //! probe the Data that answers it, the entry that it joins, or that there is neither; and a
 //! Data that is cached gets the place of the entry that it ends. So et al. 2013 combine both
 //! to look up less; whether it pays for the more frequent changes of one of them is the
-//! question that Yuan 2015, section 7.1.1, leaves open. What happens is the same with both,
-//! but for what [`LocalLfu`](crate::cs::LocalLfu) finds near a place: fewer Data, where
-//! pending Interests lie between.
+//! question that Yuan 2015, section 7.1.1, leaves open. What happens is the same with both.
 //!
 //! Entries and packets are the affair of [`Pit`] and [`ContentStore`], which are reached
 //! through it for whatever needs no index.
@@ -23,7 +21,7 @@ use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
 use self::place::{as_cached, pending};
 use crate::buckets::BucketIndex;
-use crate::cs::{Admission, ContentStore, CsCapacity, CsConfig, DataRef};
+use crate::cs::{Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef};
 use crate::fib::PrefixHasher;
 use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
 
@@ -130,20 +128,22 @@ impl Indexes {
 /// See the module. In each method `hashes[i]` is the hash of the first `i` components of
 /// the name in question; fewer of them than its components and one more make it panic.
 #[derive(Debug)]
-pub struct PitCs {
+pub struct PitCs<P> {
     pit: Pit,
-    cs: ContentStore,
+    cs: ContentStore<P>,
     indexes: Indexes,
     config: PitCsConfig,
 }
 
-impl PitCs {
-    /// Empty tables. `hasher` makes the hashes that are passed to them.
+impl<P: CachePolicy> PitCs<P> {
+    /// Empty tables. `hasher` makes the hashes that are passed to them; `policy` has slots
+    /// for as many Data as [`CsCapacity::max_slots`] says.
     ///
     /// # Errors
     /// If there is not as much memory as the indexes of so many entries take.
     pub fn new(
         config: PitCsConfig,
+        policy: P,
         hasher: impl PrefixHasher + 'static,
     ) -> Result<Self, MemoryError> {
         let pit = Pit::new(config.pit);
@@ -169,7 +169,7 @@ impl PitCs {
         };
         Ok(Self {
             pit,
-            cs: ContentStore::new(of_cs, hasher)?,
+            cs: ContentStore::new(of_cs, policy, hasher)?,
             indexes,
             config,
         })
@@ -188,12 +188,12 @@ impl PitCs {
 
     /// The cached Data.
     #[must_use]
-    pub const fn cs(&self) -> &ContentStore {
+    pub const fn cs(&self) -> &ContentStore<P> {
         &self.cs
     }
 
     /// The cached Data, to be configured.
-    pub const fn cs_mut(&mut self) -> &mut ContentStore {
+    pub const fn cs_mut(&mut self) -> &mut ContentStore<P> {
         &mut self.cs
     }
 
@@ -219,12 +219,16 @@ impl PitCs {
         index_bytes + self.pit.memory_bytes() + self.cs.memory_bytes()
     }
 
-    /// Sets the limits of the content store; evicts what exceeds them.
+    /// Sets the limits of the content store; evicts what exceeds them. If the policy has
+    /// fewer slots than these allow, a larger one of its kind takes its place.
     ///
     /// # Errors
-    /// If there is not as much memory as the index of so many Data takes; the limits
-    /// stay as they were.
-    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), MemoryError> {
+    /// If there is not as much memory as the index, or the policy, of so many Data takes;
+    /// the limits stay as they were.
+    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), P::Refusal>
+    where
+        P::Refusal: From<MemoryError>,
+    {
         let capacity = capacity.bounded();
         let (pit, cs) = (&self.pit, &mut self.cs);
         let n_cached = capacity.max_slots();
@@ -235,17 +239,34 @@ impl PitCs {
                 (n_both, self.config.pit.index, self.config.pit.pages)
             }
         };
+        let n_slots = cs.n_slots(capacity);
+        let policy = (n_slots > cs.policy().n_slots())
+            .then(|| cs.policy().for_capacity(n_slots, n_cached))
+            .transpose()?;
         let index = self.indexes.cached_mut();
         if max_slots <= index.max_slots() {
-            return cs.set_capacity(index, capacity);
+            return Ok(cs.set_capacity(index, capacity, policy)?);
         }
         let mut larger = BucketIndex::new(kind, max_slots, pages)?;
         cs.index_all(&mut larger);
         if self.config.layout == PitCsLayout::Composite {
             pit.index_all(&mut larger);
         }
-        cs.set_capacity(&mut larger, capacity)?;
+        cs.set_capacity(&mut larger, capacity, policy)?;
         *index = larger;
+        Ok(())
+    }
+
+    /// Has another policy decide from now on, of the kind of `like`. What the former one
+    /// holds goes first, unless it is asked for.
+    ///
+    /// # Errors
+    /// If there is no such policy of as many Data as the store holds; nothing has changed.
+    pub fn set_cs_policy(&mut self, like: &P) -> Result<(), P::Refusal> {
+        let capacity = self.cs.capacity();
+        let n_slots = self.cs.n_slots(capacity);
+        let policy = like.for_capacity(n_slots, capacity.max_slots())?;
+        self.cs.set_policy(policy);
         Ok(())
     }
 
@@ -275,7 +296,7 @@ impl PitCs {
         match found {
             Some(slot) => Ok(self.cs.hit(slot)),
             None => {
-                self.cs.miss();
+                self.cs.miss(interest, hashes);
                 Err(missed)
             }
         }
@@ -397,6 +418,9 @@ impl PitCs {
         ended: &[EntryIdx],
         now: MonoNs,
     ) -> Admission {
+        if self.cs.counts_requests() && self.answers_prefix(ended) {
+            self.cs.asked_by_prefix(hashes[data.name().len()]);
+        }
         let Some(index) = &mut self.indexes.cached else {
             return self.exchange(data, hashes, ended, now);
         };
@@ -405,6 +429,12 @@ impl PitCs {
             self.remove_pending(idx);
         }
         admission
+    }
+
+    /// Whether one of these entries waits for any Data below its name.
+    fn answers_prefix(&self, entries: &[EntryIdx]) -> bool {
+        let mut entries = entries.iter().filter_map(|&idx| self.pit.get(idx));
+        entries.any(PitEntry::can_be_prefix)
     }
 
     /// As [`PitCs::insert_data`]: in a shared index the Data gets the place of an entry

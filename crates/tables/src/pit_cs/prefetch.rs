@@ -6,15 +6,16 @@
 
 use tachonym_packet::NameHash;
 
-use super::PitCs;
 use super::place::{as_cached, as_pending};
+use super::{CachePolicy, PitCs};
 
-impl PitCs {
+impl<P: CachePolicy> PitCs<P> {
     /// Brings into the cache where an Interest of this name looks first.
     pub fn prefetch_buckets_for_interest(&self, name_hash: NameHash) {
         self.indexes
             .iter()
             .for_each(|index| index.prefetch(name_hash.0));
+        self.cs.prefetch_request(name_hash);
     }
 
     /// Brings into the cache what an Interest of this name reads next, of a Data that

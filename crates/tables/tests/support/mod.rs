@@ -1,6 +1,8 @@
 //! Packets and hashes for the tests of the tables.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod policy;
+
 use tachonym_packet::{HashKey, Name, NameHash, NameHashes, NameView, tlv, types};
 use tachonym_tables::{FibEngine, FibMatching, PrefixHasher};
 

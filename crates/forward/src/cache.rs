@@ -1,0 +1,108 @@
+//! Which Data the content store keeps: the policies of [`tachonym_policy`] as the store
+//! asks for them.
+
+use tachonym_memory::MemoryError;
+use tachonym_packet::NameHash;
+use tachonym_policy::{Policy, PolicyConfig, PolicyError};
+use tachonym_tables::CachePolicy;
+
+/// The policy of an engine's content store.
+#[derive(Debug)]
+pub struct StorePolicy(Policy);
+
+impl StorePolicy {
+    /// A policy of which no slot is held.
+    ///
+    /// # Errors
+    /// See [`PolicyError`].
+    pub fn new(config: &PolicyConfig) -> Result<Self, EngineError> {
+        Ok(Self(Policy::new(config)?))
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub const fn config(&self) -> &PolicyConfig {
+        self.0.config()
+    }
+}
+
+/// Why an engine, or its content store, cannot be as it should.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// There is no such policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// There is not as much memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+impl CachePolicy for StorePolicy {
+    type Refusal = EngineError;
+
+    fn for_capacity(&self, n_slots: usize, capacity: usize) -> Result<Self, EngineError> {
+        let config = PolicyConfig {
+            capacity,
+            ..*self.0.config()
+        };
+        Ok(Self(Policy::with_slots(&config, n_slots)?))
+    }
+
+    fn n_slots(&self) -> usize {
+        self.0.n_slots()
+    }
+
+    fn counts_requests(&self) -> bool {
+        self.0.counts_requests()
+    }
+
+    #[inline]
+    fn handle_request(&mut self, hash: NameHash) {
+        self.0.handle_request(hash.0);
+    }
+
+    #[inline]
+    fn handle_hit(&mut self, slot: u32) {
+        self.0.handle_hit(slot);
+    }
+
+    #[inline]
+    fn admits(&mut self, hash: NameHash, is_full: bool, hash_of: impl Fn(u32) -> NameHash) -> bool {
+        self.0.admits(hash.0, is_full, |slot| hash_of(slot).0)
+    }
+
+    #[inline]
+    fn handle_insert(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash) {
+        self.0.handle_insert(slot, hash.0, |slot| hash_of(slot).0);
+    }
+
+    #[inline]
+    fn evict(&mut self, incoming: NameHash, hash_of: impl Fn(u32) -> NameHash) -> Option<u32> {
+        self.0.evict(incoming.0, |slot| hash_of(slot).0)
+    }
+
+    #[inline]
+    fn handle_remove(&mut self, slot: u32) {
+        self.0.handle_remove(slot);
+    }
+
+    #[inline]
+    fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.0.upcoming(nth)
+    }
+
+    #[inline]
+    fn prefetch_request(&self, hash: NameHash) {
+        self.0.prefetch_request(hash.0);
+    }
+
+    #[inline]
+    fn prefetch_hit(&self, slot: u32) {
+        self.0.prefetch_hit(slot);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

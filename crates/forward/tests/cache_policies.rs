@@ -1,0 +1,229 @@
+//! The content store keeps what its policy says, and nothing else decides.
+
+mod bed;
+
+use std::collections::HashMap;
+
+use bed::*;
+use tachonym_forward::EngineConfig;
+use tachonym_packet::HashKey;
+use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig, senseless};
+use tachonym_tables::CsCapacity;
+
+const CAPACITY: usize = 40;
+
+fn node(policy: PolicyConfig) -> Node {
+    let mut node = Node::with(EngineConfig {
+        cs: CsCapacity {
+            max_pkts: CAPACITY,
+            max_bytes: 1 << 20,
+        },
+        cs_policy: policy,
+        ..EngineConfig::default()
+    });
+    for face in [A, B] {
+        node.engine.add_face(face, REMOTE);
+    }
+    node.route("/", B, 0);
+    node
+}
+
+fn uri(number: usize) -> String {
+    format!("/object/{number}")
+}
+
+/// Whether the store answers; if not, the Data comes.
+fn ask(node: &mut Node, asked: &Interest, stored: &Data) -> bool {
+    let sent = node.interest(A, asked);
+    match summary(&sent)[..] {
+        [(A, Kind::Data)] => true,
+        [(B, Kind::Interest)] => {
+            assert_eq!(summary(&node.data(B, stored)), [(A, Kind::Data)]);
+            false
+        }
+        _ => panic!("{sent:?}"),
+    }
+}
+
+fn ask_number(node: &mut Node, number: usize) -> bool {
+    ask(node, &interest(&uri(number)), &data(&uri(number)))
+}
+
+/// A few are asked for often, most seldom; the same ones every time.
+fn numbers() -> impl Iterator<Item = usize> {
+    let mut state = 7_u64;
+    std::iter::repeat_with(move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let draw = (state >> 40) as f64 / f64::from(1 << 24);
+        (600.0 * draw * draw * draw) as usize
+    })
+}
+
+/// A store of hashes alone around a policy.
+struct Alone {
+    policy: Policy,
+    slot_of: HashMap<u64, u32>,
+    hash_in: Vec<u64>,
+    free: Vec<u32>,
+}
+
+impl Alone {
+    fn new(config: &PolicyConfig) -> Self {
+        Self {
+            policy: Policy::new(config).expect("a sensible one"),
+            slot_of: HashMap::new(),
+            hash_in: vec![0; CAPACITY],
+            // Taken from the end, and given back there.
+            free: (0..CAPACITY as u32).rev().collect(),
+        }
+    }
+
+    fn ask(&mut self, hash: u64) -> bool {
+        self.policy.handle_request(hash);
+        if let Some(&slot) = self.slot_of.get(&hash) {
+            self.policy.handle_hit(slot);
+            return true;
+        }
+        let hash_of = |slot: u32| self.hash_in[slot as usize];
+        if self.policy.admits(hash, self.free.is_empty(), hash_of) {
+            if self.free.is_empty() {
+                let slot = self.policy.evict(hash, hash_of).expect("it is full");
+                self.slot_of.remove(&self.hash_in[slot as usize]);
+                self.free.push(slot);
+            }
+            let slot = self.free.pop().expect("room was made");
+            self.hash_in[slot as usize] = hash;
+            self.slot_of.insert(hash, slot);
+            let hash_of = |slot: u32| self.hash_in[slot as usize];
+            self.policy.handle_insert(slot, hash, hash_of);
+        }
+        false
+    }
+}
+
+#[test]
+fn the_store_answers_what_its_policy_alone_would() {
+    let key = HashKey::from_u64s(1, 2);
+    for admission in AdmissionKind::ALL {
+        for eviction in EvictionKind::ALL {
+            if senseless(admission, eviction).is_some() {
+                continue;
+            }
+            let config = PolicyConfig::new(admission, eviction, CAPACITY);
+            let (mut node, mut alone) = (node(config), Alone::new(&config));
+            let mut n_hits = 0;
+            for number in numbers().take(4_000) {
+                let hash = key.hash_name(name(&uri(number)).view());
+                let is_hit = ask_number(&mut node, number);
+                assert_eq!(is_hit, alone.ask(hash.0), "{admission} {eviction}");
+                n_hits += usize::from(is_hit);
+            }
+            assert!(n_hits > 200, "{admission} {eviction}: {n_hits} hits");
+            assert!(node.engine.sizes().n_cs_entries <= CAPACITY);
+        }
+    }
+}
+
+#[test]
+fn another_policy_takes_over_and_evicts_what_the_former_one_held_first() {
+    let mut node = node(PolicyConfig::new(
+        AdmissionKind::None,
+        EvictionKind::Fifo,
+        0,
+    ));
+    (0..CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
+    let sieve = PolicyConfig::new(AdmissionKind::None, EvictionKind::Sieve, 0);
+    node.engine.set_cs_policy(&sieve).expect("little memory");
+    assert_eq!(node.engine.sizes().n_cs_entries, CAPACITY, "all stay");
+    // Of the oldest some are asked for, and are the new policy's now.
+    (0..10).for_each(|number| assert!(ask_number(&mut node, number)));
+    (100..120).for_each(|number| assert!(!ask_number(&mut node, number)));
+    let is_cached = |node: &mut Node, number| {
+        let uri = name(&uri(number));
+        node.engine.has_cached(uri.view())
+    };
+    let cached: Vec<usize> = (0..200)
+        .filter(|&number| is_cached(&mut node, number))
+        .collect();
+    let expected: Vec<usize> = (0..10).chain(30..40).chain(100..120).collect();
+    assert_eq!(cached, expected, "the former one's oldest have gone");
+    // Another one, while the first still holds some.
+    let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
+    node.engine.set_cs_policy(&lru).expect("little memory");
+    (200..200 + CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
+    (0..200).for_each(|number| assert!(!is_cached(&mut node, number), "{number}"));
+    assert_eq!(node.engine.sizes().n_cs_entries, CAPACITY);
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_changes_nothing() {
+    let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
+    let mut node = node(lru);
+    let senseless = PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Arc, 0);
+    let refusal = node.engine.set_cs_policy(&senseless).expect_err("refused");
+    assert!(refusal.to_string().contains("filter with eviction arc"));
+    let threshold = PolicyConfig {
+        threshold: 0,
+        ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, 0)
+    };
+    node.engine.set_cs_policy(&threshold).expect_err("refused");
+    let policy = node.engine.cs().policy().config();
+    assert_eq!(
+        (policy.admission, policy.eviction),
+        (lru.admission, lru.eviction)
+    );
+}
+
+#[test]
+fn a_store_grows_and_its_policy_with_it() {
+    for admission in AdmissionKind::ALL {
+        let config = PolicyConfig::new(admission, EvictionKind::Clock, 0);
+        let mut node = node(config);
+        numbers()
+            .take(500)
+            .for_each(|n| _ = ask_number(&mut node, n));
+        for max_pkts in [4 * CAPACITY, 0, 1, CAPACITY] {
+            let capacity = CsCapacity {
+                max_pkts,
+                max_bytes: 1 << 20,
+            };
+            node.engine.set_cs_capacity(capacity).expect("little");
+            numbers()
+                .take(2_000)
+                .for_each(|n| _ = ask_number(&mut node, n));
+            let n_cached = node.engine.sizes().n_cs_entries;
+            assert!(
+                n_cached <= max_pkts,
+                "{admission}: {n_cached} of {max_pkts}"
+            );
+            assert!(
+                n_cached * 10 >= max_pkts * 9,
+                "{admission}: {n_cached} of {max_pkts}"
+            );
+        }
+    }
+}
+
+#[test]
+fn filter_counts_requests_by_prefix_for_the_data_that_answers_them() {
+    let filter = PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, 0);
+    let mut node = node(filter);
+    let (by_prefix, stored) = (interest("/object").prefix(), data("/object/1"));
+    assert!(!ask(&mut node, &by_prefix, &stored));
+    assert_eq!(node.engine.sizes().n_cs_entries, 0, "asked for once");
+    assert_eq!(node.engine.cs().counters().n_not_admitted_policy, 1);
+    assert!(!ask(&mut node, &by_prefix.clone().nonce(2), &stored));
+    assert_eq!(node.engine.sizes().n_cs_entries, 1, "asked for twice");
+    assert!(ask(&mut node, &by_prefix.nonce(3), &stored));
+    // By its full name it is the same Data.
+    let other = data("/object/2");
+    let full_name = Interest {
+        name: other.full_name(),
+        ..interest("/")
+    };
+    assert!(!ask(&mut node, &full_name, &other));
+    assert!(!ask(&mut node, &interest("/object/2").nonce(5), &other));
+    assert!(ask(&mut node, &full_name.nonce(6), &other));
+}

@@ -1,0 +1,159 @@
+//! `[content_store]`: which Data are cached, and which make room.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+
+/// Which Data are cached, and which make room. Its size is in `[tables]`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContentStore {
+    /// Whether an arriving Data is cached. `filter` takes what was asked for
+    /// `filter_threshold` times among the last `filter_history` Interests; `tinylfu` what
+    /// was asked for more often than what would have to go; `w-tinylfu` the same, after a
+    /// small window for all; `lcp` takes each with `lcp_probability`.
+    pub admission: Admission,
+    /// Which Data leaves the full content store first. `2q`, `arc`, `lirs` and `s3-fifo`
+    /// have a trial for newcomers of their own, and want `none` or `lcp` before them.
+    pub eviction: Eviction,
+    /// With `filter`: how often a name has to be asked for.
+    pub filter_threshold: u32,
+    /// With `filter`: Interests among which that has to be; 0 for as many as the store
+    /// holds Data.
+    pub filter_history: usize,
+    /// With `lcp`: the probability, 0 to 1.
+    pub lcp_probability: f64,
+}
+
+impl Default for ContentStore {
+    fn default() -> Self {
+        Self {
+            admission: Admission::default(),
+            eviction: Eviction::default(),
+            filter_threshold: 2,
+            filter_history: 0,
+            lcp_probability: 0.1,
+        }
+    }
+}
+
+impl ContentStore {
+    /// The policy, but for the size of the store. `seed` is what it draws from.
+    #[must_use]
+    pub fn policy(&self, seed: u64) -> PolicyConfig {
+        PolicyConfig {
+            threshold: self.filter_threshold,
+            history_len: (self.filter_history > 0).then_some(self.filter_history),
+            probability: self.lcp_probability,
+            seed,
+            ..PolicyConfig::new(self.admission.into(), self.eviction.into(), 0)
+        }
+    }
+}
+
+/// Whether an arriving Data is cached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Admission {
+    /// All are.
+    #[default]
+    None,
+    /// Each with the same probability.
+    Lcp,
+    /// Those asked for often enough lately.
+    Filter,
+    /// Those asked for more often than what would have to go.
+    #[serde(rename = "tinylfu")]
+    TinyLfu,
+    /// The same, after a window for all.
+    #[serde(rename = "w-tinylfu")]
+    WTinyLfu,
+}
+
+impl From<Admission> for AdmissionKind {
+    fn from(admission: Admission) -> Self {
+        match admission {
+            Admission::None => Self::None,
+            Admission::Lcp => Self::Lcp,
+            Admission::Filter => Self::Filter,
+            Admission::TinyLfu => Self::TinyLfu,
+            Admission::WTinyLfu => Self::WTinyLfu,
+        }
+    }
+}
+
+/// Which Data leaves the full content store first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Eviction {
+    /// What came first.
+    Fifo,
+    /// Any.
+    Random,
+    /// What was used longest ago.
+    #[default]
+    Lru,
+    /// First in, first out, but for what was used since the last round.
+    Clock,
+    /// The same, with a count of uses.
+    Gclock,
+    /// Least recently used, in two segments.
+    Slru,
+    /// What was used least often.
+    Lfu,
+    /// What was used least often of 32 neighbours.
+    LfuLocal,
+    /// Adaptive replacement cache.
+    Arc,
+    /// 2Q.
+    #[serde(rename = "2q")]
+    TwoQ,
+    /// Low inter-reference recency set.
+    Lirs,
+    /// S3-FIFO.
+    #[serde(rename = "s3-fifo")]
+    S3Fifo,
+    /// SIEVE.
+    Sieve,
+}
+
+impl From<Eviction> for EvictionKind {
+    fn from(eviction: Eviction) -> Self {
+        match eviction {
+            Eviction::Fifo => Self::Fifo,
+            Eviction::Random => Self::Random,
+            Eviction::Lru => Self::Lru,
+            Eviction::Clock => Self::Clock,
+            Eviction::Gclock => Self::Gclock,
+            Eviction::Slru => Self::Slru,
+            Eviction::Lfu => Self::Lfu,
+            Eviction::LfuLocal => Self::LfuLocal,
+            Eviction::Arc => Self::Arc,
+            Eviction::TwoQ => Self::TwoQ,
+            Eviction::Lirs => Self::Lirs,
+            Eviction::S3Fifo => Self::S3Fifo,
+            Eviction::Sieve => Self::Sieve,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_called_as_the_lab_calls_them() {
+        for admission in AdmissionKind::ALL {
+            let word = serde_json::json!(admission.as_str());
+            let read = serde_json::from_value::<Admission>(word).expect("known");
+            assert_eq!(AdmissionKind::from(read), admission);
+        }
+        // What remembers a hundred times as many names as it holds is for the lab.
+        let for_routers = EvictionKind::ALL.into_iter();
+        for eviction in for_routers.filter(|&kind| kind != EvictionKind::LfuPerfect) {
+            let word = serde_json::json!(eviction.as_str());
+            let read = serde_json::from_value::<Eviction>(word).expect("known");
+            assert_eq!(EvictionKind::from(read), eviction);
+        }
+    }
+}

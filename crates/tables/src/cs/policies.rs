@@ -1,0 +1,148 @@
+//! The policy in charge of a content store, and those before it.
+//!
+//! A store may change its policy while it is full. What former ones hold is evicted first,
+//! in their order, unless it is asked for; so nothing has to be told to the new one at once.
+
+use std::collections::VecDeque;
+
+use tachonym_packet::NameHash;
+
+use super::entry::CsEntry;
+use super::policy::CachePolicy;
+use crate::slab::Slab;
+
+/// Most policies that were in charge before and hold Data still.
+const MAX_FORMER: usize = 16;
+
+/// See the module. Each entry has the number of the policy that holds it.
+#[derive(Debug)]
+pub(super) struct Policies<P> {
+    in_charge: P,
+    /// Its number; those before count down from it.
+    number: u8,
+    /// The first in front, until all that they hold has gone or been asked for.
+    former: VecDeque<P>,
+}
+
+impl<P: CachePolicy> Policies<P> {
+    pub(super) const fn new(policy: P) -> Self {
+        Self {
+            in_charge: policy,
+            number: 0,
+            former: VecDeque::new(),
+        }
+    }
+
+    pub(super) const fn in_charge(&self) -> &P {
+        &self.in_charge
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let former = self.former.iter().map(P::memory_bytes);
+        self.in_charge.memory_bytes() + former.sum::<usize>()
+    }
+
+    /// Puts a policy in charge that holds no slot. Takes constant time, unless
+    /// [`MAX_FORMER`] hold Data still: those of the first are told to the second then.
+    pub(super) fn put_in_charge(&mut self, policy: P, slots: &mut Slab<CsEntry>) {
+        if self.former.len() == MAX_FORMER {
+            self.join_oldest(slots);
+        }
+        let before = std::mem::replace(&mut self.in_charge, policy);
+        self.former.push_back(before);
+        self.number = self.number.wrapping_add(1);
+    }
+
+    /// The second of the former policies takes what the first holds.
+    fn join_oldest(&mut self, slots: &mut Slab<CsEntry>) {
+        let number = self.number.wrapping_sub(self.former.len() as u8);
+        self.former.pop_front();
+        let Some(second) = self.former.front_mut() else {
+            return;
+        };
+        for slot in 0..slots.n_touched() {
+            let entry = &mut slots[slot];
+            if entry.is_live() && entry.policy_number == number {
+                entry.policy_number = number.wrapping_add(1);
+                let hash = entry.name_hash;
+                second.handle_insert(slot, hash, |slot| slots[slot].name_hash);
+            }
+        }
+    }
+
+    /// The former policy of this number; `None` if it is the one in charge.
+    fn former_of(&mut self, number: u8) -> Option<&mut P> {
+        match usize::from(self.number.wrapping_sub(number)) {
+            0 => None,
+            age => {
+                let n_former = self.former.len();
+                self.former.get_mut(n_former.wrapping_sub(age))
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn handle_request(&mut self, hash: NameHash) {
+        self.in_charge.handle_request(hash);
+    }
+
+    /// The Data in a slot is of use.
+    pub(super) fn handle_hit(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
+        match self.former_of(slots[slot].policy_number) {
+            None => self.in_charge.handle_hit(slot),
+            Some(former) => {
+                former.handle_remove(slot);
+                self.handle_insert(slot, slots);
+            }
+        }
+    }
+
+    /// As [`CachePolicy::admits`]; what former policies hold competes with nothing.
+    #[inline]
+    pub(super) fn admits(&mut self, hash: NameHash, is_full: bool, slots: &Slab<CsEntry>) -> bool {
+        let is_full = is_full && self.former.is_empty();
+        self.in_charge
+            .admits(hash, is_full, |slot| slots[slot].name_hash)
+    }
+
+    /// A slot that is held by none has a Data.
+    #[inline]
+    pub(super) fn handle_insert(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
+        let entry = &mut slots[slot];
+        entry.policy_number = self.number;
+        let hash = entry.name_hash;
+        self.in_charge
+            .handle_insert(slot, hash, |slot| slots[slot].name_hash);
+    }
+
+    /// What makes room, for a Data whose name hashes to `incoming` if one is to come: it is
+    /// not held any more.
+    #[inline]
+    pub(super) fn evict(
+        &mut self,
+        incoming: Option<NameHash>,
+        slots: &Slab<CsEntry>,
+    ) -> Option<u32> {
+        let (incoming, hash_of) = (incoming.unwrap_or_default(), |slot| slots[slot].name_hash);
+        while let Some(former) = self.former.front_mut() {
+            if let Some(slot) = former.evict(incoming, hash_of) {
+                return Some(slot);
+            }
+            self.former.pop_front();
+        }
+        self.in_charge.evict(incoming, hash_of)
+    }
+
+    /// A slot is emptied for another reason.
+    pub(super) fn handle_remove(&mut self, slot: u32, slots: &Slab<CsEntry>) {
+        match self.former_of(slots[slot].policy_number) {
+            Some(former) => former.handle_remove(slot),
+            None => self.in_charge.handle_remove(slot),
+        }
+    }
+
+    /// As [`CachePolicy::upcoming`].
+    pub(super) fn upcoming(&self, nth: usize) -> Option<u32> {
+        self.former.front().unwrap_or(&self.in_charge).upcoming(nth)
+    }
+}

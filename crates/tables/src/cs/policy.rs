@@ -1,0 +1,64 @@
+//! What a content store asks about which Data to keep.
+//!
+//! Owns the questions only: the store knows slots and hashes of names, and whoever answers
+//! knows nothing else. Policies themselves are the affair of a crate of their own, so that
+//! a simulation drives the very same ones.
+
+use std::fmt::Debug;
+
+use tachonym_packet::NameHash;
+
+/// Decides which Data a content store admits, and which it evicts, by the slots that they
+/// are in and the hashes of their names. No call may allocate.
+///
+/// `hash_of` is the hash of the name in a slot that is held.
+pub trait CachePolicy: Debug + Sized {
+    /// Why there is none for so many Data.
+    type Refusal: Debug;
+
+    /// An empty policy of the same kind for slots below `n_slots`, of which `capacity` are
+    /// held at most in the long run.
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    fn for_capacity(&self, n_slots: usize, capacity: usize) -> Result<Self, Self::Refusal>;
+
+    /// Slots lie below this number.
+    fn n_slots(&self) -> usize;
+
+    /// Whether it wants to hear of requests.
+    fn counts_requests(&self) -> bool;
+
+    /// A name was asked for, cached or not.
+    fn handle_request(&mut self, hash: NameHash);
+
+    /// The Data in a slot was asked for, or arrived again.
+    fn handle_hit(&mut self, slot: u32);
+
+    /// Whether a Data is to be cached that is not. `is_full` tells whether another one
+    /// would have to go.
+    fn admits(&mut self, hash: NameHash, is_full: bool, hash_of: impl Fn(u32) -> NameHash) -> bool;
+
+    /// A slot that was not held has a new Data.
+    fn handle_insert(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash);
+
+    /// Takes out the slot to empty, so that a Data whose name hashes to `incoming` may
+    /// come; `None` if none is held.
+    fn evict(&mut self, incoming: NameHash, hash_of: impl Fn(u32) -> NameHash) -> Option<u32>;
+
+    /// A slot is emptied for another reason than that [`CachePolicy::evict`] named it.
+    fn handle_remove(&mut self, slot: u32);
+
+    /// What is likely to be evicted after `nth` others; `None` where that is not known
+    /// cheaply. A hint.
+    fn upcoming(&self, nth: usize) -> Option<u32>;
+
+    /// Fetches what [`CachePolicy::handle_request`] will read.
+    fn prefetch_request(&self, hash: NameHash);
+
+    /// Fetches what [`CachePolicy::handle_hit`] will read.
+    fn prefetch_hit(&self, slot: u32);
+
+    /// Memory in use.
+    fn memory_bytes(&self) -> usize;
+}
