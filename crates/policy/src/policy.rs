@@ -217,7 +217,9 @@ impl Policy {
     pub fn handle_request(&mut self, hash: u64) {
         match &mut self.admission {
             Admission::All | Admission::Lcp { .. } => {}
-            Admission::Filter(filter) => filter.handle_request(hash),
+            Admission::Filter(filter) => {
+                filter.handle_request(hash);
+            }
             Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
                 frequencies.handle_request(hash);
             }
