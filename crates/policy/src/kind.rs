@@ -135,7 +135,7 @@ impl AdmissionKind {
 pub enum CountersKind {
     /// A row of 2^24 counters of 16 bits, one for each name, as published.
     Row,
-    /// Three counters of 8 bits for each name, in one cache line; the least of them counts.
+    /// Three counters of 4 bits for each name, in one cache line; the least of them counts.
     #[default]
     Lines,
     /// A hash table that keeps names apart by their whole hashes.

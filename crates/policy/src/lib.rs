@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`Policy`] | admission and eviction together, as a store asks for them |
 //! | [`eviction`] | the order among slots |
+//! | [`model`] | what hit ratio and what cost to expect |
 //! | [`admission`] | what is known of names that were asked for |
 //! | [`EvictionKind`], [`AdmissionKind`] | their names, and [`senseless`] pairs |
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod eviction;
 mod ghosts;
 mod kind;
 mod list;
+pub mod model;
 mod policy;
 mod random;
 mod window;

@@ -37,8 +37,8 @@ pub struct PolicyConfig {
 
 impl PolicyConfig {
     /// These two with so many Data, and all else as published: threshold 2, a history as
-    /// long as the cache is large; a window of ten times that, and of fifty for TinyLFU
-    /// alone.
+    /// long as the cache is large; for TinyLFU a window of fifty times that. For W-TinyLFU
+    /// it is twenty times.
     #[must_use]
     pub fn new(admission: AdmissionKind, eviction: EvictionKind, capacity: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl PolicyConfig {
             counters: CountersKind::default(),
             window_by_len: match admission {
                 AdmissionKind::TinyLfu => 50,
-                _ => 10,
+                _ => 20,
             },
             seed: 1,
             pages: PagePreference::Auto,
@@ -292,7 +292,9 @@ impl Policy {
     pub fn handle_request(&mut self, hash: u64) {
         match &mut self.admission {
             Admission::All | Admission::Lcp { .. } => {}
-            Admission::Filter(filter) => filter.handle_request(hash),
+            Admission::Filter(filter) => {
+                filter.handle_request(hash);
+            }
             Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
                 frequencies.handle_request(hash);
             }

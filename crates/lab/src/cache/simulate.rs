@@ -5,14 +5,46 @@
 //! Interest. Requests are handled in bursts, so that what they read first can be fetched
 //! ahead.
 
-use tachonym_memory::prefetch;
+use tachonym_memory::{MemoryError, PagePreference, PlainWords, prefetch};
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 
 /// Requests of a burst.
 pub const BURST: usize = 64;
 
-/// In no slot.
-const ABSENT: u32 = u32::MAX;
+/// By object its slot, on large pages.
+#[derive(Debug)]
+struct Slots(PlainWords);
+
+impl Slots {
+    fn new(n_objects: usize) -> Result<Self, MemoryError> {
+        PlainWords::new(n_objects.div_ceil(2), PagePreference::Auto).map(Self)
+    }
+
+    #[inline]
+    const fn place(object: u32) -> (usize, u32) {
+        (object as usize / 2, object % 2 * 32)
+    }
+
+    #[inline]
+    fn prefetch(&self, object: u32) {
+        prefetch(&self.0.as_slice()[Self::place(object).0]);
+    }
+
+    #[inline]
+    fn find(&self, object: u32) -> Option<u32> {
+        let (word, shift) = Self::place(object);
+        // Zero is what a fresh word has.
+        ((self.0.as_slice()[word] >> shift) as u32).checked_sub(1)
+    }
+
+    #[inline]
+    fn set(&mut self, object: u32, slot: Option<u32>) {
+        let (word, shift) = Self::place(object);
+        let word = &mut self.0.as_mut_slice()[word];
+        let place = slot.map_or(0, |slot| slot + 1);
+        *word = *word & !(0xFFFF_FFFF << shift) | u64::from(place) << shift;
+    }
+}
 
 /// What a stretch of requests came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +103,7 @@ pub const fn name_hash(object: u32) -> u64 {
 pub struct Simulation {
     policy: Policy,
     /// By object.
-    slot_of: Vec<u32>,
+    slot_of: Slots,
     /// By slot.
     object_in: Vec<u32>,
     n_used: usize,
@@ -86,7 +118,7 @@ impl Simulation {
     pub fn new(config: &PolicyConfig, n_objects: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             policy: Policy::new(config)?,
-            slot_of: vec![ABSENT; n_objects],
+            slot_of: Slots::new(n_objects)?,
             object_in: vec![0; config.capacity],
             n_used: 0,
             counts: Counts::default(),
@@ -127,7 +159,7 @@ impl Simulation {
 
     fn prefetch(&self, objects: &[u32]) {
         for &object in objects {
-            prefetch(&self.slot_of[object as usize]);
+            self.slot_of.prefetch(object);
             self.policy.prefetch_request(name_hash(object));
         }
     }
@@ -138,8 +170,7 @@ impl Simulation {
         self.counts.n_requests += 1;
         let hash = name_hash(object);
         self.policy.handle_request(hash);
-        let slot = self.slot_of[object as usize];
-        if slot != ABSENT {
+        if let Some(slot) = self.slot_of.find(object) {
             self.policy.handle_hit(slot);
             self.counts.n_hits += 1;
             return true;
@@ -154,14 +185,14 @@ impl Simulation {
             let Some(slot) = self.policy.evict(hash, hash_of) else {
                 return false;
             };
-            self.slot_of[object_in[slot as usize] as usize] = ABSENT;
+            self.slot_of.set(object_in[slot as usize], None);
             slot
         } else {
             self.n_used += 1;
             self.n_used as u32 - 1
         };
         object_in[slot as usize] = object;
-        self.slot_of[object as usize] = slot;
+        self.slot_of.set(object, Some(slot));
         let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
         self.policy.handle_insert(slot, hash, hash_of);
         self.counts.n_inserts += 1;

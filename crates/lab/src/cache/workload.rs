@@ -11,6 +11,9 @@ use crate::random::Random;
 pub struct Independent {
     zipf: Zipf,
     random: Random,
+    n_objects: u32,
+    /// The object of the first rank.
+    first: u32,
 }
 
 impl Independent {
@@ -20,20 +23,33 @@ impl Independent {
         Self {
             zipf: Zipf::new(n_objects, alpha),
             random: Random::new(seed),
+            n_objects: n_objects.max(1),
+            first: 0,
         }
+    }
+
+    /// Makes `n_ranks` objects further on as popular as those before them were: all are
+    /// others if it is half of the objects.
+    pub fn shift_popularity(&mut self, n_ranks: u32) {
+        let first = (u64::from(self.first) + u64::from(n_ranks)) % u64::from(self.n_objects);
+        self.first = first as u32;
     }
 
     /// The probability that the next request is for an object.
     #[must_use]
     pub fn probability(&self, object: u32) -> f64 {
-        self.zipf.probability(object)
+        let rank = object.checked_sub(self.first);
+        self.zipf
+            .probability(rank.unwrap_or_else(|| object + (self.n_objects - self.first)))
     }
 }
 
 impl Requests for Independent {
     fn fill(&mut self, objects: &mut [u32]) -> usize {
         for object in &mut *objects {
-            *object = self.zipf.draw(&mut self.random);
+            let drawn = u64::from(self.zipf.draw(&mut self.random)) + u64::from(self.first);
+            let wrapped = drawn.checked_sub(u64::from(self.n_objects));
+            *object = wrapped.unwrap_or(drawn) as u32;
         }
         objects.len()
     }

@@ -47,7 +47,7 @@ impl Counters {
     pub(super) const fn max_count(kind: CountersKind) -> u32 {
         match kind {
             CountersKind::Row => u16::MAX as u32,
-            CountersKind::Lines => u8::MAX as u32,
+            CountersKind::Lines => Lines::MAX_COUNT as u32,
             CountersKind::Exact => u32::MAX,
         }
     }
@@ -134,7 +134,7 @@ impl Row {
     }
 }
 
-/// Three counters of 8 bits for a name, all in one cache line of 64, so that a name
+/// Three counters of 4 bits for a name, all in one cache line of 128, so that a name
 /// costs one access to memory. The least of them is the count: a name is taken for
 /// another one only if all of its counters are shared.
 #[derive(Debug)]
@@ -144,6 +144,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    const MAX_COUNT: u64 = 0xF;
+
     fn new(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
         let n_lines = (history_len / ENTRIES_BY_LINE).max(64);
         let n_lines = n_lines
@@ -157,16 +159,16 @@ impl Lines {
 
     #[inline]
     fn first_word(&self, hash: u64) -> usize {
-        // The middle of the hash may choose line and counters both: there are not as
-        // many lines as that.
         (hash >> self.shift) as usize * 8
     }
 
-    /// Of the n-th counter of a name: its word in the line, and its place in that.
+    /// Of the n-th counter of a name: its word in the line, and its place in that. They
+    /// come from the low bits of the hash, the line from the high ones; the two share
+    /// none, as long as there are less than 2^40 lines.
     #[inline]
     const fn place(hash: u64, n: u32) -> (usize, u32) {
-        let bits = hash >> (3 + 6 * n);
-        (bits as usize & 7, (bits >> 3) as u32 % 8 * 8)
+        let bits = hash >> (3 + 7 * n);
+        (bits as usize & 7, (bits >> 3) as u32 % 16 * 4)
     }
 
     #[inline]
@@ -182,7 +184,7 @@ impl Lines {
         let mut counted = 0;
         for n in 0..3 {
             let (word, shift) = Self::place(hash, n);
-            let room = u64::from((line[word] >> shift) & 0xFF != 0xFF);
+            let room = u64::from((line[word] >> shift) & Self::MAX_COUNT != Self::MAX_COUNT);
             line[word] += room << shift;
             counted |= room << n;
         }
@@ -204,9 +206,9 @@ impl Lines {
         let line = &self.words.as_slice()[first..first + 8];
         let count = |n| {
             let (word, shift) = Self::place(hash, n);
-            (line[word] >> shift) as u32 & 0xFF
+            line[word] >> shift & Self::MAX_COUNT
         };
-        count(0).min(count(1)).min(count(2))
+        count(0).min(count(1)).min(count(2)) as u32
     }
 }
 
@@ -338,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_counter_at_its_greatest_is_not_left_too_low() {
-        for (kind, max) in [(CountersKind::Row, 65_535), (CountersKind::Lines, 255)] {
+        for (kind, max) in [(CountersKind::Row, 65_535), (CountersKind::Lines, 15)] {
             let mut counters = counters(kind, 70_000);
             let counted: Vec<_> = (0..max + 10)
                 .map(|_| counters.add(0x9876_5432_1234_5678))

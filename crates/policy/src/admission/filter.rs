@@ -67,9 +67,10 @@ impl Filter {
         self.threshold
     }
 
-    /// A name was asked for.
+    /// A name was asked for. How often it is in the history now, as [`count`](Self::count)
+    /// tells.
     #[inline]
-    pub fn handle_request(&mut self, hash: u64) {
+    pub fn handle_request(&mut self, hash: u64) -> u32 {
         let history = self.history.as_mut_slice();
         if self.is_full {
             let oldest = history[self.next];
@@ -87,6 +88,12 @@ impl Filter {
         {
             self.counters.prefetch(leaving);
         }
+        self.counters.count(hash)
+    }
+
+    /// Sets the least count that is admitted.
+    pub const fn set_threshold(&mut self, threshold: u32) {
+        self.threshold = threshold;
     }
 
     /// Whether a Data of this name is admitted.

@@ -3,15 +3,15 @@
 //! Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement
 //! policy", SIGMETRICS 2002. Of what it leaves open: a hundredth of the cache, and at
 //! least one Data, is for those of high inter-reference recency (its section 3.3), and
-//! of names that are cached no more, twice as many as the cache has Data stay on the
-//! stack; the one evicted first is forgotten first.
+//! of names that are cached no more, as many as the cache has Data stay on the stack; the
+//! one evicted first is forgotten first.
 
 use super::Evict;
 use crate::ghosts::Ghosts;
 use crate::list::{Links, List};
 
 /// Names on the stack that are not cached, by the size of the cache.
-const GHOSTS_BY_LEN: usize = 2;
+const GHOSTS_BY_LEN: usize = 1;
 
 /// Belongs to the LIR set.
 const LIR: u8 = 1;
