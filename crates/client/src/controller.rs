@@ -8,9 +8,9 @@ use tachonym_packet::types::{component, content_type};
 use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
-    CommandName, ControlParameters, ControlResponse, CsInfo, DropCount, FaceEventNotification,
-    FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, TableMemory,
-    status_code,
+    CommandName, ControlParameters, ControlResponse, CsInfo, CsStats, DropCount,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
+    StrategyChoice, TableMemory, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -271,6 +271,14 @@ impl<'e> Controller<'e> {
     /// If the router does not answer, or not sensibly.
     pub fn content_store(&mut self) -> Result<CsInfo, CommandError> {
         Ok(CsInfo::decode(&self.dataset("cs", "info", None)?)?)
+    }
+
+    /// What the content store has done; only routers of this kind tell.
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn content_store_stats(&mut self) -> Result<CsStats, CommandError> {
+        Ok(CsStats::decode(&self.dataset("cs", "stats", None)?)?)
     }
 
     /// Waits for the next thing that happens to a face. `seen` is the number of

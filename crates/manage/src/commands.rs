@@ -217,6 +217,7 @@ pub(crate) fn configure_cs(
         capacity_pkts: parameters.capacity,
         admit: parameters.flag(cs_flags::ENABLE_ADMIT),
         serve: parameters.flag(cs_flags::ENABLE_SERVE),
+        policy: parameters.cs_policy.clone(),
     })?;
     Ok(ok(&ControlParameters {
         capacity: Some(info.capacity),

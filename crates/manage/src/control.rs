@@ -10,8 +10,8 @@
 
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceStatus, FaceUri,
-    FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags, status_code,
+    ChannelStatus, ControlParameters, CsInfo, CsStats, DropCount, FacePersistency, FaceStatus,
+    FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -93,7 +93,8 @@ pub trait ControlPlane {
     /// the state afterwards.
     ///
     /// # Errors
-    /// If the capacity cannot be had.
+    /// If the capacity or the policy cannot be had; [`ControlError::CsPolicy`] if there is no
+    /// such policy.
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError>;
 
     /// Erases up to `limit` packets under `prefix`.
@@ -107,6 +108,12 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn cs_info(&mut self) -> Result<CsInfo, ControlError>;
+
+    /// What the content store has done.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn cs_stats(&mut self) -> Result<CsStats, ControlError>;
 
     /// Chooses the strategy for `prefix` and returns the full name, version
     /// included, of what was chosen.
@@ -291,7 +298,7 @@ pub struct FibSlice {
 }
 
 /// What to change of the content store; `None` leaves it as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsConfig {
     /// Capacity, in packets.
     pub capacity_pkts: Option<u64>,
@@ -299,6 +306,8 @@ pub struct CsConfig {
     pub admit: Option<bool>,
     /// Whether Interests are answered.
     pub serve: Option<bool>,
+    /// What is admitted and evicted: see [`ControlParameters::cs_policy`].
+    pub policy: Option<String>,
 }
 
 /// What an erasure has done.
@@ -335,6 +344,9 @@ pub enum ControlError {
     /// The strategy does not take these parameters.
     #[error("bad strategy parameters: {0}")]
     StrategyParameters(&'static str),
+    /// There is no such policy of the content store; why.
+    #[error("{0}")]
+    CsPolicy(String),
     /// The name has more components than the table takes.
     #[error("name has more than {max_components} components")]
     NameTooLong {
@@ -362,7 +374,7 @@ impl ControlError {
         match self {
             Self::FaceNotFound | Self::StrategyNotFound => status_code::NOT_FOUND,
             Self::UnsupportedProtocol | Self::Unsupported(_) => status_code::UNSUPPORTED_PROTOCOL,
-            Self::BadAddress(_) => status_code::BAD_REQUEST,
+            Self::BadAddress(_) | Self::CsPolicy(_) => status_code::BAD_REQUEST,
             // NFD tells bad parameters from an unknown strategy by this code.
             Self::Conflict(_) | Self::StrategyParameters(_) => status_code::CONFLICT,
             Self::NameTooLong { .. } => status_code::NAME_TOO_LONG,

@@ -660,6 +660,7 @@ impl<C: ControlPlane> Manager<C> {
             Dataset::FibList => fib_content(control)?,
             Dataset::RibList => self.rib_content(now),
             Dataset::CsInfo => control.cs_info()?.encode(),
+            Dataset::CsStats => control.cs_stats()?.encode(),
             Dataset::StrategyList => StrategyChoice::encode_list(&control.strategies()?),
             Dataset::Drops => {
                 let of_manager = self.counters.drops().filter(|&(_, n)| n > 0);

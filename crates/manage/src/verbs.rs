@@ -77,6 +77,8 @@ pub(crate) enum Dataset {
     FibList,
     RibList,
     CsInfo,
+    /// This router's own; NFD has no such dataset.
+    CsStats,
     StrategyList,
     GeneralStatus,
     /// This router's own; NFD has no such dataset.
@@ -105,6 +107,7 @@ impl Target {
             ("fib", "list") => Dataset::FibList,
             ("rib", "list") => Dataset::RibList,
             ("cs", "info") => Dataset::CsInfo,
+            ("cs", "stats") => Dataset::CsStats,
             ("strategy-choice", "list") => Dataset::StrategyList,
             ("status", "general") => Dataset::GeneralStatus,
             ("status", "drops") => Dataset::Drops,
@@ -139,7 +142,7 @@ impl Target {
 
 /// A set of fields of [`ControlParameters`].
 #[derive(Clone, Copy)]
-struct Fields(u16);
+struct Fields(u32);
 
 impl Fields {
     const NONE: Self = Self(0);
@@ -159,8 +162,9 @@ impl Fields {
     const BASE_INTERVAL: Self = Self(1 << 13);
     const THRESHOLD: Self = Self(1 << 14);
     const MTU: Self = Self(1 << 15);
+    const CS_POLICY: Self = Self(1 << 16);
 
-    const NAMES: [&'static str; 16] = [
+    const NAMES: [&'static str; 17] = [
         "Name",
         "FaceId",
         "Uri",
@@ -177,6 +181,7 @@ impl Fields {
         "BaseCongestionMarkingInterval",
         "DefaultCongestionThreshold",
         "Mtu",
+        "CsPolicy",
     ];
 
     const fn and(self, other: Self) -> Self {
@@ -205,9 +210,10 @@ impl Fields {
             p.base_congestion_marking_interval_ns.is_some(),
             p.default_congestion_threshold_bytes.is_some(),
             p.mtu_bytes.is_some(),
+            p.cs_policy.is_some(),
         ];
         let bits = present.iter().enumerate();
-        Self(bits.fold(0, |bits, (i, &is_there)| bits | u16::from(is_there) << i))
+        Self(bits.fold(0, |bits, (i, &is_there)| bits | u32::from(is_there) << i))
     }
 
     /// The protocol's name of the first field in the set.
@@ -255,7 +261,10 @@ impl Verb {
             ),
             Self::RibUnregister => (F::NAME, F::FACE_ID.and(F::ORIGIN)),
             Self::RibAnnounce => (F::NONE, F::NONE),
-            Self::CsConfig => (F::NONE, F::CAPACITY.and(F::FLAGS).and(F::MASK)),
+            Self::CsConfig => (
+                F::NONE,
+                F::CAPACITY.and(F::FLAGS).and(F::MASK).and(F::CS_POLICY),
+            ),
             Self::CsErase => (F::NAME, F::COUNT),
             Self::StrategySet => (F::NAME.and(F::STRATEGY), F::NONE),
             Self::StrategyUnset => (F::NAME, F::NONE),

@@ -290,6 +290,22 @@ fn the_content_store_is_configured_and_erased() {
     };
     assert_eq!(site.outcome("cs", "config", &huge).0, 503);
 
+    let policy = |words: &str| ControlParameters {
+        cs_policy: Some(words.to_owned()),
+        ..p()
+    };
+    assert_eq!(
+        site.outcome("cs", "config", &policy("eviction=fifo")).0,
+        200
+    );
+    assert_eq!(site.router().cs_policy, "eviction=fifo");
+    assert_eq!(site.outcome("cs", "config", &policy("fifo")).0, 400);
+    let elsewhere = ControlParameters {
+        cs_policy: policy("eviction=fifo").cs_policy,
+        ..named("/a")
+    };
+    assert_eq!(site.outcome("cs", "erase", &elsewhere).0, 400);
+
     for i in 0..1024 + 1024 + 10 {
         let data: Name = format!("/a/seg={i}").parse().unwrap();
         site.router().cs_names.insert(data);

@@ -47,6 +47,10 @@ management_value! {
         default_congestion_threshold_bytes: Optional<u64> = 136,
         /// Largest packet a face sends, in bytes.
         mtu_bytes: Optional<u64> = 137,
+        /// What the content store is to admit and to evict: words `key=value` with commas
+        /// between, as in `admission=filter,eviction=fifo,filter_threshold=2`, with the keys
+        /// of `[content_store]` in the configuration. This router's own.
+        cs_policy: Optional<String> = 36880,
     }
 }
 

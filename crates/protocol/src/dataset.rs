@@ -21,9 +21,19 @@
 //! | 36873 | NTransparentBytes | TableMemory |
 //! | 36875 | NHuge2mBytes | TableMemory |
 //! | 36877 | NHuge1gBytes | TableMemory |
+//! | 36878 | CsStats | `cs/stats` |
+//! | 36880 | CsPolicy | CsStats, ControlParameters |
+//! | 36883 | NInserts | CsStats |
+//! | 36885 | NNotAdmitted | CsStats |
+//! | 36887 | NEvictions | CsStats |
+//! | 36889 | NBytes | CsStats |
+//! | 36891 | CapacityBytes | CsStats |
+//! | 36893 | PolicyBytes | CsStats |
 
 use tachonym_packet::{DecodeError, Name};
 
+#[cfg(doc)]
+use crate::ControlParameters;
 use crate::codec::{self, management_value};
 use crate::{FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType};
 
@@ -268,6 +278,37 @@ management_value! {
         n_huge_2m_bytes: Required<u64> = 36875,
         /// Bytes in 1 GiB pages of the kernel's pool.
         n_huge_1g_bytes: Required<u64> = 36877,
+    }
+}
+
+management_value! {
+    /// What the content store has done, and how it decides; the entry of `cs/stats`, a
+    /// dataset of this router's own.
+    #[derive(Default)]
+    CsStats = 36878 {
+        /// What is admitted and what is evicted, as [`CsPolicy`](ControlParameters::cs_policy)
+        /// of a command says it.
+        policy: Required<String> = 36880,
+        /// Packets in the store.
+        n_cs_entries: Required<u64> = 135,
+        /// Capacity, in packets.
+        capacity: Required<u64> = 131,
+        /// Lookups that found something.
+        n_hits: Required<u64> = 129,
+        /// Lookups that found nothing.
+        n_misses: Required<u64> = 130,
+        /// Data that came and were cached, and were not before.
+        n_inserts: Required<u64> = 36883,
+        /// Data that the policy did not admit.
+        n_not_admitted: Required<u64> = 36885,
+        /// Data that made room.
+        n_evictions: Required<u64> = 36887,
+        /// Bytes in use of the capacity.
+        n_bytes: Required<u64> = 36889,
+        /// Capacity, in bytes.
+        capacity_bytes: Required<u64> = 36891,
+        /// Bytes of what the policy remembers, beside the capacity.
+        n_policy_bytes: Required<u64> = 36893,
     }
 }
 

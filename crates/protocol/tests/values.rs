@@ -35,29 +35,31 @@ fn parameters() -> impl Strategy<Value = ControlParameters> {
     (
         maybe_name(),
         maybe_name(),
-        any::<Option<String>>(),
-        any::<Option<String>>(),
+        any::<[Option<String>; 3]>(),
         any::<MaybeNumbers>(),
         prop::option::of(persistency()),
     )
         .prop_map(
-            |(name, strategy, uri, local_uri, n, face_persistency)| ControlParameters {
-                name,
-                face_id: n[0],
-                uri,
-                local_uri,
-                origin: n[1],
-                cost: n[2],
-                capacity: n[3],
-                count: n[4],
-                flags: n[5],
-                mask: n[6],
-                strategy,
-                expiration_period_ms: n[7],
-                face_persistency,
-                base_congestion_marking_interval_ns: n[8],
-                default_congestion_threshold_bytes: n[9],
-                mtu_bytes: n[10],
+            |(name, strategy, [uri, local_uri, cs_policy], n, face_persistency)| {
+                ControlParameters {
+                    name,
+                    face_id: n[0],
+                    uri,
+                    local_uri,
+                    origin: n[1],
+                    cost: n[2],
+                    capacity: n[3],
+                    count: n[4],
+                    flags: n[5],
+                    mask: n[6],
+                    strategy,
+                    expiration_period_ms: n[7],
+                    face_persistency,
+                    base_congestion_marking_interval_ns: n[8],
+                    default_congestion_threshold_bytes: n[9],
+                    mtu_bytes: n[10],
+                    cs_policy,
+                }
             },
         )
 }
@@ -219,6 +221,20 @@ proptest! {
             n_misses: n[4],
         };
         prop_assert_eq!(CsInfo::decode(&info.encode()), Ok(info));
+        let stats = CsStats {
+            policy: uris.0.clone(),
+            n_cs_entries: n[0],
+            capacity: n[1],
+            n_hits: n[2],
+            n_misses: n[3],
+            n_inserts: n[4],
+            n_not_admitted: n[4],
+            n_evictions: n[3],
+            n_bytes: n[2],
+            capacity_bytes: n[1],
+            n_policy_bytes: n[0],
+        };
+        prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));
         let memory = TableMemory {
             asked_for: uris.1.clone(),
             n_base_bytes: n[0],

@@ -16,12 +16,14 @@ use tachonym_manage::{
 use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, DropCount, FacePersistency, FaceState, FaceStatus,
-    FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, TableMemory, cs_flags, face_flags,
+    ChannelStatus, ControlParameters, CsInfo, CsStats, DropCount, FacePersistency, FaceState,
+    FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, TableMemory, cs_flags,
+    face_flags,
 };
-use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
+use tachonym_tables::{CachePolicy as _, CsCapacity, MAX_PREFIX_COMPONENTS};
 use tracing::warn;
 
+use crate::config::ContentStore;
 use crate::drops;
 use crate::fib_jobs;
 use crate::handle::{WorkerGone, WorkerHandle};
@@ -42,25 +44,38 @@ pub(crate) struct RouterControl {
     routes: Routes,
     link: FaceOptions,
     pages: PagePreference,
+    content_store: ContentStore,
     started_ms: u64,
 }
 
 impl RouterControl {
     /// `link` is what faces made by commands have unless they say otherwise;
-    /// `pages` is what the tables were asked to use.
+    /// `pages` is what the tables were asked to use, `content_store` what it keeps.
     pub(crate) fn new(
         worker: WorkerHandle,
         routes: Routes,
         link: FaceOptions,
         pages: PagePreference,
+        content_store: ContentStore,
     ) -> Self {
         Self {
             worker,
             routes,
             link,
             pages,
+            content_store,
             started_ms: wall_ms(),
         }
+    }
+
+    fn set_cs_policy(&mut self, words: &str) -> Result<(), ControlError> {
+        let changed = self.content_store.with_words(words);
+        let changed = changed.map_err(ControlError::CsPolicy)?;
+        let policy = changed.policy(wall_ms());
+        self.call(move |plane| plane.engine.set_cs_policy(&policy))?
+            .map_err(|error| ControlError::CsPolicy(error.to_string()))?;
+        self.content_store = changed;
+        Ok(())
     }
 
     fn call<R: Send + 'static>(
@@ -211,17 +226,20 @@ impl ControlPlane for RouterControl {
     }
 
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
-        let config = *config;
+        if let Some(words) = &config.policy {
+            self.set_cs_policy(words)?;
+        }
+        let CsConfig { admit, serve, .. } = *config;
         if let Some(pkts) = config.capacity_pkts {
             let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
             while self.call(move |plane| shrink_some(plane, max_pkts))? {}
         }
         self.call(move |plane| {
             let cs = plane.engine.cs_mut();
-            if let Some(admit) = config.admit {
+            if let Some(admit) = admit {
                 cs.set_admits(admit);
             }
-            if let Some(serve) = config.serve {
+            if let Some(serve) = serve {
                 cs.set_serves(serve);
             }
             cs_info(plane)
@@ -234,6 +252,26 @@ impl ControlPlane for RouterControl {
         self.call(move |plane| CsErased {
             n_erased: plane.engine.erase_cs(prefix.view(), limit) as u64,
             has_more: plane.engine.has_cached(prefix.view()),
+        })
+    }
+
+    fn cs_stats(&mut self) -> Result<CsStats, ControlError> {
+        let policy = self.content_store.to_words();
+        self.call(move |plane| {
+            let (cs, info) = (plane.engine.cs(), cs_info(plane));
+            CsStats {
+                policy,
+                n_cs_entries: info.n_cs_entries,
+                capacity: info.capacity,
+                n_hits: info.n_hits,
+                n_misses: info.n_misses,
+                n_inserts: cs.counters().n_inserts,
+                n_not_admitted: cs.counters().n_not_admitted_policy,
+                n_evictions: cs.counters().n_evictions,
+                n_bytes: cs.used_bytes() as u64,
+                capacity_bytes: cs.capacity().max_bytes as u64,
+                n_policy_bytes: cs.policy().memory_bytes() as u64,
+            }
         })
     }
 

@@ -148,6 +148,7 @@ impl Router {
                 routes,
                 link_options(config),
                 config.memory.pages.into(),
+                config.content_store.clone(),
             ),
         );
         let mut manager = ManagerThread {

@@ -181,6 +181,45 @@ fn the_content_store_is_configured_and_erased() {
 }
 
 #[test]
+fn the_content_store_gets_another_policy_while_it_runs() {
+    let bed = Bed::new();
+    let _server = bed.serve(
+        &["put", "/cs", "-", "--json", "--segment-bytes", "100"],
+        &noise(5_000),
+    );
+    let stats = || bed.json(&["cs", "stats"]);
+    let count = |key: &str| stats()[key].as_u64().expect("a number");
+    assert_eq!(stats()["policy"], "admission=none,eviction=lru");
+    let filter = "admission=filter,eviction=fifo,filter_threshold=2,filter_history=1000";
+    bed.text(&["cs", "config", "--policy", filter]);
+    assert_eq!(stats()["policy"], filter);
+    bed.text(&["cs", "erase", "/"]);
+    let n_before = count("not_admitted");
+    bed.run(&["get", "/cs", "--quiet"]);
+    assert!(count("not_admitted") >= n_before + 50, "asked for once");
+    bed.run(&["get", "/cs", "--quiet"]);
+    assert!(count("inserts") >= 50, "asked for twice");
+    let n_hits = count("hits");
+    bed.run(&["get", "/cs", "--quiet"]);
+    assert!(count("hits") >= n_hits + 50);
+    // What is not named stays.
+    bed.text(&["cs", "config", "--policy", "eviction=sieve"]);
+    assert_eq!(stats()["policy"], filter.replace("fifo", "sieve"));
+    let n_hits = count("hits");
+    bed.run(&["get", "/cs", "--quiet"]);
+    assert!(count("hits") >= n_hits + 50, "what was cached is still");
+    for (words, reason) in [
+        ("eviction=arc", "learns from names"),
+        ("eviction=best", "unknown variant"),
+    ] {
+        let (code, error) = bed.failure(&["cs", "config", "--policy", words]);
+        assert_eq!(code, 5, "{error}");
+        assert!(error.contains(reason), "{error}");
+    }
+    assert!(bed.text(&["cs", "stats"]).contains("eviction=sieve"));
+}
+
+#[test]
 fn what_the_router_makes_of_a_value_is_told() {
     let bed = Bed::new();
     let told = |line: &str| {

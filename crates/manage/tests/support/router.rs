@@ -20,6 +20,7 @@ pub struct MemoryRouter {
     pub fib: BTreeMap<Name, BTreeMap<u64, u64>>,
     pub max_fib_entries: usize,
     pub cs: CsInfo,
+    pub cs_policy: String,
     pub cs_names: BTreeSet<Name>,
     pub strategies: BTreeMap<Name, Name>,
     /// How often the FIB was changed, and by how many changes in all.
@@ -43,6 +44,7 @@ impl MemoryRouter {
             next_face: 256,
             fib: BTreeMap::new(),
             max_fib_entries: usize::MAX,
+            cs_policy: "eviction=lru".to_owned(),
             cs: CsInfo {
                 capacity: 65536,
                 flags: cs_flags::ALL,
@@ -335,6 +337,12 @@ impl ControlPlane for MemoryRouter {
         if config.capacity_pkts.is_some_and(|n| n > 1 << 40) {
             return Err(ControlError::LimitReached("content store capacity"));
         }
+        if let Some(policy) = &config.policy {
+            if !policy.contains('=') {
+                return Err(ControlError::CsPolicy(format!("`{policy}` is no policy")));
+            }
+            self.cs_policy.clone_from(policy);
+        }
         self.cs.capacity = config.capacity_pkts.unwrap_or(self.cs.capacity);
         for (bit, on) in [
             (cs_flags::ENABLE_ADMIT, config.admit),
@@ -364,6 +372,16 @@ impl ControlPlane for MemoryRouter {
         Ok(CsErased {
             n_erased: victims.len() as u64,
             has_more: self.cs_names.iter().any(|name| name.starts_with(prefix)),
+        })
+    }
+
+    fn cs_stats(&mut self) -> Result<CsStats, ControlError> {
+        let info = self.cs_info()?;
+        Ok(CsStats {
+            policy: self.cs_policy.clone(),
+            n_cs_entries: info.n_cs_entries,
+            capacity: info.capacity,
+            ..CsStats::default()
         })
     }
 

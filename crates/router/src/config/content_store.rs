@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 
 /// Which Data are cached, and which make room. Its size is in `[tables]`.
@@ -48,6 +49,52 @@ impl ContentStore {
             seed,
             ..PolicyConfig::new(self.admission.into(), self.eviction.into(), 0)
         }
+    }
+}
+
+impl ContentStore {
+    /// As words `key=value` with commas between; those that the choice does not use are
+    /// left out.
+    #[must_use]
+    pub fn to_words(&self) -> String {
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let mut words = format!(
+            "admission={},eviction={}",
+            word(json!(self.admission)),
+            word(json!(self.eviction))
+        );
+        match self.admission {
+            Admission::Lcp => {
+                words += &format!(",lcp_probability={}", self.lcp_probability);
+            }
+            Admission::Filter => {
+                words += &format!(
+                    ",filter_threshold={},filter_history={}",
+                    self.filter_threshold, self.filter_history
+                );
+            }
+            _ => {}
+        }
+        words
+    }
+
+    /// The same with what `words` say, in the form of [`ContentStore::to_words`].
+    ///
+    /// # Errors
+    /// What is wrong with them, for a person to read.
+    pub fn with_words(&self, words: &str) -> Result<Self, String> {
+        let mut values = json!(self);
+        for word in words.split(',') {
+            let (key, text) = word
+                .split_once('=')
+                .ok_or_else(|| format!("`{word}` is not a key, an equals sign and a value"))?;
+            // Numbers are written as in JSON, all else is a string.
+            let value = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+            values[key] = value;
+        }
+        let changed: Self = serde_json::from_value(values).map_err(|error| error.to_string())?;
+        let checked = changed.policy(0).check().map(|()| changed);
+        checked.map_err(|error| error.to_string())
     }
 }
 
@@ -140,6 +187,34 @@ impl From<Eviction> for EvictionKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_change_what_they_name_and_are_refused_with_a_reason() {
+        let store = ContentStore::default();
+        assert_eq!(store.to_words(), "admission=none,eviction=lru");
+        let changed = store
+            .with_words("admission=filter,filter_threshold=3")
+            .expect("it makes sense");
+        assert_eq!(
+            changed.to_words(),
+            "admission=filter,eviction=lru,filter_threshold=3,filter_history=0"
+        );
+        assert_eq!(changed.with_words(&changed.to_words()), Ok(changed.clone()));
+        let lcp = store.with_words("admission=lcp,lcp_probability=0.5");
+        assert_eq!(lcp.map(|lcp| lcp.lcp_probability), Ok(0.5));
+        for (words, reason) in [
+            ("eviction=2q", "trial"),
+            ("eviction=best", "unknown variant `best`"),
+            ("evict=lru", "unknown field `evict`"),
+            ("filter_threshold=0", "threshold 0"),
+            ("filter_threshold=-1", "invalid value"),
+            ("lru", "not a key"),
+            ("", "not a key"),
+        ] {
+            let refusal = changed.with_words(words).expect_err(words);
+            assert!(refusal.contains(reason), "{words}: {refusal}");
+        }
+    }
 
     #[test]
     fn policies_are_called_as_the_lab_calls_them() {

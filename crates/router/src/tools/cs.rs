@@ -1,10 +1,10 @@
 //! `tachonym cs`: the content store.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 use tachonym_client::Controller;
 use tachonym_packet::Name;
-use tachonym_protocol::{ControlParameters, CsInfo, cs_flags};
+use tachonym_protocol::{ControlParameters, CsInfo, CsStats, cs_flags};
 
 use super::{Management, Switch, asked, name, text};
 
@@ -32,7 +32,13 @@ enum Command {
         /// Whether Interests are answered.
         #[arg(long, value_name = "SWITCH")]
         serve: Option<Switch>,
+        /// What to admit and what to evict, as KEY=VALUE of `[content_store]` in the
+        /// configuration, with commas between: admission=filter,eviction=fifo.
+        #[arg(long, value_name = "KEY=VALUE,...")]
+        policy: Option<String>,
     },
+    /// Show what the store has done, and how it decides.
+    Stats,
     /// Erase packets under a prefix.
     Erase {
         /// The prefix.
@@ -56,9 +62,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             capacity,
             admit,
             serve,
+            policy,
         } => {
             let mut parameters = ControlParameters {
                 capacity: *capacity,
+                cs_policy: policy.clone(),
                 ..ControlParameters::default()
             };
             for (bit, switch) in [
@@ -81,6 +89,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 asked::compare(option, *switch, Some(taken));
             }
             show(&info, management)
+        }
+        Command::Stats => {
+            let stats = controller.content_store_stats()?;
+            management.print(&stats_json(&stats), || stats_text(&stats))
         }
         Command::Erase { prefix, count } => {
             let n_erased = erase(controller, prefix, *count)?;
@@ -143,4 +155,56 @@ fn show(info: &CsInfo, management: &Management) -> anyhow::Result<()> {
             row("serve", on_off(serve)),
         ])
     })
+}
+
+fn stats_json(stats: &CsStats) -> Value {
+    json!({
+        "policy": stats.policy,
+        "entries": stats.n_cs_entries,
+        "capacity": stats.capacity,
+        "bytes": stats.n_bytes,
+        "capacity_bytes": stats.capacity_bytes,
+        "policy_bytes": stats.n_policy_bytes,
+        "hits": stats.n_hits,
+        "misses": stats.n_misses,
+        "hit_ratio": share(stats.n_hits, stats.n_misses),
+        "inserts": stats.n_inserts,
+        "not_admitted": stats.n_not_admitted,
+        "insert_ratio": share(stats.n_inserts, stats.n_not_admitted),
+        "evictions": stats.n_evictions,
+    })
+}
+
+fn stats_text(stats: &CsStats) -> String {
+    let row = |label: &str, value: String| vec![label.to_owned(), value];
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let percent = |part: u64, rest: u64| match share(part, rest) {
+        Some(share) => format!(" ({:.2} %)", 100.0 * share),
+        None => String::new(),
+    };
+    let (n_hits, n_misses) = (stats.n_hits, stats.n_misses);
+    let inserted = percent(stats.n_inserts, stats.n_not_admitted);
+    text::columns(&[
+        row("policy", stats.policy.replace(',', ", ")),
+        row(
+            "packets",
+            format!("{} of {}", stats.n_cs_entries, stats.capacity),
+        ),
+        row(
+            "bytes",
+            format!("{} of {}", mib(stats.n_bytes), mib(stats.capacity_bytes)),
+        ),
+        row("policy memory", mib(stats.n_policy_bytes)),
+        row("hits", format!("{n_hits}{}", percent(n_hits, n_misses))),
+        row("misses", n_misses.to_string()),
+        row("inserted", format!("{}{inserted}", stats.n_inserts)),
+        row("not admitted", stats.n_not_admitted.to_string()),
+        row("evicted", stats.n_evictions.to_string()),
+    ])
+}
+
+/// A part by the whole; `None` of nothing.
+fn share(part: u64, rest: u64) -> Option<f64> {
+    let whole = part + rest;
+    (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -77,10 +77,10 @@ impl Default for CsCapacity {
 }
 
 impl CsCapacity {
-    /// Slot numbers leave room for marks.
+    /// Slot numbers leave room for marks, those of policies too.
     pub(crate) fn bounded(self) -> Self {
         Self {
-            max_pkts: self.max_pkts.min((1 << 31) - 2),
+            max_pkts: self.max_pkts.min(1 << 29),
             ..self
         }
     }
