@@ -125,6 +125,12 @@ impl<const BITS: usize> Evict for Clock<BITS> {
     fn len(&self) -> usize {
         self.len
     }
+
+    fn forget_hits(&mut self) {
+        for word in &mut self.words {
+            word.counts = [0; BITS];
+        }
+    }
 }
 
 #[cfg(test)]
