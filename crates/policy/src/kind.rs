@@ -17,7 +17,7 @@ pub enum EvictionKind {
     Lru,
     /// Second chance: first in, first out, but for those asked for since the hand passed.
     Clock,
-    /// CLOCK with counts up to 7, of which each passing of the hand takes one.
+    /// CLOCK with counts up to 3, of which each passing of the hand takes one.
     Gclock,
     /// Segmented LRU: four fifths are for those asked for again.
     Slru,
@@ -100,6 +100,8 @@ pub enum AdmissionKind {
     Lcp,
     /// Those asked for often enough lately.
     Filter,
+    /// The same, with a threshold that follows the traffic.
+    FilterAuto,
     /// Those asked for more often than what would have to go.
     TinyLfu,
     /// All enter a small window; what falls out of it has to beat what would have to go.
@@ -108,10 +110,11 @@ pub enum AdmissionKind {
 
 impl AdmissionKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::None,
         Self::Lcp,
         Self::Filter,
+        Self::FilterAuto,
         Self::TinyLfu,
         Self::WTinyLfu,
     ];
@@ -123,6 +126,7 @@ impl AdmissionKind {
             Self::None => "none",
             Self::Lcp => "lcp",
             Self::Filter => "filter",
+            Self::FilterAuto => "filter-auto",
             Self::TinyLfu => "tinylfu",
             Self::WTinyLfu => "w-tinylfu",
         }
@@ -218,7 +222,7 @@ pub const fn senseless(admission: AdmissionKind, eviction: EvictionKind) -> Opti
             "it remembers how often evicted names were asked for; this admission counts \
              the same again, and keeps names away that it would count",
         ),
-        (A::Filter | A::TinyLfu | A::WTinyLfu, _) => None,
+        (A::Filter | A::FilterAuto | A::TinyLfu | A::WTinyLfu, _) => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tachonym_memory::{MemoryError, PagePreference};
 
-use crate::admission::{Filter, TinyLfu};
+use crate::admission::{AutoFilter, Change, Filter, TinyLfu};
 use crate::eviction::{Eviction, MAX_SLOTS};
 use crate::kind::{AdmissionKind, CountersKind, EvictionKind, senseless};
 use crate::random::Random;
@@ -74,7 +74,7 @@ impl PolicyConfig {
             });
         }
         match admission {
-            AdmissionKind::None => Ok(()),
+            AdmissionKind::None | AdmissionKind::FilterAuto => Ok(()),
             AdmissionKind::Lcp => match self.probability {
                 0.0..=1.0 => Ok(()),
                 other => Err(PolicyError::Probability(other)),
@@ -184,6 +184,7 @@ enum Admission {
         below: u128,
     },
     Filter(Filter),
+    Auto(Box<AutoFilter>),
     TinyLfu {
         frequencies: TinyLfu,
         /// What the Data that was admitted last has beaten.
@@ -226,6 +227,9 @@ impl Policy {
             AdmissionKind::None => Admission::All,
             AdmissionKind::Lcp => lcp(config.probability, config.seed),
             AdmissionKind::Filter => Admission::Filter(filter(config)?),
+            AdmissionKind::FilterAuto => {
+                Admission::Auto(Box::new(AutoFilter::new(capacity, config.pages)?))
+            }
             AdmissionKind::TinyLfu => Admission::TinyLfu {
                 frequencies: frequencies(config)?,
                 beaten: None,
@@ -265,6 +269,15 @@ impl Policy {
         !matches!(self.admission, Admission::All | Admission::Lcp { .. })
     }
 
+    /// What the Filter that tunes itself has found, if it is that.
+    #[must_use]
+    pub fn auto_filter(&self) -> Option<&AutoFilter> {
+        match &self.admission {
+            Admission::Auto(filter) => Some(filter),
+            _ => None,
+        }
+    }
+
     /// Which eviction it is.
     #[must_use]
     pub const fn eviction(&self) -> EvictionKind {
@@ -295,6 +308,11 @@ impl Policy {
             Admission::Filter(filter) => {
                 filter.handle_request(hash);
             }
+            Admission::Auto(filter) => {
+                if filter.handle_request(hash) == Change::Sudden {
+                    self.eviction.forget_hits();
+                }
+            }
             Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
                 frequencies.handle_request(hash);
             }
@@ -307,6 +325,7 @@ impl Policy {
         match &self.admission {
             Admission::All | Admission::Lcp { .. } => {}
             Admission::Filter(filter) => filter.prefetch(hash),
+            Admission::Auto(filter) => filter.prefetch(hash),
             Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
                 frequencies.prefetch(hash);
             }
@@ -316,13 +335,15 @@ impl Policy {
     /// The Data in a slot answers an Interest.
     #[inline]
     pub fn handle_hit(&mut self, slot: u32) {
-        if let Admission::Window { window, .. } = &mut self.admission
-            && window.holds(slot)
-        {
-            window.handle_hit(slot);
-        } else {
-            self.eviction.handle_hit(slot);
+        match &mut self.admission {
+            Admission::Window { window, .. } if window.holds(slot) => {
+                window.handle_hit(slot);
+                return;
+            }
+            Admission::Auto(filter) => filter.handle_hit(),
+            _ => {}
         }
+        self.eviction.handle_hit(slot);
     }
 
     /// Whether a Data that is not cached, and whose name has this hash, is to be.
@@ -337,6 +358,7 @@ impl Policy {
             Admission::All | Admission::Window { .. } => true,
             Admission::Lcp { random, below } => u128::from(random.next_u64()) < *below,
             Admission::Filter(filter) => filter.admits(hash),
+            Admission::Auto(filter) => filter.admits(hash),
             Admission::TinyLfu {
                 frequencies,
                 beaten,
@@ -438,6 +460,7 @@ impl Policy {
         let of_admission = match &self.admission {
             Admission::All | Admission::Lcp { .. } => 0,
             Admission::Filter(filter) => filter.memory_bytes(),
+            Admission::Auto(filter) => filter.memory_bytes(),
             Admission::TinyLfu { frequencies, .. } => frequencies.memory_bytes(),
             Admission::Window {
                 frequencies,

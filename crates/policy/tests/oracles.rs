@@ -468,7 +468,7 @@ fn oracle(kind: EvictionKind, capacity: usize) -> Option<Box<dyn Oracle>> {
             ..Sieve::default()
         }),
         EvictionKind::Clock => Box::new(clock(1)),
-        EvictionKind::Gclock => Box::new(clock(7)),
+        EvictionKind::Gclock => Box::new(clock(3)),
         EvictionKind::Lfu | EvictionKind::LfuPerfect => Box::new(Lfu {
             capacity,
             remembers: kind == EvictionKind::LfuPerfect,

@@ -39,12 +39,29 @@ impl Filter {
         pages: PagePreference,
     ) -> Result<Self, MemoryError> {
         let history_len = history_len.max(1);
+        let counters = Counters::new(counters, history_len, pages)?;
+        Self::with(history_len, threshold, counters, pages)
+    }
+
+    /// A filter with threshold 1 whose counters take half as much memory as those of
+    /// [`CountersKind::Lines`], and share names twice as often.
+    pub(super) fn sparse(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let history_len = history_len.max(1);
+        Self::with(history_len, 1, Counters::sparse(history_len, pages)?, pages)
+    }
+
+    fn with(
+        history_len: usize,
+        threshold: u32,
+        counters: Counters,
+        pages: PagePreference,
+    ) -> Result<Self, MemoryError> {
         Ok(Self {
             history: PlainWords::new(history_len, pages)?,
             history_len,
             next: 0,
             is_full: false,
-            counters: Counters::new(counters, history_len, pages)?,
+            counters,
             threshold,
         })
     }
@@ -89,11 +106,6 @@ impl Filter {
             self.counters.prefetch(leaving);
         }
         self.counters.count(hash)
-    }
-
-    /// Sets the least count that is admitted.
-    pub const fn set_threshold(&mut self, threshold: u32) {
-        self.threshold = threshold;
     }
 
     /// Whether a Data of this name is admitted.

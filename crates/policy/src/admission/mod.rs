@@ -4,9 +4,11 @@
 //! that have been told apart by hash only may take one for another, which costs a
 //! little of the hit ratio and nothing else.
 
+mod auto;
 mod counters;
 mod filter;
 mod tiny_lfu;
 
+pub use auto::{AutoFilter, Change, HISTORY_BY_LEN};
 pub use filter::Filter;
 pub use tiny_lfu::TinyLfu;

@@ -139,6 +139,12 @@ impl<const BITS: usize> Evict for Clock<BITS> {
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words)
     }
+
+    fn forget_hits(&mut self) {
+        for word in &mut self.words {
+            word.counts = [0; BITS];
+        }
+    }
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ trait Evict {
     fn remove(&mut self, slot: u32);
     /// Slots that are held.
     fn len(&self) -> usize;
+    /// What was asked for so far counts no more.
+    fn forget_hits(&mut self) {}
     /// Fetches what an insertion of this hash will read first.
     fn prefetch_incoming(&self, _: u64) {}
     /// Fetches what a hit will read first.
@@ -85,7 +87,7 @@ enum Policy {
     Random(RandomSlot),
     Lru(Lru),
     Clock(Clock<1>),
-    Gclock(Clock<3>),
+    Gclock(Clock<2>),
     Slru(Slru),
     Lfu(Box<Lfu>),
     LfuLocal(LfuLocal),
@@ -218,6 +220,13 @@ impl Eviction {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         dispatch!(&self.policy, policy => policy.memory_bytes())
+    }
+
+    /// The Data held have been asked for in vain: those that are not asked for from now on
+    /// go first. Only CLOCK and GCLOCK can forget so; with another policy, nothing changes.
+    /// Takes a step for every 64 slots.
+    pub fn forget_hits(&mut self) {
+        dispatch!(&mut self.policy, policy => policy.forget_hits());
     }
 
     /// Fetches what [`victim`](Self::victim) and [`handle_insert`](Self::handle_insert)

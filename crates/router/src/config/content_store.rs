@@ -10,7 +10,8 @@ use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 #[serde(default, deny_unknown_fields)]
 pub struct ContentStore {
     /// Whether an arriving Data is cached. `filter` takes what was asked for
-    /// `filter_threshold` times among the last `filter_history` Interests; `tinylfu` what
+    /// `filter_threshold` times among the last `filter_history` Interests; `filter-auto`
+    /// finds a threshold by itself; `tinylfu` what
     /// was asked for more often than what would have to go; `w-tinylfu` the same, after a
     /// small window for all; `lcp` takes each with `lcp_probability`.
     pub admission: Admission,
@@ -109,6 +110,8 @@ pub enum Admission {
     Lcp,
     /// Those asked for often enough lately.
     Filter,
+    /// The same, with a threshold that follows what is asked for.
+    FilterAuto,
     /// Those asked for more often than what would have to go.
     #[serde(rename = "tinylfu")]
     TinyLfu,
@@ -123,6 +126,7 @@ impl From<Admission> for AdmissionKind {
             Admission::None => Self::None,
             Admission::Lcp => Self::Lcp,
             Admission::Filter => Self::Filter,
+            Admission::FilterAuto => Self::FilterAuto,
             Admission::TinyLfu => Self::TinyLfu,
             Admission::WTinyLfu => Self::WTinyLfu,
         }

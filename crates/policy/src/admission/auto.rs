@@ -1,0 +1,309 @@
+//! Filter that tunes itself.
+//!
+//! What the published Filter leaves to the operator follows the traffic here. The history
+//! holds [`HISTORY_BY_LEN`] times as many requests as the cache has Data, so that it tells
+//! names near the edge of the cache apart; how much of it counts depends on when popularity
+//! last changed, which shows as a sudden fall of the hit ratio. The threshold is the least
+//! that about as many names reach as the cache has room for, less in the long run: how many
+//! those are is estimated from the counts that requests meet (Good, "The population
+//! frequencies of species and the estimation of population parameters", Biometrika 1953). If
+//! a share f of requests is for names that were asked for k times before within q requests,
+//! about q f / (k + 1) names have a count of k + 1. The threshold may lie between two
+//! counts: then those names are admitted at the lower one whose hashes say so.
+//!
+//! The same counts make a [`Popularity`], from which the model tells what to expect.
+
+use tachonym_memory::{MemoryError, PagePreference};
+
+use super::filter::Filter;
+use crate::model::{NameClass, Popularity};
+
+/// Requests in the history, by the size of the cache.
+pub const HISTORY_BY_LEN: usize = 20;
+
+/// Counts that are told apart: from 1 to this, and more.
+const N_COUNTS: usize = 15;
+/// Between two tunings there are requests for this part of the cache.
+const PERIODS_BY_LEN: usize = 20;
+/// Requests between two tunings, at least: fewer tell little.
+const MIN_PERIOD: usize = 256;
+/// Names that may reach the threshold, by the size of the cache: while the cache is
+/// learning what is popular, and afterwards. Found by trial on independent references,
+/// where the former decides how fast a change is learnt and the latter how much is
+/// inserted.
+const LEARNING_SHARE: f64 = 1.1;
+const SETTLED_SHARE: f64 = 0.74;
+/// Requests for which learning goes on, by the size of the cache.
+const LEARNING_BY_LEN: usize = 35;
+/// A hit ratio below this share of what it was tells that popularity has changed, if it
+/// lies as many standard deviations of chance below.
+const CHANGED_SHARE: f64 = 0.7;
+const CHANGED_DEVIATIONS: f64 = 4.0;
+/// How much of a period's hit ratio goes into the long-run one, if it is higher and if it
+/// is lower.
+const RISING: f64 = 0.2;
+const FALLING: f64 = 0.05;
+
+/// Whether what was popular is no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is, as far as one can tell.
+    None,
+    /// Popularity has changed at once: what hits told before is worth nothing.
+    Sudden,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct AutoFilter {
+    filter: Filter,
+    capacity: f64,
+    period: usize,
+    n_requests: usize,
+    n_hits: usize,
+    /// Requests of the period by the count that they led to: 1, 2 and so on.
+    by_count: [u32; N_COUNTS],
+    /// The same of the period before, when the threshold was found.
+    tuned_by: [u32; N_COUNTS],
+    /// Requests since popularity changed.
+    n_since_change: usize,
+    /// The hit ratio in the long run.
+    hit_ratio: f64,
+    /// In 256ths.
+    threshold: u32,
+}
+
+impl AutoFilter {
+    /// A filter for a cache of `capacity` Data that knows nothing yet, and admits all.
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    pub fn new(capacity: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let history_len = capacity.saturating_mul(HISTORY_BY_LEN);
+        Ok(Self {
+            filter: Filter::sparse(history_len, pages)?,
+            capacity: capacity as f64,
+            period: (capacity / PERIODS_BY_LEN).max(MIN_PERIOD),
+            n_requests: 0,
+            n_hits: 0,
+            by_count: [0; N_COUNTS],
+            tuned_by: [0; N_COUNTS],
+            n_since_change: 0,
+            hit_ratio: 0.0,
+            threshold: 256,
+        })
+    }
+
+    /// The threshold in force. Of the names whose count is next below it, it admits as
+    /// large a part as it lies below a whole number.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        f64::from(self.threshold) / 256.0
+    }
+
+    /// How popular names are, by the requests before the threshold was last found: names
+    /// by how often they were asked for within the history, and as one class those whose
+    /// requests were their first, as many as there were such requests. Counts from 15 on
+    /// are one class. `None` before the first tuning.
+    #[must_use]
+    pub fn popularity(&self) -> Option<Popularity> {
+        let n_requests: u32 = self.tuned_by.iter().sum();
+        if n_requests == 0 {
+            return None;
+        }
+        let history_len = self.n_since_change.min(self.filter.history_len()) as f64;
+        let classes = self.tuned_by.iter().zip(1_u32..).map(|(&n_led, count)| {
+            let requests = history_len * f64::from(n_led) / f64::from(n_requests);
+            NameClass {
+                n_names: requests / f64::from(count),
+                share: f64::from(count) / history_len,
+            }
+        });
+        Some(Popularity::new(classes))
+    }
+
+    /// A name was asked for. Every so often this finds another threshold, which takes a
+    /// few hundred steps.
+    #[inline]
+    pub fn handle_request(&mut self, hash: u64) -> Change {
+        let count = self.filter.handle_request(hash) as usize;
+        self.by_count[count.clamp(1, N_COUNTS) - 1] += 1;
+        self.n_requests += 1;
+        if self.n_requests < self.period {
+            return Change::None;
+        }
+        self.tune()
+    }
+
+    /// A request was a hit.
+    #[inline]
+    pub const fn handle_hit(&mut self) {
+        self.n_hits += 1;
+    }
+
+    /// Whether a Data of this name is admitted.
+    #[inline]
+    #[must_use]
+    pub fn admits(&self, hash: u64) -> bool {
+        // Bits that neither the line nor the counters are chosen by.
+        let luck = (hash >> 24) as u32 & 0xFF;
+        (self.filter.count(hash) << 8 | luck) >= self.threshold
+    }
+
+    /// Fetches the counters of a name that will be asked for soon.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.filter.prefetch(hash);
+    }
+
+    /// Memory of history and counters, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.filter.memory_bytes()
+    }
+
+    #[cold]
+    fn tune(&mut self) -> Change {
+        let n_requests = self.n_requests as f64;
+        let change = self.follow_hits(self.n_hits as f64 / n_requests);
+        let is_learning = (self.n_since_change as f64) < self.capacity * LEARNING_BY_LEN as f64;
+        let share = if is_learning {
+            LEARNING_SHARE
+        } else {
+            SETTLED_SHARE
+        };
+        let room = share * self.capacity;
+        let history_len = self.n_since_change.min(self.filter.history_len()) as f64;
+        // Names that reach a count, from the greatest count down.
+        let names_of = |idx: usize| {
+            history_len * f64::from(self.by_count[idx]) / n_requests / (idx as f64 + 1.0)
+        };
+        // Of the greatest counts only the sum is known. If names of a count get fewer with
+        // its square, those behind a count are as many as it has, times the count.
+        let most = names_of(N_COUNTS - 1).min(names_of(N_COUNTS - 2) * (N_COUNTS - 1) as f64);
+        let mut names = 0.0;
+        self.threshold = 256;
+        for idx in (0..N_COUNTS).rev() {
+            let count = idx as u32 + 1;
+            let more = match idx {
+                _ if idx == N_COUNTS - 1 => most,
+                _ => names_of(idx),
+            };
+            if names + more > room {
+                // While learning, doubtful names are left out: there are better ones.
+                let part = if is_learning {
+                    0.0
+                } else {
+                    (room - names) / more
+                };
+                self.threshold = (256.0 * (f64::from(count + 1) - part)) as u32;
+                break;
+            }
+            names += more;
+        }
+        self.threshold = self.threshold.min(N_COUNTS as u32 * 256);
+        self.tuned_by = std::mem::take(&mut self.by_count);
+        (self.n_requests, self.n_hits) = (0, 0);
+        change
+    }
+
+    /// Compares the hit ratio of a period with that of the long run.
+    fn follow_hits(&mut self, hit_ratio: f64) -> Change {
+        let usual = self.hit_ratio;
+        let deviation = (usual * (1.0 - usual) / self.n_requests as f64).sqrt();
+        let has_fallen =
+            hit_ratio < usual * CHANGED_SHARE && hit_ratio < usual - CHANGED_DEVIATIONS * deviation;
+        if has_fallen {
+            self.hit_ratio = hit_ratio;
+            self.n_since_change = self.n_requests;
+            return Change::Sudden;
+        }
+        let weight = if hit_ratio > usual { RISING } else { FALLING };
+        self.hit_ratio += weight * (hit_ratio - usual);
+        self.n_since_change = self.n_since_change.saturating_add(self.n_requests);
+        Change::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Asks for names `first..first + n_names` at random.
+    fn ask(filter: &mut AutoFilter, random: &mut Random, first: u64, n_names: usize, n: usize) {
+        for _ in 0..n {
+            let name = first + random.below(n_names) as u64;
+            filter.handle_request(hash(name));
+        }
+    }
+
+    fn hash(name: u64) -> u64 {
+        Random::new(name).next_u64()
+    }
+
+    #[test]
+    fn the_threshold_is_what_as_many_names_reach_as_there_is_room_for() {
+        let mut filter = AutoFilter::new(1_000, PagePreference::Base).expect("little memory");
+        let mut random = Random::new(1);
+        // All fit: whatever is asked for is admitted.
+        ask(&mut filter, &mut random, 0, 600, 60_000);
+        assert!(filter.admits(hash(5)));
+        assert!(
+            (filter.threshold() - 1.0).abs() < 1e-9,
+            "{}",
+            filter.threshold()
+        );
+        // Far more names than room, each about 2 times within the history.
+        ask(&mut filter, &mut random, 10_000, 10_000, 60_000);
+        let n_admitted = (10_000..20_000)
+            .filter(|&name| filter.admits(hash(name)))
+            .count();
+        assert!((300..1_500).contains(&n_admitted), "{n_admitted}");
+        assert!(
+            (4.0..8.0).contains(&filter.threshold()),
+            "{}",
+            filter.threshold()
+        );
+    }
+
+    #[test]
+    fn a_fall_of_the_hit_ratio_is_a_change_and_noise_is_not() {
+        let mut filter = AutoFilter::new(10_000, PagePreference::Base).expect("little memory");
+        let mut random = Random::new(2);
+        let mut changes = |filter: &mut AutoFilter, n: usize, hits_of_20: usize| {
+            let mut n_changes = 0;
+            for _ in 0..n {
+                let change = filter.handle_request(random.next_u64());
+                n_changes += usize::from(change == Change::Sudden);
+                if random.below(20) < hits_of_20 {
+                    filter.handle_hit();
+                }
+            }
+            n_changes
+        };
+        assert_eq!(changes(&mut filter, 200_000, 8), 0);
+        assert_eq!(
+            changes(&mut filter, 100_000, 7),
+            0,
+            "a small decline is none"
+        );
+        assert_eq!(changes(&mut filter, 5_000, 0), 1);
+        assert_eq!(
+            changes(&mut filter, 5_000, 0),
+            0,
+            "it has been told already"
+        );
+    }
+
+    #[test]
+    fn popularity_is_estimated_from_what_requests_meet() {
+        let mut filter = AutoFilter::new(1_000, PagePreference::Base).expect("little memory");
+        assert_eq!(filter.popularity(), None);
+        let mut random = Random::new(3);
+        ask(&mut filter, &mut random, 0, 4_000, 50_000);
+        let popularity = filter.popularity().expect("it was tuned");
+        let n_names: f64 = popularity.classes().iter().map(|class| class.n_names).sum();
+        assert!((3_500.0..4_500.0).contains(&n_names), "{n_names}");
+    }
+}
