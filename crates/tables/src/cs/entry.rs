@@ -39,6 +39,7 @@ impl SlotStates for Slab<CsEntry> {
 
 impl CsEntry {
     /// Puts `data` into the slot. `buffer` begins with a copy of its wire.
+    #[inline]
     pub(super) fn occupy(
         &mut self,
         data: &DataView<'_>,
@@ -62,6 +63,7 @@ impl CsEntry {
     }
 
     /// Counts the freshness from `now`.
+    #[inline]
     pub(super) fn set_arrival(&mut self, data: &DataView<'_>, now: MonoNs) {
         self.fresh_until = match data.freshness_period_ms() {
             0 => MonoNs::ZERO,

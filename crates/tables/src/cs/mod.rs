@@ -42,6 +42,7 @@ use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
 use crate::fib::PrefixHasher;
+use crate::pit_cs::Cached;
 use crate::pit_cs::place::{as_cached, cached};
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
@@ -356,13 +357,14 @@ impl ContentStore {
 
     /// Caches a copy of `data`, evicting what has to make room. If it was not cached
     /// before, its word takes the place of `word`, which is indexed under its name; else
-    /// that stays.
+    /// that stays. `known` is what is cached under its name.
+    #[inline]
     pub(crate) fn insert(
         &mut self,
         index: &mut BucketIndex,
         data: &DataView<'_>,
         hashes: &[NameHash],
-        word: Option<u32>,
+        (word, known): (Option<u32>, Cached),
         now: MonoNs,
     ) -> Admission {
         let name = data.name();
@@ -374,16 +376,24 @@ impl ContentStore {
             self.counters.n_not_admitted_name += 1;
             return Admission::NotAdmitted(NotAdmitted::NameUnsuited);
         }
-        if need_bytes(data) > self.capacity.max_bytes
+        let need_bytes = need_bytes(data);
+        if need_bytes > self.capacity.max_bytes
             || self.capacity.max_pkts == 0
             || data.wire().len() > MAX_PACKET_BYTES
         {
             self.counters.n_not_admitted_size += 1;
             return Admission::NotAdmitted(NotAdmitted::TooLarge);
         }
-        match find_exact(index, &self.slots, name, hashes[name.len()]) {
+        let hash = hashes[name.len()];
+        let found = match known {
+            Cached::Unknown => find_exact(index, &self.slots, name, hash),
+            Cached::Under(found) => found,
+        };
+        debug_assert_eq!(found, find_exact(index, &self.slots, name, hash));
+        match found {
             Some(slot) => self.insert_again(index, slot, data, now),
             None => {
+                self.evict_for(index, 1, need_bytes, Some(hash));
                 self.insert_new(index, data, hashes, word, now);
                 Admission::Inserted
             }
@@ -462,6 +472,12 @@ impl ContentStore {
         self.suits(slot, interest, now).then_some(slot)
     }
 
+    /// Whether the Data in a slot has this name, and its hash.
+    #[inline]
+    pub(crate) fn is_named(&self, slot: u32, name: NameView<'_>, hash: NameHash) -> bool {
+        self.slots[slot].is_named(name, hash)
+    }
+
     /// Whether the Data in a slot has the name of `interest`, and answers.
     #[inline]
     pub(crate) fn is_answer(
@@ -481,6 +497,7 @@ impl ContentStore {
     }
 
     /// A Data that answers `interest` and has another name: a full one, or a longer one.
+    #[inline]
     pub(crate) fn find_beyond_name(
         &mut self,
         index: &mut BucketIndex,
@@ -488,21 +505,44 @@ impl ContentStore {
         hashes: &[NameHash],
         now: MonoNs,
     ) -> Option<u32> {
-        let name = interest.name();
-        if let Some(digest) = digest::last_implicit_digest(name) {
-            let n_components = name.len() - 1;
-            let parent = name.prefix(n_components);
-            let found = find_exact(index, &self.slots, parent, hashes[n_components]);
-            if let Some(slot) = found
-                && self.suits(slot, interest, now)
-                && self.implicit_digest(slot) == digest
-            {
-                return Some(slot);
-            }
+        if let Some(digest) = digest::last_implicit_digest(interest.name())
+            && let Some(slot) = self.find_full_name(index, interest, (&digest, hashes), now)
+        {
+            return Some(slot);
         }
         if !interest.can_be_prefix() {
             return None;
         }
+        self.find_longer_name(index, interest, hashes, now)
+    }
+
+    /// The Data that answers `interest`, of its name but for the last component, which is
+    /// its digest.
+    #[cold]
+    fn find_full_name(
+        &mut self,
+        index: &BucketIndex,
+        interest: &InterestView<'_>,
+        (digest, hashes): (&[u8; 32], &[NameHash]),
+        now: MonoNs,
+    ) -> Option<u32> {
+        let n_components = interest.name().len() - 1;
+        let parent = interest.name().prefix(n_components);
+        let slot = find_exact(index, &self.slots, parent, hashes[n_components])?;
+        let is_it = self.suits(slot, interest, now) && self.implicit_digest(slot) == *digest;
+        is_it.then_some(slot)
+    }
+
+    /// A Data that answers `interest` and has a longer name.
+    #[inline(never)]
+    fn find_longer_name(
+        &mut self,
+        index: &mut BucketIndex,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        now: MonoNs,
+    ) -> Option<u32> {
+        let name = interest.name();
         self.n_entering = self.len;
         self.enter_waiting(index, MAX_ENTERED_PER_FIND);
         let entered = self.tree.freshest_below(name, hashes, &self.slots);
@@ -568,6 +608,7 @@ impl ContentStore {
         digest
     }
 
+    #[inline]
     fn forget_digest(&mut self, slot: u32) {
         if std::mem::take(&mut self.slots[slot].has_digest) {
             self.digests.remove(&slot);
@@ -604,6 +645,8 @@ impl ContentStore {
         Admission::Replaced
     }
 
+    /// Caches a Data that is not cached, and for which there is room.
+    #[inline]
     fn insert_new(
         &mut self,
         index: &mut BucketIndex,
@@ -614,7 +657,6 @@ impl ContentStore {
     ) {
         let name = data.name();
         let hash = hashes[name.len()];
-        self.evict_for(index, 1, need_bytes(data), Some(hash));
         let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
         self.waiting.make_room(slot);
@@ -638,6 +680,7 @@ impl ContentStore {
     }
 
     /// Evicts until so much more fits, which is to be indexed under `hash`.
+    #[inline]
     fn evict_for(
         &mut self,
         index: &mut BucketIndex,
@@ -678,6 +721,7 @@ impl ContentStore {
         None
     }
 
+    #[inline]
     fn remove(&mut self, index: &mut BucketIndex, slot: u32) {
         match self.slots[slot].vertex.take() {
             Some(vertex) => self.tree.remove(vertex),

@@ -21,8 +21,11 @@ impl ContentStore {
 
     /// Brings into the cache what a hit touches, if it is the Data in a slot: the packet,
     /// and the entries beside it in the order of eviction. Reads where
-    /// [`ContentStore::prefetch`] has pointed.
+    /// [`ContentStore::prefetch`] has pointed. The Data may have gone since.
     pub(crate) fn prefetch_hit(&self, slot: u32) {
+        if !self.slots[slot].is_live() {
+            return;
+        }
         self.prefetch_packet(slot);
         if let Policy::Lru(_) = self.policy {
             for neighbour in Lru::neighbours(self.slots[slot].state) {

@@ -24,6 +24,7 @@ pub(super) struct Shares {
 impl Shares {
     /// Adds an entry of `n_bytes` to the share of `face`, if `allows` it with
     /// what the face holds already. False if not.
+    #[inline]
     pub(super) fn add(
         &mut self,
         face: FaceId,
@@ -60,6 +61,7 @@ impl Shares {
     }
 
     /// Takes back a [`Shares::add`] that was allowed.
+    #[inline]
     pub(super) fn remove(&mut self, face: FaceId, n_bytes: usize) {
         if let Entry::Occupied(mut held) = self.by_face.entry(face) {
             let share = held.get_mut();
