@@ -145,8 +145,11 @@ impl Pipelines {
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
-        for downstream in live_downstreams(entry, self.now) {
-            send_data(&downstream, delivery, &self.faces, &mut self.counters, out);
+        for record in entry.in_records() {
+            if record.expiry > self.now {
+                let downstream = Downstream::of(record);
+                send_data(&downstream, delivery, &self.faces, &mut self.counters, out);
+            }
         }
     }
 

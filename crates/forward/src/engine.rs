@@ -317,6 +317,7 @@ impl Pipelines {
         Sighted::default()
     }
 
+    #[cold]
     fn count_unknown_face(&mut self, packet: &RxPacket<'_>) {
         match packet.packet {
             RxKind::Interest(_) => self.counters.n_in_interests += 1,

@@ -151,6 +151,7 @@ impl Pipelines {
         }
     }
 
+    #[cold]
     fn looped_interest(&mut self, arrival: &Arrival<'_>, wire: &[u8], out: &mut impl Output) {
         self.drop_packet(DropReason::InterestLoop);
         self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
@@ -246,6 +247,7 @@ impl Pipelines {
 
     /// A local program has chosen the next hop itself: the FIB does not matter,
     /// scope does.
+    #[cold]
     fn send_where_told(
         &mut self,
         idx: EntryIdx,
