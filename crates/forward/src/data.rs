@@ -2,7 +2,7 @@
 
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs};
-use tachonym_tables::{EntryIdx, PitEntry};
+use tachonym_tables::{EntryIdx, Known, PitEntry};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -34,35 +34,66 @@ impl Pipelines {
         }
         out.enter(Block::PendingRemoval);
         let mut matches = std::mem::take(&mut self.scratch.matches);
-        self.tables
+        let known = self
+            .tables
             .matches_for_data(data, arrival.hashes, &mut matches);
         matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
         if matches.is_empty() {
             out.enter(Block::StoreInsertion);
-            self.unsolicited_data(arrival, data);
+            self.unsolicited_data(arrival, data, known);
         } else {
             out.enter(Block::DataTransmission);
-            let mut buffer = std::mem::take(&mut self.scratch.announcement);
             let delivery = Delivery {
-                announcement: self.learn_from_data(&matches, arrival, data, &mut buffer, out),
+                announcement: None,
                 arrival,
                 data,
             };
-            match matches[..] {
-                [idx] => self.deliver_to_one_entry(idx, &delivery, out),
-                _ => self.deliver_to_entries(&matches, &delivery, out),
+            if arrival.announcement.is_none() && self.announcements.is_empty() {
+                self.deliver(&matches, &delivery, out);
+            } else {
+                self.learn_and_deliver(&matches, delivery, out);
             }
-            self.scratch.announcement = buffer;
             out.enter(Block::PendingRemoval);
             matches.retain(|&idx| self.satisfy(idx, arrival, data));
             out.enter(Block::StoreInsertion);
-            self.store(arrival, data, &matches);
+            self.store(arrival, data, (&matches, known));
         }
         self.scratch.matches = matches;
     }
 
+    /// Delivers a Data that may tell of a route, or that somebody may want to learn the way
+    /// from.
+    #[inline(never)]
+    fn learn_and_deliver(
+        &mut self,
+        matches: &[EntryIdx],
+        delivery: Delivery<'_>,
+        out: &mut impl Output,
+    ) {
+        let mut buffer = std::mem::take(&mut self.scratch.announcement);
+        let Delivery { arrival, data, .. } = delivery;
+        let delivery = Delivery {
+            announcement: self.learn_from_data(matches, arrival, data, &mut buffer, out),
+            ..delivery
+        };
+        self.deliver(matches, &delivery, out);
+        self.scratch.announcement = buffer;
+    }
+
+    fn deliver(&mut self, matches: &[EntryIdx], delivery: &Delivery<'_>, out: &mut impl Output) {
+        match *matches {
+            [idx] => self.deliver_to_one_entry(idx, delivery, out),
+            _ => self.deliver_to_entries(matches, delivery, out),
+        }
+    }
+
     /// Caches a Data, which may get the place of one of the entries that end with it.
-    fn store(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>, ended: &[EntryIdx]) {
+    fn store(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        (ended, known): (&[EntryIdx], Known),
+    ) {
         if arrival.headers.no_cache {
             for &idx in ended {
                 self.tables.remove_pending(idx);
@@ -71,11 +102,11 @@ impl Pipelines {
             // The store counts what it does not admit.
             let _ = self
                 .tables
-                .insert_data(data, arrival.hashes, ended, self.now);
+                .insert_data(data, arrival.hashes, (ended, known), self.now);
         }
     }
 
-    fn unsolicited_data(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>) {
+    fn unsolicited_data(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>, known: Known) {
         // Management tells its news whether anybody listens or not.
         let is_own = arrival.face == FaceId::INTERNAL;
         if is_own {
@@ -84,7 +115,7 @@ impl Pipelines {
             self.counters.n_unsolicited_data += 1;
         }
         if self.unsolicited_data.admits(arrival.traits) {
-            self.store(arrival, data, &[]);
+            self.store(arrival, data, (&[], known));
         } else if !is_own {
             self.drop_packet(DropReason::UnsolicitedData);
         }
@@ -100,7 +131,9 @@ impl Pipelines {
             self.measure_straggler(idx, arrival, data);
             return false;
         }
-        live_downstreams(entry, self.now).any(|downstream| self.faces.contains(downstream.face))
+        entry
+            .in_records()
+            .any(|record| record.expiry > self.now && self.faces.contains(record.face))
     }
 
     fn deliver_to_one_entry(
@@ -112,8 +145,11 @@ impl Pipelines {
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
-        for downstream in live_downstreams(entry, self.now) {
-            send_data(&downstream, delivery, &self.faces, &mut self.counters, out);
+        for record in entry.in_records() {
+            if record.expiry > self.now {
+                let downstream = Downstream::of(record);
+                send_data(&downstream, delivery, &self.faces, &mut self.counters, out);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use tachonym_memory::Pages;
 use tachonym_packet::{FaceId, HashKey, HashSpan, MonoNs, NameHash, NameHashes};
-use tachonym_tables::{FibProbe, FibReader, FibView};
+use tachonym_tables::{FibProbe, FibReader, FibView, Sighted};
 
 use crate::block::Block;
 use crate::burst::{Output, RxKind, RxPacket};
@@ -27,10 +27,19 @@ pub struct Engine {
     /// Prefix hashes of the names of one burst, and where each name's are.
     hashes: NameHashes,
     spans: Vec<HashSpan>,
-    /// What the FIB promises each packet, of those that it was asked about.
-    probes: Vec<Option<FibProbe>>,
+    /// What tags promise each packet, of those whose entries are fetched.
+    promises: Vec<Promises>,
     schedule: Schedule,
     burst_distance: usize,
+}
+
+/// What tags promise a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Promises {
+    /// Those of the FIB; `None`: it is not asked about the packet's name.
+    fib: Option<FibProbe>,
+    /// Those of the content store.
+    cached: Sighted,
 }
 
 /// How many entries the tables hold.
@@ -70,7 +79,7 @@ impl Engine {
             pipelines: Pipelines::new(config, key, seed)?,
             hashes: NameHashes::new(),
             spans: Vec::new(),
-            probes: Vec::new(),
+            promises: Vec::new(),
             schedule,
             burst_distance: burst_distance.clamp(1, MAX_BURST_DISTANCE),
         })
@@ -85,7 +94,7 @@ impl Engine {
         self.pipelines.handle_timers(now, &fib, out);
         self.hashes.clear();
         self.spans.clear();
-        self.probes.clear();
+        self.promises.clear();
         let lead = self.schedule.lead(self.burst_distance);
         let mut burst = Burst {
             rx,
@@ -93,7 +102,7 @@ impl Engine {
             pipelines: &mut self.pipelines,
             hashes: &mut self.hashes,
             spans: &mut self.spans,
-            probes: &mut self.probes,
+            promises: &mut self.promises,
             n_buckets_fetched: 0,
             n_contents_fetched: 0,
             fetches_contents: lead.contents.is_some(),
@@ -185,7 +194,7 @@ struct Burst<'b, 'rx> {
     /// Of the packets that are hashed.
     spans: &'b mut Vec<HashSpan>,
     /// Of the packets whose entries are fetched.
-    probes: &'b mut Vec<Option<FibProbe>>,
+    promises: &'b mut Vec<Promises>,
     /// Packets whose buckets are fetched, and whose contents.
     n_buckets_fetched: usize,
     n_contents_fetched: usize,
@@ -193,13 +202,14 @@ struct Burst<'b, 'rx> {
 }
 
 impl Burst<'_, '_> {
-    /// Hashes the names of the packets before `end`.
+    /// Hashes the names of the packets before `end`, all of them in the block of the
+    /// first.
     fn hash_until(&mut self, end: usize, out: &mut impl Output) {
         let end = end.min(self.rx.len());
         let new = self.rx.get(self.spans.len()..end).unwrap_or_default();
-        for run in new.chunk_by(|a, b| a.reception() == b.reception()) {
-            out.enter(run[0].reception());
-            let names = run.iter().map(RxPacket::name);
+        if let Some(first) = new.first() {
+            out.enter(first.reception());
+            let names = new.iter().map(RxPacket::name);
             self.hashes
                 .push_burst(&self.pipelines.key, names, self.spans);
         }
@@ -209,8 +219,9 @@ impl Burst<'_, '_> {
     fn fetch_buckets_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
         let end = end.min(self.spans.len());
-        for idx in self.n_buckets_fetched..end {
-            let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
+        let new = self.n_buckets_fetched..end;
+        for (packet, &span) in self.rx[new.clone()].iter().zip(&self.spans[new]) {
+            let hashes = self.hashes.slice(span);
             self.pipelines.prefetch_buckets(packet, hashes);
             if packet.is_routed_by_name() {
                 self.fib.prefetch_buckets(hashes);
@@ -224,28 +235,31 @@ impl Burst<'_, '_> {
     /// addresses are translated side by side.
     fn fetch_entries_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
-        let new = self.probes.len()..end.min(self.spans.len());
-        for idx in new.clone() {
-            let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
-            let probe = packet.is_routed_by_name().then(|| self.fib.probe(hashes));
-            self.probes.push(probe);
-        }
-        for idx in new {
-            let (packet, hashes) = (&self.rx[idx], self.hashes.slice(self.spans[idx]));
-            if let Some(probe) = self.probes[idx] {
+        let new = self.promises.len()..end.min(self.spans.len());
+        let packets = self.rx[new.clone()].iter().zip(&self.spans[new.clone()]);
+        self.promises.extend(packets.clone().map(|(packet, &span)| {
+            Promises {
+                fib: packet
+                    .is_routed_by_name()
+                    .then(|| self.fib.probe(self.hashes.slice(span))),
+                cached: Sighted::default(),
+            }
+        }));
+        for ((packet, &span), promises) in packets.zip(&mut self.promises[new]) {
+            if let Some(probe) = promises.fib {
                 self.fib.prefetch_node(packet.name(), probe);
             }
-            self.pipelines.prefetch_entries(packet, hashes);
+            let hashes = self.hashes.slice(span);
+            promises.cached = self.pipelines.prefetch_entries(packet, hashes);
         }
     }
 
     /// Fetches what the entries of the packets before `end` lead to.
     fn fetch_contents_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
-        let end = end.min(self.spans.len());
-        for idx in self.n_contents_fetched..end {
-            let hashes = self.hashes.slice(self.spans[idx]);
-            self.pipelines.prefetch_contents(&self.rx[idx], hashes);
+        let end = end.min(self.promises.len());
+        for promises in &self.promises[self.n_contents_fetched..end] {
+            self.pipelines.tables.prefetch_hit(promises.cached);
         }
         self.n_contents_fetched = end;
     }
@@ -268,7 +282,7 @@ impl Burst<'_, '_> {
             announcement: packet.prefix_announcement,
             hashes: self.hashes.slice(self.spans[idx]),
             fib: self.fib,
-            probe: self.probes.get(idx).copied().flatten(),
+            probe: self.promises.get(idx).and_then(|promises| promises.fib),
         };
         match &packet.packet {
             RxKind::Interest(interest) => pipelines.incoming_interest(&arrival, interest, out),
@@ -288,7 +302,9 @@ impl Pipelines {
         };
         match &packet.packet {
             RxKind::Interest(interest) => {
-                if let Some(nonce) = interest.nonce() {
+                if !self.dead_nonces.is_empty()
+                    && let Some(nonce) = interest.nonce()
+                {
                     self.dead_nonces.prefetch(name_hash, nonce);
                 }
                 self.tables.prefetch_buckets_for_interest(name_hash);
@@ -299,24 +315,19 @@ impl Pipelines {
     }
 
     /// Fetches what tags promise a packet.
-    fn prefetch_entries(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) {
+    fn prefetch_entries(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) -> Sighted {
         let Some(&name_hash) = hashes.last() else {
-            return;
+            return Sighted::default();
         };
         match &packet.packet {
-            RxKind::Interest(_) => self.tables.prefetch_entries_for_interest(name_hash),
+            RxKind::Interest(_) => return self.tables.prefetch_entries_for_interest(name_hash),
             RxKind::Data(_) => self.tables.prefetch_entries_for_data(hashes),
             RxKind::Nack(..) => self.tables.prefetch_entries_for_nack(name_hash),
         }
+        Sighted::default()
     }
 
-    /// Fetches what the entries of a packet lead to.
-    fn prefetch_contents(&self, packet: &RxPacket<'_>, hashes: &[NameHash]) {
-        if let (RxKind::Interest(_), Some(&name_hash)) = (&packet.packet, hashes.last()) {
-            self.tables.prefetch_hit(name_hash);
-        }
-    }
-
+    #[cold]
     fn count_unknown_face(&mut self, packet: &RxPacket<'_>) {
         match packet.packet {
             RxKind::Interest(_) => self.counters.n_in_interests += 1,

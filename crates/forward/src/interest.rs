@@ -15,7 +15,9 @@ use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines, is_localhop, is_localhost, is_loop};
-use crate::strategy::{Ask, Departure, DepartureNonce, Reach, Remarks, Verdict, is_eligible};
+use crate::strategy::{
+    Ask, Departure, DepartureNonce, EntryState, Reach, Remarks, Verdict, is_eligible,
+};
 use crate::wakeups::Wakeup;
 
 /// Delegations of a forwarding hint that are looked at: an Interest has room for more than
@@ -145,10 +147,11 @@ impl Pipelines {
         };
         match arrival.headers.next_hop_face_id {
             Some(next_hop) => self.send_where_told(idx, next_hop, &outbound, out),
-            None => self.send_by_strategy(idx, arrival, &outbound, out),
+            None => self.send_by_strategy((idx, inserted), arrival, &outbound, out),
         }
     }
 
+    #[cold]
     fn looped_interest(&mut self, arrival: &Arrival<'_>, wire: &[u8], out: &mut impl Output) {
         self.drop_packet(DropReason::InterestLoop);
         self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
@@ -244,6 +247,7 @@ impl Pipelines {
 
     /// A local program has chosen the next hop itself: the FIB does not matter,
     /// scope does.
+    #[cold]
     fn send_where_told(
         &mut self,
         idx: EntryIdx,
@@ -261,7 +265,7 @@ impl Pipelines {
 
     fn send_by_strategy(
         &mut self,
-        idx: EntryIdx,
+        (idx, inserted): (EntryIdx, Inserted),
         arrival: &Arrival<'_>,
         outbound: &Outbound<'_>,
         out: &mut impl Output,
@@ -269,7 +273,10 @@ impl Pipelines {
         let interest = outbound.interest;
         out.enter(Block::Strategy);
         let instance = self.strategies.find(interest.name(), arrival.hashes);
-        let mut state = self.state_for(idx, instance);
+        let mut state = match inserted {
+            Inserted::New => EntryState::default(),
+            Inserted::Existing => self.state_for(idx, instance),
+        };
         let reach = reach_of(&self.faces, outbound);
         let Some(entry) = self.tables.pit().get(idx) else {
             return;

@@ -51,9 +51,7 @@ impl Pipelines {
         buffer: &'b mut Vec<u8>,
         out: &mut impl Output,
     ) -> Option<&'b [u8]> {
-        if arrival.announcement.is_none()
-            && (self.announcements.is_empty() || !self.is_announcement_wanted(matches))
-        {
+        if arrival.announcement.is_none() && !self.is_announcement_wanted(matches) {
             return None;
         }
         let mut is_known_route = false;

@@ -186,6 +186,7 @@ impl Pipelines {
         }
     }
 
+    #[cold]
     pub(crate) fn drop_packet(&mut self, reason: DropReason) {
         self.counters.count_drop(reason);
     }
@@ -276,6 +277,7 @@ impl Pipelines {
     }
 
     /// Returns an Interest that has just come to where it came from.
+    #[cold]
     pub(crate) fn nack_arrival(
         &mut self,
         arrival: &Arrival<'_>,

@@ -15,9 +15,9 @@ use tachonym_packet::{
     tlv, types,
 };
 use tachonym_tables::{
-    CsCapacity, CsConfig, DeadNonceList, EntryIdx, Fib, FibConfig, InRecord, IndexKind,
+    CsCapacity, CsConfig, DeadNonceList, EntryIdx, Fib, FibConfig, InRecord, IndexKind, Known,
     MIN_DEAD_NONCE_LIFETIME, Missed, NextHop, OutRecord, PitConfig, PitCs, PitCsConfig,
-    PitCsLayout,
+    PitCsLayout, Sighted,
 };
 
 fn nth_name(n: usize) -> Name {
@@ -301,7 +301,9 @@ impl ExchangeBed {
         if prefetches {
             let names = || hashes.iter().filter_map(|hashes| hashes.last());
             names().for_each(|&hash| tables.prefetch_buckets_for_interest(hash));
-            names().for_each(|&hash| tables.prefetch_entries_for_interest(hash));
+            for &hash in names() {
+                tables.prefetch_entries_for_interest(hash);
+            }
         }
         for (interest, hashes) in interests.iter().zip(hashes) {
             let found = tables.find_data(interest, hashes, MonoNs::ZERO);
@@ -324,11 +326,11 @@ impl ExchangeBed {
             }
         }
         for (data, hashes) in data.iter().zip(hashes) {
-            tables.matches_for_data(data, hashes, matches);
+            let known = tables.matches_for_data(data, hashes, matches);
             if prefetches {
                 tables.prefetch_victims();
             }
-            tables.insert_data(data, hashes, matches, MonoNs::ZERO);
+            tables.insert_data(data, hashes, (matches, known), MonoNs::ZERO);
         }
         elapsed + begun.elapsed()
     }
@@ -359,7 +361,7 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         let data = burst.data();
         let begun = Instant::now();
         for (data, hashes) in data.iter().zip(&burst.hashes) {
-            tables.insert_data(data, hashes, &[], MonoNs::ZERO);
+            tables.insert_data(data, hashes, (&[], Known::default()), MonoNs::ZERO);
         }
         begun.elapsed()
     };
@@ -383,8 +385,12 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
             if prefetches == "burst" {
                 let names = || burst.hashes.iter().filter_map(|hashes| hashes.last());
                 names().for_each(|&hash| tables.prefetch_buckets_for_interest(hash));
-                names().for_each(|&hash| tables.prefetch_entries_for_interest(hash));
-                names().for_each(|&hash| tables.prefetch_hit(hash));
+                let sighted: Vec<Sighted> = names()
+                    .map(|&hash| tables.prefetch_entries_for_interest(hash))
+                    .collect();
+                for sighted in sighted {
+                    tables.prefetch_hit(sighted);
+                }
             }
             for (interest, hashes) in interests.iter().zip(&burst.hashes) {
                 let found = tables.find_data(interest, hashes, MonoNs::ZERO);

@@ -76,6 +76,7 @@ impl DeadNonceList {
 
     /// Brings into the cache where [`DeadNonceList::contains`] looks. A hint: it
     /// changes nothing but the time of what follows.
+    #[inline]
     pub fn prefetch(&self, name_hash: NameHash, nonce: Nonce) {
         if !self.is_empty() {
             self.index.prefetch(fingerprint(name_hash, nonce));
@@ -85,6 +86,7 @@ impl DeadNonceList {
     /// Whether this nonce died on this name a lifetime before `now`, or less.
     /// It may still be found up to half a second later.
     #[must_use]
+    #[inline]
     pub fn contains(&self, name_hash: NameHash, nonce: Nonce, now: MonoNs) -> bool {
         // Most Interests meet an empty list.
         !self.is_empty() && {

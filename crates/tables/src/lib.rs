@@ -44,6 +44,6 @@ pub use fib::{
 pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
 };
-pub use pit_cs::{Missed, PitCs, PitCsConfig, PitCsLayout, UnknownPitCsLayout};
+pub use pit_cs::{Known, Missed, PitCs, PitCsConfig, PitCsLayout, Sighted, UnknownPitCsLayout};
 pub use prefix_map::{MAX_PREFIX_COMPONENTS, PrefixEntry, PrefixMap, PrefixMapError};
 pub use wheel::TICK_NS;

@@ -10,10 +10,31 @@
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
 const MIN_BYTES: usize = 64;
-const N_CLASSES: usize = class_of(MAX_PACKET_BYTES) + 1;
+const N_CLASSES: usize = computed_class_of(MAX_PACKET_BYTES) + 1;
+
+/// Lengths that differ in their lowest bits only are of one class.
+const STEP_BYTES: usize = 8;
+
+/// Classes by length in steps: several are asked for with each packet.
+static CLASSES: [u8; MAX_PACKET_BYTES.div_ceil(STEP_BYTES)] = {
+    let mut classes = [0; MAX_PACKET_BYTES.div_ceil(STEP_BYTES)];
+    let mut step = 0;
+    while step < classes.len() {
+        classes[step] = computed_class_of(step * STEP_BYTES + 1) as u8;
+        step += 1;
+    }
+    classes
+};
 
 /// Class of the smallest buffer that holds `len` bytes.
-const fn class_of(len: usize) -> usize {
+fn class_of(len: usize) -> usize {
+    match CLASSES.get(len.saturating_sub(1) / STEP_BYTES) {
+        Some(&class) => class.into(),
+        None => computed_class_of(len),
+    }
+}
+
+const fn computed_class_of(len: usize) -> usize {
     if len <= MIN_BYTES {
         return 0;
     }
@@ -31,7 +52,7 @@ const fn class_bytes(class: usize) -> usize {
 }
 
 /// Bytes that a buffer for a packet of `len` bytes occupies.
-pub(crate) const fn buffer_bytes(len: usize) -> usize {
+pub(crate) fn buffer_bytes(len: usize) -> usize {
     class_bytes(class_of(len))
 }
 
@@ -58,6 +79,7 @@ impl BufferPool {
     ///
     /// # Panics
     /// If the packet exceeds [`MAX_PACKET_BYTES`].
+    #[inline]
     pub(crate) fn take_copy(&mut self, packet: &[u8]) -> Box<[u8]> {
         let class = class_of(packet.len());
         let mut buffer = if let Some(buffer) = self.free[class].pop() {
@@ -72,6 +94,7 @@ impl BufferPool {
     }
 
     /// Takes back a buffer of [`BufferPool::take_copy`].
+    #[inline]
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.used_bytes -= buffer.len();
         self.free_bytes += buffer.len();
@@ -120,6 +143,7 @@ mod tests {
                 "{len}"
             );
             assert_eq!(class_of(bytes), class_of(len));
+            assert_eq!(class_of(len), computed_class_of(len));
         }
     }
 

@@ -35,6 +35,7 @@ impl<T: Default> Slab<T> {
 
     /// Hands out a slot. Its contents are those it was freed with, or the
     /// default. The caller bounds the number of live slots below `u32::MAX`.
+    #[inline]
     pub(crate) fn alloc(&mut self) -> u32 {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -50,15 +51,18 @@ impl<T: Default> Slab<T> {
     }
 
     /// Takes back a slot that [`Slab::alloc`] handed out and nobody uses now.
+    #[inline]
     pub(crate) fn free(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
+    #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&T> {
         let chunk = self.chunks.get((slot >> CHUNK_BITS) as usize)?;
         Some(&chunk[slot as usize % CHUNK_LEN])
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         let chunk = self.chunks.get_mut((slot >> CHUNK_BITS) as usize)?;
         Some(&mut chunk[slot as usize % CHUNK_LEN])

@@ -99,6 +99,7 @@ impl TimerWheel {
     }
 
     /// Sets the deadline of a slot, replacing an earlier one.
+    #[inline]
     pub(crate) fn schedule<T: Timed + Default>(
         &mut self,
         slots: &mut Slab<T>,
@@ -119,6 +120,7 @@ impl TimerWheel {
     }
 
     /// Forgets the deadline of a slot, if it has one.
+    #[inline]
     pub(crate) fn cancel<T: Timed + Default>(&mut self, slots: &mut Slab<T>, id: u32) {
         if slots[id].timer().list != IDLE {
             self.unlink(slots, id);

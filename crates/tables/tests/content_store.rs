@@ -9,7 +9,7 @@ use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
 use tachonym_tables::{
-    Admission, CsCapacity, CsConfig, IndexKind, NotAdmitted, PitConfig, PitCs, PitCsConfig,
+    Admission, CsCapacity, CsConfig, IndexKind, Known, NotAdmitted, PitConfig, PitCs, PitCsConfig,
     PitCsLayout,
 };
 
@@ -49,8 +49,12 @@ impl Bench {
 
     fn insert(&mut self, wire: &[u8]) -> Admission {
         let data = DataView::parse(wire).expect("encoded by the test");
-        self.tables
-            .insert_data(&data, &self.hashing.hashes(data.name()), &[], self.now)
+        self.tables.insert_data(
+            &data,
+            &self.hashing.hashes(data.name()),
+            (&[], Known::default()),
+            self.now,
+        )
     }
 
     fn find(&mut self, spec: &InterestSpec) -> Option<Vec<u8>> {

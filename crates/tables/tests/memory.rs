@@ -10,8 +10,8 @@ use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
 use tachonym_tables::cs::CS_ENTRY_BYTES;
 use tachonym_tables::pit::PIT_ENTRY_BYTES;
 use tachonym_tables::{
-    CsCapacity, CsConfig, DeadNonceList, Fib, FibConfig, InRecord, MIN_DEAD_NONCE_LIFETIME, Missed,
-    NextHop, OutRecord, PitConfig, PitCs, PitCsConfig, PitCsLayout,
+    CsCapacity, CsConfig, DeadNonceList, Fib, FibConfig, InRecord, Known, MIN_DEAD_NONCE_LIFETIME,
+    Missed, NextHop, OutRecord, PitConfig, PitCs, PitCsConfig, PitCsLayout,
 };
 
 const N_ENTRIES: usize = if cfg!(miri) { 500 } else { 50_000 };
@@ -121,7 +121,7 @@ fn memory_per_cached_data(layout: PitCsLayout) {
         wire_bytes += wire.len();
         let data = DataView::parse(&wire).unwrap();
         let hashes = Hashing::Keyed.hashes(data.name());
-        tables.insert_data(&data, &hashes, &[], MonoNs::ZERO);
+        tables.insert_data(&data, &hashes, (&[], Known::default()), MonoNs::ZERO);
     }
     assert_eq!(tables.cs().len(), N_ENTRIES);
     let overhead_bytes = (tables.memory_bytes() - wire_bytes) / N_ENTRIES;

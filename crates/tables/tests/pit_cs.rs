@@ -198,7 +198,7 @@ impl Bench {
         let data = DataView::parse(wire).expect("encoded by the test");
         let hashes: Vec<NameHash> = self.hashing.hashes(data.name());
         let mut matches = Vec::new();
-        self.tables.matches_for_data(&data, &hashes, &mut matches);
+        let known = self.tables.matches_for_data(&data, &hashes, &mut matches);
         // Those of one name come in the order of their places.
         matches.sort_by_key(|idx| format!("{idx:?}"));
         let pit = self.tables.pit();
@@ -209,7 +209,10 @@ impl Bench {
             .filter(|&idx| !(some_stay && stays(idx)))
             .collect();
         let admission = if is_cached {
-            Some(self.tables.insert_data(&data, &hashes, &ended, self.now))
+            Some(
+                self.tables
+                    .insert_data(&data, &hashes, (&ended, known), self.now),
+            )
         } else {
             for &idx in &ended {
                 assert!(self.tables.remove_pending(idx));

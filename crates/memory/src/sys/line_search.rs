@@ -31,9 +31,8 @@ const LOWER_HALVES: i32 = 0b10_00_10_00;
 #[cfg(target_arch = "x86_64")]
 mod vectors {
     use std::arch::x86_64::{
-        __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32,
-        _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi64x, _mm_set1_epi32,
-        _mm_setzero_si128, _mm_shuffle_ps,
+        _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128,
+        _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32, _mm_shuffle_ps,
     };
 
     use super::Line;
@@ -49,22 +48,20 @@ mod vectors {
     fn compared<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u32 {
         let pattern = _mm_set1_epi32(pattern.cast_signed());
         let mask = _mm_set1_epi32(mask.cast_signed());
+        let (pairs, _) = line.as_chunks::<2>();
+        let pair = |pair: &[u64; 2]| {
+            // SAFETY: the reference is to as many bytes as are loaded, however aligned.
+            _mm_castsi128_ps(unsafe { _mm_loadu_si128((&raw const *pair).cast()) })
+        };
         let agree = |first: usize| {
-            let low = _mm_castsi128_ps(pair(line, first));
-            let high = _mm_castsi128_ps(pair(line, first + 2));
+            let (low, high) = (pair(&pairs[first]), pair(&pairs[first + 1]));
             let halves = _mm_castps_si128(_mm_shuffle_ps::<HALVES>(low, high));
             _mm_cmpeq_epi32(_mm_and_si128(halves, mask), pattern)
         };
         // A lane of all ones stays one when it is made narrower.
-        let words = _mm_packs_epi32(agree(0), agree(4));
-        let bytes = _mm_packs_epi16(words, _mm_setzero_si128());
-        _mm_movemask_epi8(bytes).cast_unsigned()
-    }
-
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    fn pair(line: &Line, first: usize) -> __m128i {
-        _mm_set_epi64x(line[first + 1].cast_signed(), line[first].cast_signed())
+        let words = _mm_packs_epi32(agree(0), agree(2));
+        let bytes = _mm_packs_epi16(words, words);
+        _mm_movemask_epi8(bytes).cast_unsigned() & 0xff
     }
 }
 

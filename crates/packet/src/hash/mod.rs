@@ -98,6 +98,17 @@ pub struct HashSpan {
     n_hashes: u32,
 }
 
+impl HashSpan {
+    /// That of `name`, whose hashes begin at `start`.
+    #[inline(always)]
+    fn of(name: NameView<'_>, start: usize) -> Self {
+        Self {
+            start: start as u32,
+            n_hashes: name.len() as u32 + 1,
+        }
+    }
+}
+
 /// A reusable buffer of the prefix hashes of many names.
 #[derive(Clone, Debug, Default)]
 pub struct NameHashes {
@@ -119,52 +130,52 @@ impl NameHashes {
 
     /// Hashes every prefix of `name`, from no component to all of them.
     pub fn push_name(&mut self, key: &HashKey, name: NameView<'_>) -> HashSpan {
-        let span = HashSpan {
-            start: self.hashes.len() as u32,
-            n_hashes: name.len() as u32 + 1,
-        };
-        self.push(key, std::iter::once(name), span.n_hashes as usize);
+        let mut span = HashSpan::default();
+        self.push(key, std::iter::once(name), |only| span = only);
         span
     }
 
     /// Does [`push_name`](Self::push_name) for each of `names`, appending where
     /// the hashes are to `spans`. Many names together cost less than one by
     /// one.
+    #[inline(never)]
     pub fn push_burst<'n>(
         &mut self,
         key: &HashKey,
-        names: impl Iterator<Item = NameView<'n>> + Clone,
+        names: impl Iterator<Item = NameView<'n>>,
         spans: &mut Vec<HashSpan>,
     ) {
-        let start = self.hashes.len();
-        let mut next = HashSpan {
-            start: start as u32,
-            n_hashes: 0,
-        };
-        spans.extend(names.clone().map(|name| {
-            next.start += next.n_hashes;
-            next.n_hashes = name.len() as u32 + 1;
-            next
-        }));
-        let end = (next.start + next.n_hashes) as usize;
-        self.push(key, names, end - start);
+        self.push(key, names, |span| spans.push(span));
     }
 
-    /// Hashes `names`, which have `n_hashes` prefixes.
+    /// Hashes the prefixes of `names`, and says of each name where they are.
+    #[inline(always)]
     fn push<'n>(
         &mut self,
         key: &HashKey,
         names: impl Iterator<Item = NameView<'n>>,
-        n_hashes: usize,
+        mut say: impl FnMut(HashSpan),
     ) {
-        let start = self.hashes.len();
-        self.hashes.resize(start + n_hashes, NameHash::default());
-        let hashes = &mut self.hashes[start..];
+        let hashes = &mut self.hashes;
         match &key.0 {
-            Keyed::SipHash24(sip) => each_name(names, hashes, |n, out| sip.hash_prefixes(n, out)),
-            Keyed::SipHash13(sip) => each_name(names, hashes, |n, out| sip.hash_prefixes(n, out)),
+            Keyed::SipHash24(sip) => names.for_each(|name| {
+                let (span, hashes) = room_for(name, hashes);
+                sip.hash_prefixes(name, hashes);
+                say(span);
+            }),
+            Keyed::SipHash13(sip) => names.for_each(|name| {
+                let (span, hashes) = room_for(name, hashes);
+                sip.hash_prefixes(name, hashes);
+                say(span);
+            }),
             Keyed::MultilinearAes(multilinear) => {
-                multilinear.hash_prefixes(names, hashes, &mut self.sums);
+                let start = hashes.len();
+                for name in names {
+                    let (first, sums) = self.sums.room_for(name);
+                    multilinear.sum_prefixes(name, sums);
+                    say(HashSpan::of(name, start + first));
+                }
+                multilinear.push_hashes(&mut self.sums, hashes);
             }
         }
     }
@@ -190,15 +201,12 @@ impl NameHashes {
     }
 }
 
-/// Gives each name the part of `hashes` that is for its prefixes.
-fn each_name<'n>(
-    names: impl Iterator<Item = NameView<'n>>,
-    mut hashes: &mut [NameHash],
-    mut hash: impl FnMut(NameView<'n>, &mut [NameHash]),
-) {
-    for name in names {
-        let (now, later) = hashes.split_at_mut(name.len() + 1);
-        hash(name, now);
-        hashes = later;
-    }
+/// Appends a hash for each prefix of `name`, to be written.
+fn room_for<'h>(
+    name: NameView<'_>,
+    hashes: &'h mut Vec<NameHash>,
+) -> (HashSpan, &'h mut [NameHash]) {
+    let start = hashes.len();
+    hashes.resize(start + name.len() + 1, NameHash::default());
+    (HashSpan::of(name, start), &mut hashes[start..])
 }

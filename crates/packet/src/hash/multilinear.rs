@@ -50,9 +50,26 @@ pub(super) struct Multilinear {
     last: Aes128Enc,
 }
 
-/// Room for the sums of a burst on their way to the cipher.
+/// The sums of a burst on their way to the cipher.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sums(Vec<Block>);
+pub(super) struct Sums {
+    /// What is beyond the first `n_sums` is void.
+    blocks: Vec<Block>,
+    n_sums: usize,
+}
+
+impl Sums {
+    /// Adds a sum for each prefix of `name`, to be written, and says where they begin.
+    #[inline(always)]
+    pub(super) fn room_for(&mut self, name: NameView<'_>) -> (usize, &mut [Block]) {
+        let start = self.n_sums;
+        self.n_sums += name.len() + 1;
+        if self.blocks.len() < self.n_sums {
+            self.blocks.resize(self.n_sums, Block::default());
+        }
+        (start, &mut self.blocks[start..self.n_sums])
+    }
+}
 
 /// The sum of the blocks so far.
 #[derive(Clone, Copy, Default)]
@@ -155,62 +172,47 @@ impl Multilinear {
         NameHash(word_at(&block, 0))
     }
 
-    /// Writes the hash of each prefix of each of `names` to `hashes`, which has
-    /// room for just these.
-    pub(super) fn hash_prefixes<'n>(
-        &self,
-        names: impl Iterator<Item = NameView<'n>>,
-        hashes: &mut [NameHash],
-        Sums(sums): &mut Sums,
-    ) {
-        if sums.len() < hashes.len() {
-            sums.resize(hashes.len(), Block::default());
-        }
-        let sums = &mut sums[..hashes.len()];
-        let mut later = &mut *sums;
-        for name in names {
-            let now;
-            (now, later) = later.split_at_mut(name.len() + 1);
-            self.sum_prefixes(name, now);
-        }
-        self.last.encrypt_blocks(sums);
-        for (hash, block) in hashes.iter_mut().zip(sums) {
-            *hash = NameHash(word_at(block, 0));
-        }
+    /// Appends the hashes that come of `sums` to `hashes`, and takes the sums away.
+    pub(super) fn push_hashes(&self, sums: &mut Sums, hashes: &mut Vec<NameHash>) {
+        let blocks = &mut sums.blocks[..std::mem::take(&mut sums.n_sums)];
+        self.last.encrypt_blocks(blocks);
+        hashes.extend(blocks.iter().map(|block| NameHash(word_at(block, 0))));
     }
 
     /// Writes the sum of each prefix of `name` to `sums`, which has room for
     /// just these.
     #[inline(always)]
-    fn sum_prefixes(&self, name: NameView<'_>, sums: &mut [Block]) {
+    pub(super) fn sum_prefixes(&self, name: NameView<'_>, sums: &mut [Block]) {
         let mut sum = Sum::default();
         let mut rest = name.value_bytes();
         let end = rest.last_chunk().map(|end| u128::from_le_bytes(*end));
+        let Some((first, longer)) = sums.split_first_mut() else {
+            return;
+        };
+        *first = sum.block();
         // Nearly all components are of one block. The last block of the chunk, which
         // closes it, is left to the general way.
-        for (slot, words) in sums.iter_mut().zip(&self.words[..CHUNK_BLOCKS - 1]) {
-            *slot = sum.block();
-            if rest.is_empty() {
-                return;
-            }
+        let mut n_summed = 0;
+        for (slot, words) in longer.iter_mut().zip(&self.words[..CHUNK_BLOCKS - 1]) {
             let Some((block, after)) = split_short_component(rest, end) else {
                 break;
             };
             sum.add(block, *words);
+            *slot = sum.block();
             rest = after;
+            n_summed += 1;
         }
-        let sums = &mut sums[sum.block_idx..];
-        self.sum_further_prefixes(sum, rest, sums);
+        if n_summed < longer.len() {
+            self.sum_further_prefixes(sum, rest, &mut longer[n_summed..]);
+        }
     }
 
     /// The same of what follows the first blocks, each of which was a component.
     #[inline(never)]
     fn sum_further_prefixes(&self, mut sum: Sum, mut rest: &[u8], sums: &mut [Block]) {
         for slot in sums {
+            sum.absorb_component(&mut rest, self);
             *slot = sum.block();
-            if !rest.is_empty() {
-                sum.absorb_component(&mut rest, self);
-            }
         }
     }
 }

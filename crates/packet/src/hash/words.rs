@@ -42,13 +42,15 @@ pub(super) const fn first_of_word(word: u64, n_bytes: usize) -> u64 {
 /// name, if it has as many as a block.
 #[inline(always)]
 pub(super) fn split_short_component(rest: &[u8], end: Option<u128>) -> Option<([u64; 2], &[u8])> {
-    /// Masks of that many bytes: looked up in fewer instructions than made.
-    static MASKS: [u128; BLOCK_BYTES + 1] = {
-        let mut masks = [0; BLOCK_BYTES + 1];
-        let mut n_bytes = 1;
-        while n_bytes <= BLOCK_BYTES {
-            masks[n_bytes] = masks[n_bytes - 1] << 8 | 0xff;
-            n_bytes += 1;
+    /// Masks of a type, a length and that many bytes: looked up in fewer instructions than
+    /// made.
+    static MASKS: [[u64; 2]; BLOCK_BYTES - 1] = {
+        let mut masks = [[0; 2]; BLOCK_BYTES - 1];
+        let mut len = 0;
+        while len < masks.len() {
+            let mask = u128::MAX >> (8 * (BLOCK_BYTES - 2 - len));
+            masks[len] = [mask as u64, (mask >> 64) as u64];
+            len += 1;
         }
         masks
     };
@@ -57,13 +59,13 @@ pub(super) fn split_short_component(rest: &[u8], end: Option<u128>) -> Option<([
         // What lies before the rest is shifted out, zeros come in.
         None => end?.checked_shr(8 * (BLOCK_BYTES - rest.len()) as u32)?,
     };
-    let (typ, len) = (block as u8, (block >> 8) as u8);
-    let n_bytes = 2 + usize::from(len);
-    if typ > 252 || n_bytes > BLOCK_BYTES {
+    let (typ, len) = (block as u8, usize::from((block >> 8) as u8));
+    let [low, high] = MASKS.get(len)?;
+    if typ > 252 {
         return None;
     }
-    let block = block & MASKS[n_bytes];
-    Some(([block as u64, (block >> 64) as u64], rest.get(n_bytes..)?))
+    let words = [block as u64 & low, (block >> 64) as u64 & high];
+    Some((words, rest.get(2 + len..)?))
 }
 
 /// The words of at most a block of bytes, filled up with zeros.

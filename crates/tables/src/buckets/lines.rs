@@ -80,6 +80,8 @@ pub(super) struct Lines {
     base_level: u32,
     /// Lines are `1 << level`, and those split off since.
     level: u32,
+    /// The bits of a hash that are the number of its line, unless that was split.
+    unsplit: u64,
     max_level: u32,
     n_split: usize,
 }
@@ -97,6 +99,7 @@ impl Lines {
             words: PlainWords::new(LINE_WORDS << max_level, pages)?,
             base_level,
             level: base_level,
+            unsplit: (1 << base_level) - 1,
             max_level,
             n_split: 0,
         })
@@ -121,10 +124,9 @@ impl Lines {
 
     /// The line that a hash belongs to.
     pub(super) fn home(&self, hash: u64) -> usize {
-        let n_unsplit = 1_usize << self.level;
-        let line = hash as usize & (n_unsplit - 1);
+        let line = (hash & self.unsplit) as usize;
         if line < self.n_split {
-            hash as usize & (2 * n_unsplit - 1)
+            (hash & (2 * self.unsplit + 1)) as usize
         } else {
             line
         }
@@ -227,6 +229,7 @@ impl Lines {
         self.n_split += 2;
         if self.n_split == n_unsplit {
             self.level += 1;
+            self.unsplit = 2 * self.unsplit + 1;
             self.n_split = 0;
         }
     }

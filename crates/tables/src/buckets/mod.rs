@@ -219,12 +219,14 @@ impl BucketIndex {
     }
 
     /// Adds a slot, which is not in the index.
+    #[inline]
     pub(crate) fn insert(&mut self, hash: u64, slot: u32) {
         self.grow();
         self.len += 1;
         self.place(hash, slot);
     }
 
+    #[inline]
     fn place(&mut self, hash: u64, slot: u32) {
         let lines = &self.left;
         let (home, pattern) = (lines.home(hash), lines.pattern(hash));
@@ -265,6 +267,7 @@ impl BucketIndex {
     }
 
     /// Removes a slot inserted under `hash`; `false` if there is none.
+    #[inline]
     pub(crate) fn remove(&mut self, hash: u64, slot: u32) -> bool {
         let home = self.left.home(hash);
         let is_removed = self.left.take(home, slot)
@@ -278,6 +281,7 @@ impl BucketIndex {
     }
 
     /// Puts a slot in the place of another one inserted under `hash`.
+    #[inline]
     pub(crate) fn replace(&mut self, hash: u64, before: u32, after: u32) {
         let home = self.left.home(hash);
         let is_replaced = self.left.rename(home, before, after)
@@ -314,6 +318,7 @@ impl BucketIndex {
     }
 
     /// Splits some lines, if there are too few.
+    #[inline]
     fn grow(&mut self) {
         let n_sides = 1 + usize::from(self.right.is_some());
         let is_full = self.len >= self.left.n_lines() * n_sides * self.words_per_line;

@@ -30,6 +30,7 @@ const _: () = assert!(size_of::<CsEntry>() == 64);
 
 impl CsEntry {
     /// Puts `data` into the slot. `buffer` begins with a copy of its wire.
+    #[inline]
     pub(super) fn occupy(
         &mut self,
         data: &DataView<'_>,
@@ -53,6 +54,7 @@ impl CsEntry {
     }
 
     /// Counts the freshness from `now`.
+    #[inline]
     pub(super) fn set_arrival(&mut self, data: &DataView<'_>, now: MonoNs) {
         self.fresh_until = match data.freshness_period_ms() {
             0 => MonoNs::ZERO,

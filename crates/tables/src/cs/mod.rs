@@ -42,6 +42,7 @@ use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
 use crate::fib::PrefixHasher;
+use crate::pit_cs::Cached;
 use crate::pit_cs::place::{as_cached, cached};
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
@@ -394,13 +395,14 @@ impl<P: CachePolicy> ContentStore<P> {
 
     /// Caches a copy of `data`, evicting what has to make room. If it was not cached
     /// before, its word takes the place of `word`, which is indexed under its name; else
-    /// that stays.
+    /// that stays. `known` is what is cached under its name.
+    #[inline]
     pub(crate) fn insert(
         &mut self,
         index: &mut BucketIndex,
         data: &DataView<'_>,
         hashes: &[NameHash],
-        word: Option<u32>,
+        (word, known): (Option<u32>, Cached),
         now: MonoNs,
     ) -> Admission {
         let name = data.name();
@@ -412,20 +414,28 @@ impl<P: CachePolicy> ContentStore<P> {
             self.counters.n_not_admitted_name += 1;
             return Admission::NotAdmitted(NotAdmitted::NameUnsuited);
         }
-        if need_bytes(data) > self.capacity.max_bytes
+        let need_bytes = need_bytes(data);
+        if need_bytes > self.capacity.max_bytes
             || self.capacity.max_pkts == 0
             || data.wire().len() > MAX_PACKET_BYTES
         {
             self.counters.n_not_admitted_size += 1;
             return Admission::NotAdmitted(NotAdmitted::TooLarge);
         }
-        match find_exact(index, &self.slots, name, hashes[name.len()]) {
+        let hash = hashes[name.len()];
+        let found = match known {
+            Cached::Unknown => find_exact(index, &self.slots, name, hash),
+            Cached::Under(found) => found,
+        };
+        debug_assert_eq!(found, find_exact(index, &self.slots, name, hash));
+        match found {
             Some(slot) => self.insert_again(index, slot, data, now),
             None if !self.expects(data, hashes[name.len()]) => {
                 self.counters.n_not_admitted_policy += 1;
                 Admission::NotAdmitted(NotAdmitted::Unpromising)
             }
             None => {
+                self.evict_for(index, 1, need_bytes, Some(hash));
                 self.insert_new(index, data, hashes, word, now);
                 Admission::Inserted
             }
@@ -511,6 +521,12 @@ impl<P: CachePolicy> ContentStore<P> {
         self.suits(slot, interest, now).then_some(slot)
     }
 
+    /// Whether the Data in a slot has this name, and its hash.
+    #[inline]
+    pub(crate) fn is_named(&self, slot: u32, name: NameView<'_>, hash: NameHash) -> bool {
+        self.slots[slot].is_named(name, hash)
+    }
+
     /// Whether the Data in a slot has the name of `interest`, and answers.
     #[inline]
     pub(crate) fn is_answer(
@@ -530,6 +546,7 @@ impl<P: CachePolicy> ContentStore<P> {
     }
 
     /// A Data that answers `interest` and has another name: a full one, or a longer one.
+    #[inline]
     pub(crate) fn find_beyond_name(
         &mut self,
         index: &mut BucketIndex,
@@ -537,21 +554,44 @@ impl<P: CachePolicy> ContentStore<P> {
         hashes: &[NameHash],
         now: MonoNs,
     ) -> Option<u32> {
-        let name = interest.name();
-        if let Some(digest) = digest::last_implicit_digest(name) {
-            let n_components = name.len() - 1;
-            let parent = name.prefix(n_components);
-            let found = find_exact(index, &self.slots, parent, hashes[n_components]);
-            if let Some(slot) = found
-                && self.suits(slot, interest, now)
-                && self.implicit_digest(slot) == digest
-            {
-                return Some(slot);
-            }
+        if let Some(digest) = digest::last_implicit_digest(interest.name())
+            && let Some(slot) = self.find_full_name(index, interest, (&digest, hashes), now)
+        {
+            return Some(slot);
         }
         if !interest.can_be_prefix() {
             return None;
         }
+        self.find_longer_name(index, interest, hashes, now)
+    }
+
+    /// The Data that answers `interest`, of its name but for the last component, which is
+    /// its digest.
+    #[cold]
+    fn find_full_name(
+        &mut self,
+        index: &BucketIndex,
+        interest: &InterestView<'_>,
+        (digest, hashes): (&[u8; 32], &[NameHash]),
+        now: MonoNs,
+    ) -> Option<u32> {
+        let n_components = interest.name().len() - 1;
+        let parent = interest.name().prefix(n_components);
+        let slot = find_exact(index, &self.slots, parent, hashes[n_components])?;
+        let is_it = self.suits(slot, interest, now) && self.implicit_digest(slot) == *digest;
+        is_it.then_some(slot)
+    }
+
+    /// A Data that answers `interest` and has a longer name.
+    #[inline(never)]
+    fn find_longer_name(
+        &mut self,
+        index: &mut BucketIndex,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        now: MonoNs,
+    ) -> Option<u32> {
+        let name = interest.name();
         self.n_entering = self.len;
         self.enter_waiting(index, MAX_ENTERED_PER_FIND);
         let entered = self.tree.freshest_below(name, hashes, &self.slots);
@@ -617,6 +657,7 @@ impl<P: CachePolicy> ContentStore<P> {
         digest
     }
 
+    #[inline]
     fn forget_digest(&mut self, slot: u32) {
         if std::mem::take(&mut self.slots[slot].has_digest) {
             self.digests.remove(&slot);
@@ -653,6 +694,8 @@ impl<P: CachePolicy> ContentStore<P> {
         Admission::Replaced
     }
 
+    /// Caches a Data that is not cached, and for which there is room.
+    #[inline]
     fn insert_new(
         &mut self,
         index: &mut BucketIndex,
@@ -663,7 +706,6 @@ impl<P: CachePolicy> ContentStore<P> {
     ) {
         let name = data.name();
         let hash = hashes[name.len()];
-        self.evict_for(index, 1, need_bytes(data), Some(hash));
         let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
         self.waiting.make_room(slot);
@@ -687,6 +729,7 @@ impl<P: CachePolicy> ContentStore<P> {
     }
 
     /// Evicts until so much more fits, which is to be indexed under `hash`.
+    #[inline]
     fn evict_for(
         &mut self,
         index: &mut BucketIndex,
@@ -705,6 +748,7 @@ impl<P: CachePolicy> ContentStore<P> {
         }
     }
 
+    #[inline]
     fn remove(&mut self, index: &mut BucketIndex, slot: u32) {
         self.policies.handle_remove(slot, &self.slots);
         self.vacate(index, slot);

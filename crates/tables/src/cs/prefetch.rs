@@ -19,9 +19,12 @@ impl<P: CachePolicy> ContentStore<P> {
     }
 
     /// Brings into the cache what a hit touches, if it is the Data in a slot: the packet,
-    /// and what the policy knows of the slot. Reads where
-    /// [`ContentStore::prefetch`] has pointed.
+    /// and what the policy knows of the slot. Reads where [`ContentStore::prefetch`] has
+    /// pointed. The Data may have gone since.
     pub(crate) fn prefetch_hit(&self, slot: u32) {
+        if !self.slots[slot].is_live() {
+            return;
+        }
         self.prefetch_packet(slot);
         self.policy().prefetch_hit(slot);
     }

@@ -81,6 +81,7 @@ impl Waiting {
 
     /// Makes sure that there is a summary for a slot; one for each before it was
     /// asked for already.
+    #[inline]
     pub(super) fn make_room(&mut self, slot: u32) {
         if self.summaries.n_touched() <= slot {
             self.summaries.alloc();
@@ -93,15 +94,12 @@ impl Waiting {
 
     /// The Data in a slot waits from now on. `hashes[i]` is the hash of the first `i`
     /// components of its name, which has one at least.
+    #[inline]
     pub(super) fn add(&mut self, slot: u32, hashes: &[NameHash], fresh_until: MonoNs) {
-        let mut summary = Summary {
-            tags: [0; N_TAGS],
+        self.summaries[slot] = Summary {
+            tags: std::array::from_fn(|place| hashes.get(1 + place).map_or(0, |&h| tag_of(h))),
             fresh_until: fresh_units(fresh_until),
         };
-        for (tag, &hash) in summary.tags.iter_mut().zip(&hashes[1..]) {
-            *tag = tag_of(hash);
-        }
-        self.summaries[slot] = summary;
         self.n_waiting += 1;
     }
 
@@ -111,6 +109,7 @@ impl Waiting {
     }
 
     /// The Data in a slot waits no longer.
+    #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
         self.summaries[slot] = Summary::default();
         self.n_waiting -= 1;

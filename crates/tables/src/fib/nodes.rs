@@ -135,16 +135,19 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
+    #[inline]
     fn word(&self, idx: u64) -> &AtomicU64 {
         &self.words.words()[idx as usize]
     }
 
     /// The longest level of a node.
+    #[inline]
     pub(crate) fn first_level(&self, node: NodeRef) -> Level {
         Level(self.word(node.0).load(Ordering::Acquire))
     }
 
     /// The level of a node that is a name of so many components.
+    #[inline]
     pub(crate) fn level(&self, node: NodeRef, n_components: usize) -> Option<Level> {
         let first = self.first_level(node);
         if first.n_components() == n_components {
@@ -170,6 +173,7 @@ impl Nodes {
 
     /// Whether the node's name begins with the first bytes of `name`, as many as
     /// `level` has: the prefix of `name` that `level` stands for, if it is.
+    #[inline]
     pub(crate) fn is_prefix_of(&self, node: NodeRef, level: Level, name: &[u8]) -> bool {
         let n_bytes = level.name_bytes();
         let Some(prefix) = name.get(..n_bytes) else {
@@ -190,8 +194,14 @@ impl Nodes {
         let Some(last) = stored.get(whole.len()) else {
             return true;
         };
+        // Where the name goes on, there is no need to copy the tail byte by byte.
+        let from_tail = &name[8 * whole.len()..];
+        let word = match from_tail.first_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => word_of(tail),
+        };
         let mask = (1 << (8 * tail.len())) - 1;
-        last.load(Ordering::Relaxed) & mask == word_of(tail)
+        (last.load(Ordering::Relaxed) ^ word) & mask == 0
     }
 
     /// Fetches a node whose name has so many bytes at most.

@@ -87,6 +87,11 @@ impl Pulled {
         if self.lengths == 0 {
             return None;
         }
+        self.start_below(hashes)
+    }
+
+    #[inline(never)]
+    fn start_below(&self, hashes: &[NameHash]) -> Option<(PulledId, usize)> {
         // The last component of the name is below the prefix.
         let mut lengths = self.lengths & below(hashes.len() - 1);
         while lengths != 0 {

@@ -318,7 +318,7 @@ impl FibView<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn search(&self, look: &impl Look, hashes: &[NameHash]) -> FibProbe {
         let lengths = self.lengths_of(hashes);
         let first = self.table.first;

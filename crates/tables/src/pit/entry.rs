@@ -135,6 +135,7 @@ impl Timed for PitEntry {
 impl PitEntry {
     /// Turns a free slot into the entry of `interest`. If that is larger than
     /// [`MAX_INLINE_BYTES`], `more` has a buffer that begins with it.
+    #[inline]
     pub(super) fn occupy(
         &mut self,
         interest: &InterestView<'_>,
@@ -163,6 +164,7 @@ impl PitEntry {
     }
 
     /// Makes the slot free, and returns what it had beyond its lines.
+    #[inline]
     pub(super) fn vacate(&mut self) -> Option<Box<More>> {
         self.wire_len = 0;
         self.generation = self.generation.wrapping_add(1);
@@ -181,6 +183,7 @@ impl PitEntry {
     }
 
     /// What the entry costs each of its downstreams of their share.
+    #[inline]
     pub(super) fn share_bytes(&self) -> usize {
         let Some(more) = &self.more else {
             return super::PIT_ENTRY_BYTES;
@@ -194,6 +197,7 @@ impl PitEntry {
 
     /// Charges the downstreams for what the upstreams have taken since; how many
     /// bytes that is.
+    #[inline]
     pub(super) fn charge_records(&mut self) -> usize {
         self.more
             .as_mut()
@@ -253,6 +257,7 @@ impl PitEntry {
 
     /// The Interest that made this entry, as it arrived.
     #[must_use]
+    #[inline]
     pub fn interest_wire(&self) -> &[u8] {
         let wire_len = usize::from(self.wire_len);
         match &self.more {
@@ -312,6 +317,7 @@ impl PitEntry {
     }
 
     /// Downstreams, in no particular order.
+    #[inline]
     pub fn in_records(&self) -> impl Iterator<Item = &InRecord> {
         self.in_list().iter()
     }
@@ -334,6 +340,7 @@ impl PitEntry {
     }
 
     /// Upstreams, in no particular order.
+    #[inline]
     pub fn out_records(&self) -> impl Iterator<Item = &OutRecord> {
         self.out_list().iter()
     }

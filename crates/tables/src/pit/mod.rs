@@ -24,7 +24,7 @@ mod shares;
 
 use tachonym_memory::PagePreference;
 use tachonym_packet::types::MAX_PACKET_BYTES;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView};
 
 use self::counts::{DigestParents, LengthCounts};
 pub use self::entry::MAX_INLINE_BYTES;
@@ -222,6 +222,7 @@ impl Pit {
 
     /// The entry of this number, unless it was removed.
     #[must_use]
+    #[inline]
     pub fn get(&self, idx: EntryIdx) -> Option<&PitEntry> {
         self.slots
             .get(idx.slot)
@@ -229,54 +230,76 @@ impl Pit {
     }
 
     /// The entry of this number, unless it was removed.
+    #[inline]
     pub fn get_mut(&mut self, idx: EntryIdx) -> Option<&mut PitEntry> {
         self.slots
             .get_mut(idx.slot)
             .filter(|entry| entry.generation == idx.generation)
     }
 
-    /// As [`PitCs::matches_for_data`](crate::PitCs::matches_for_data).
+    /// As [`PitCs::matches_for_data`](crate::PitCs::matches_for_data). Shows each word
+    /// under the whole name that is no entry's to `visit_other`.
+    #[inline]
     pub(crate) fn matches_for_data(
         &self,
         index: &BucketIndex,
         data: &DataView<'_>,
         hashes: &[NameHash],
         matches: &mut Vec<EntryIdx>,
+        mut visit_other: impl FnMut(u32),
     ) {
         matches.clear();
-        let n_components = data.name().len();
-        let hashes = &hashes[..=n_components];
-        self.for_each_data_hash(hashes, |length, hash| {
-            let name = data.name().value_bytes();
-            self.push_matches(index, name, length == n_components, (length, hash), matches);
+        let name = data.name();
+        let hashes = &hashes[..=name.len()];
+        let hash = hashes[name.len()];
+        index.for_each(hash.0, |word| match as_pending(word) {
+            Some(slot) => {
+                let entry = &self.slots[slot];
+                if entry.name_hash == hash && entry.name_bytes() == name.value_bytes() {
+                    matches.push(self.idx_of(slot));
+                }
+            }
+            None => visit_other(word),
         });
-        if self.digest_parents.contains(hashes[n_components]) {
-            self.push_digest_matches(data, hashes[n_components], matches);
+        if self.n_prefix_entries.total() > 0 {
+            self.for_each_prefix_hash(hashes, |length, hash| {
+                self.push_prefix_matches(index, name, (length, hash), matches);
+            });
+        }
+        if self.digest_parents.contains(hash) {
+            self.push_digest_matches(data, hash, matches);
         }
     }
 
     /// Calls `visit` with the lengths at which entries may wait for a Data whose name
     /// has a component less than `hashes` has hashes, the whole length first.
+    #[inline]
     pub(crate) fn for_each_data_hash(
         &self,
         hashes: &[NameHash],
         mut visit: impl FnMut(usize, NameHash),
     ) {
-        let Some((&last, shorter)) = hashes.split_last() else {
-            return;
-        };
-        visit(shorter.len(), last);
+        if let Some((&last, shorter)) = hashes.split_last() {
+            visit(shorter.len(), last);
+        }
         if self.n_prefix_entries.total() > 0 {
-            let n_lengths = shorter.len().min(self.n_prefix_entries.longest() + 1);
-            for (length, &hash) in shorter[..n_lengths].iter().enumerate().rev() {
-                if self.n_prefix_entries.has(length) {
-                    visit(length, hash);
-                }
+            self.for_each_prefix_hash(hashes, visit);
+        }
+    }
+
+    /// As [`Pit::for_each_data_hash`], but for the whole length.
+    fn for_each_prefix_hash(&self, hashes: &[NameHash], mut visit: impl FnMut(usize, NameHash)) {
+        let n_shorter = hashes.len().saturating_sub(1);
+        let n_lengths = n_shorter.min(self.n_prefix_entries.longest() + 1);
+        for (length, &hash) in hashes[..n_lengths].iter().enumerate().rev() {
+            if self.n_prefix_entries.has(length) {
+                visit(length, hash);
             }
         }
     }
 
     /// Brings into the cache what an exchange reads of the entry in a slot.
+    #[inline]
     pub(crate) fn prefetch(&self, slot: u32) {
         self.slots[slot].prefetch();
     }
@@ -286,6 +309,7 @@ impl Pit {
     /// # Errors
     /// If the entry is gone, or a new record would exceed a limit or the face's
     /// share; counted. A face that waits for nothing is let in in any case.
+    #[inline]
     pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
         let Some(entry) = self.get_mut(idx) else {
             return Err(PitRefusal::NoSuchEntry);
@@ -347,6 +371,7 @@ impl Pit {
     ///
     /// # Errors
     /// If the entry is gone, or a new record would exceed a limit; counted.
+    #[inline]
     pub fn insert_out_record(
         &mut self,
         idx: EntryIdx,
@@ -372,6 +397,7 @@ impl Pit {
 
     /// Sets when the entry expires, sooner or later than before. Does nothing
     /// if it is gone.
+    #[inline]
     pub fn set_expiry(&mut self, idx: EntryIdx, at: MonoNs) {
         if self.get(idx).is_some() {
             self.wheel.schedule(&mut self.slots, idx.slot, at);
@@ -511,6 +537,7 @@ impl Pit {
             })
     }
 
+    #[inline]
     pub(crate) fn idx_of(&self, slot: u32) -> EntryIdx {
         EntryIdx {
             slot,
@@ -560,6 +587,7 @@ impl Pit {
 
     /// Makes an entry of `interest`, which has none; `n_hints` is what
     /// [`Pit::search`] has counted.
+    #[inline]
     pub(crate) fn insert_new(
         &mut self,
         index: &mut BucketIndex,
@@ -634,13 +662,13 @@ impl Pit {
         self.digest_parents.remove(parent);
     }
 
-    /// Appends the entries on the first `length` components, which are the whole name
-    /// or wait for longer names too.
-    fn push_matches(
+    /// Appends the entries on the first `length` components that wait for longer names
+    /// too.
+    #[inline(never)]
+    fn push_prefix_matches(
         &self,
         index: &BucketIndex,
-        name: &[u8],
-        is_whole: bool,
+        name: NameView<'_>,
         (length, hash): (usize, NameHash),
         matches: &mut Vec<EntryIdx>,
     ) {
@@ -651,14 +679,11 @@ impl Pit {
             let entry = &self.slots[slot];
             // Equal bytes are equal components, and so as many of them.
             if entry.name_hash == hash
-                && (is_whole || entry.can_be_prefix())
+                && entry.can_be_prefix()
                 && entry.n_components() == length
-                && name.starts_with(entry.name_bytes())
+                && name.value_bytes().starts_with(entry.name_bytes())
             {
-                matches.push(EntryIdx {
-                    slot,
-                    generation: entry.generation,
-                });
+                matches.push(self.idx_of(slot));
             }
         });
     }
@@ -682,6 +707,7 @@ impl Pit {
     }
 
     /// Adds a record of a face that has none of this kind.
+    #[inline]
     fn push_record<T: Record>(
         &mut self,
         slot: u32,

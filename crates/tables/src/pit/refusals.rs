@@ -52,6 +52,7 @@ pub struct PitRefusals {
 }
 
 impl PitRefusals {
+    #[cold]
     pub(super) fn count(&mut self, refusal: PitRefusal) -> PitRefusal {
         match refusal {
             PitRefusal::TooManyEntries => self.n_too_many_entries += 1,

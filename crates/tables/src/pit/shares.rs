@@ -5,7 +5,6 @@
 //! that follows from them is the PIT's.
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use tachonym_packet::FaceId;
 
 /// What one face holds.
@@ -24,32 +23,35 @@ pub(super) struct Shares {
 impl Shares {
     /// Adds an entry of `n_bytes` to the share of `face`, if `allows` it with
     /// what the face holds already. False if not.
+    #[inline]
     pub(super) fn add(
         &mut self,
         face: FaceId,
         n_bytes: usize,
         allows: impl FnOnce(Share) -> bool,
     ) -> bool {
-        match self.by_face.entry(face) {
-            Entry::Occupied(mut held) => {
-                let share = held.get_mut();
-                if !allows(*share) {
-                    return false;
-                }
+        let held = self.by_face.get_mut(&face);
+        if !allows(held.as_deref().copied().unwrap_or_default()) {
+            return false;
+        }
+        match held {
+            Some(share) => {
                 share.n_entries += 1;
                 share.n_bytes += n_bytes;
             }
-            Entry::Vacant(vacant) => {
-                if !allows(Share::default()) {
-                    return false;
-                }
-                vacant.insert(Share {
-                    n_entries: 1,
-                    n_bytes,
-                });
-            }
+            None => self.add_first(face, n_bytes),
         }
         true
+    }
+
+    /// Adds the first entry that `face` waits at.
+    #[inline(never)]
+    fn add_first(&mut self, face: FaceId, n_bytes: usize) {
+        let share = Share {
+            n_entries: 1,
+            n_bytes,
+        };
+        self.by_face.insert(face, share);
     }
 
     /// An entry that `face` waits at has grown by `n_bytes`.
@@ -60,13 +62,13 @@ impl Shares {
     }
 
     /// Takes back a [`Shares::add`] that was allowed.
+    #[inline]
     pub(super) fn remove(&mut self, face: FaceId, n_bytes: usize) {
-        if let Entry::Occupied(mut held) = self.by_face.entry(face) {
-            let share = held.get_mut();
+        if let Some(share) = self.by_face.get_mut(&face) {
             share.n_entries -= 1;
             share.n_bytes -= n_bytes;
             if share.n_entries == 0 {
-                held.remove();
+                self.by_face.remove(&face);
             }
         }
     }

@@ -20,6 +20,7 @@ use tachonym_memory::{MemoryError, Pages};
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
 use self::place::{as_cached, pending};
+pub use self::prefetch::Sighted;
 use crate::buckets::BucketIndex;
 use crate::cs::{Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef};
 use crate::fib::PrefixHasher;
@@ -101,6 +102,20 @@ enum Seen {
     Pending(EntryIdx),
     /// None, but so many entries with other hints.
     Absent { n_hints: u32 },
+}
+
+/// What a search for the entries that a Data answers has seen of the content store on its
+/// way; of use to [`PitCs::insert_data`] if nothing was cached or evicted since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known(Cached);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Cached {
+    /// The search has not come by.
+    #[default]
+    Unknown,
+    /// The slot of the Data of this name, if there is one.
+    Under(Option<u32>),
 }
 
 #[derive(Debug)]
@@ -274,6 +289,7 @@ impl<P: CachePolicy> PitCs<P> {
     ///
     /// # Errors
     /// If none is cached.
+    #[inline]
     pub fn find_data(
         &mut self,
         interest: &InterestView<'_>,
@@ -304,6 +320,7 @@ impl<P: CachePolicy> PitCs<P> {
 
     /// With one probe, the Data under the name of `interest` that answers it, and if
     /// there is none, what of the pending Interests is under that name.
+    #[inline]
     fn find_both(
         &self,
         interest: &InterestView<'_>,
@@ -338,6 +355,7 @@ impl<P: CachePolicy> PitCs<P> {
     ///
     /// # Errors
     /// If a new entry would exceed a limit; counted.
+    #[inline]
     pub fn find_or_insert(
         &mut self,
         interest: &InterestView<'_>,
@@ -390,14 +408,27 @@ impl<P: CachePolicy> PitCs<P> {
 
     /// Replaces the contents of `matches` by every entry that `data` answers, each once. An
     /// entry may be past its expiry but not yet reported.
+    #[inline]
     pub fn matches_for_data(
         &self,
         data: &DataView<'_>,
         hashes: &[NameHash],
         matches: &mut Vec<EntryIdx>,
-    ) {
+    ) -> Known {
+        let (name, hash) = (data.name(), hashes[data.name().len()]);
+        let mut cached = None;
         self.pit
-            .matches_for_data(&self.indexes.pending, data, hashes, matches);
+            .matches_for_data(&self.indexes.pending, data, hashes, matches, |word| {
+                if let Some(slot) = as_cached(word)
+                    && self.cs.is_named(slot, name, hash)
+                {
+                    cached = Some(slot);
+                }
+            });
+        Known(match self.config.layout {
+            PitCsLayout::Separate => Cached::Unknown,
+            PitCsLayout::Composite => Cached::Under(cached),
+        })
     }
 
     /// Removes an entry; `false` if it was gone already.
@@ -410,21 +441,23 @@ impl<P: CachePolicy> PitCs<P> {
     }
 
     /// Caches a copy of `data`, evicting what has to make room, and removes the entries
-    /// that end with it.
+    /// that end with it. `known` is what [`PitCs::matches_for_data`] has just told, or the
+    /// default.
+    #[inline]
     pub fn insert_data(
         &mut self,
         data: &DataView<'_>,
         hashes: &[NameHash],
-        ended: &[EntryIdx],
+        (ended, known): (&[EntryIdx], Known),
         now: MonoNs,
     ) -> Admission {
         if self.cs.counts_requests() && self.answers_prefix(ended) {
             self.cs.asked_by_prefix(hashes[data.name().len()]);
         }
         let Some(index) = &mut self.indexes.cached else {
-            return self.exchange(data, hashes, ended, now);
+            return self.exchange(data, hashes, (ended, known), now);
         };
-        let admission = self.cs.insert(index, data, hashes, None, now);
+        let admission = self.cs.insert(index, data, hashes, (None, known.0), now);
         for &idx in ended {
             self.remove_pending(idx);
         }
@@ -439,11 +472,12 @@ impl<P: CachePolicy> PitCs<P> {
 
     /// As [`PitCs::insert_data`]: in a shared index the Data gets the place of an entry
     /// under its name.
+    #[inline]
     fn exchange(
         &mut self,
         data: &DataView<'_>,
         hashes: &[NameHash],
-        ended: &[EntryIdx],
+        (ended, known): (&[EntryIdx], Known),
         now: MonoNs,
     ) -> Admission {
         let index = &mut self.indexes.pending;
@@ -456,7 +490,9 @@ impl<P: CachePolicy> PitCs<P> {
                 index.remove(hash.0, pending(slot));
             }
         }
-        let admission = self.cs.insert(index, data, hashes, ownerless, now);
+        let admission = self
+            .cs
+            .insert(index, data, hashes, (ownerless, known.0), now);
         if let Some(word) = ownerless
             && admission != Admission::Inserted
         {

@@ -8,40 +8,58 @@ use tachonym_packet::NameHash;
 
 use super::place::{as_cached, as_pending};
 use super::{CachePolicy, PitCs};
+use crate::buckets::BucketIndex;
+
+/// What [`PitCs::prefetch_entries_for_interest`] has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sighted {
+    /// The slot of a Data that seems to answer.
+    cached: Option<u32>,
+}
 
 impl<P: CachePolicy> PitCs<P> {
     /// Brings into the cache where an Interest of this name looks first.
+    #[inline]
     pub fn prefetch_buckets_for_interest(&self, name_hash: NameHash) {
-        self.indexes
-            .iter()
-            .for_each(|index| index.prefetch(name_hash.0));
+        self.indexes.pending.prefetch(name_hash.0);
+        if let Some(cached) = &self.indexes.cached {
+            cached.prefetch(name_hash.0);
+        }
         self.cs.prefetch_request(name_hash);
     }
 
     /// Brings into the cache what an Interest of this name reads next, of a Data that
     /// seems to answer it or an entry that it seems to join.
-    pub fn prefetch_entries_for_interest(&self, name_hash: NameHash) {
-        for index in self.indexes.iter() {
-            index.find(name_hash.0, |word| {
-                match as_cached(word) {
-                    Some(slot) => self.cs.prefetch(slot),
-                    None => self.pit.prefetch(word),
-                }
-                true
-            });
+    #[inline]
+    pub fn prefetch_entries_for_interest(&self, name_hash: NameHash) -> Sighted {
+        let mut sighted = self.prefetch_first(&self.indexes.pending, name_hash);
+        if let Some(cached) = &self.indexes.cached {
+            sighted = self.prefetch_first(cached, name_hash);
+        }
+        sighted
+    }
+
+    /// Brings into the cache what a hit of the Interest touches for which
+    /// [`PitCs::prefetch_entries_for_interest`] has told what it has seen. Reads where that
+    /// has pointed.
+    #[inline]
+    pub fn prefetch_hit(&self, sighted: Sighted) {
+        if let Some(slot) = sighted.cached {
+            self.cs.prefetch_hit(slot);
         }
     }
 
-    /// Brings into the cache what a hit of an Interest of this name touches. Reads where
-    /// [`PitCs::prefetch_entries_for_interest`] has pointed.
-    pub fn prefetch_hit(&self, name_hash: NameHash) {
-        let word = self
-            .indexes
-            .cached()
-            .find(name_hash.0, |word| as_cached(word).is_some());
-        if let Some(slot) = word.and_then(as_cached) {
-            self.cs.prefetch_hit(slot);
+    /// Fetches the first entry that an index seems to have under a name.
+    #[inline]
+    fn prefetch_first(&self, index: &BucketIndex, name_hash: NameHash) -> Sighted {
+        let word = index.find(name_hash.0, |_| true);
+        let cached = word.and_then(as_cached);
+        match (word, cached) {
+            (_, Some(slot)) => self.cs.prefetch(slot),
+            (Some(word), None) => self.pit.prefetch(word),
+            (None, None) => {}
         }
+        Sighted { cached }
     }
 
     /// Brings into the cache where a Nack of this name looks first.
@@ -56,6 +74,7 @@ impl<P: CachePolicy> PitCs<P> {
 
     /// Brings into the cache where a Data looks, and where it is put, whose name has a
     /// component less than `hashes` has hashes.
+    #[inline]
     pub fn prefetch_buckets_for_data(&self, hashes: &[NameHash]) {
         let pending = &self.indexes.pending;
         self.pit
@@ -67,6 +86,7 @@ impl<P: CachePolicy> PitCs<P> {
 
     /// Brings into the cache the entries that a Data seems to answer. Reads where
     /// [`PitCs::prefetch_buckets_for_data`] has pointed.
+    #[inline]
     pub fn prefetch_entries_for_data(&self, hashes: &[NameHash]) {
         self.pit
             .for_each_data_hash(hashes, |_, hash| self.prefetch_pending(hash));
@@ -75,12 +95,14 @@ impl<P: CachePolicy> PitCs<P> {
     /// Brings into the cache what the eviction after the next one touches. To be called
     /// before every insertion, each of which then finds there what earlier calls have
     /// asked for.
+    #[inline]
     pub fn prefetch_victims(&self) {
         if let Some(hash) = self.cs.prefetch_victims() {
             self.indexes.cached().prefetch(hash.0);
         }
     }
 
+    #[inline]
     fn prefetch_pending(&self, hash: NameHash) {
         let word = self
             .indexes
