@@ -79,6 +79,18 @@ impl EvictionKind {
         }
     }
 
+    /// Most bytes that it takes for so many slots.
+    #[must_use]
+    pub const fn max_bytes(self, n_slots: usize) -> u64 {
+        let by_slot = match self {
+            Self::LfuPerfect => 4_096,
+            Self::Arc | Self::TwoQ | Self::Lirs | Self::S3Fifo => 128,
+            Self::Lfu => 64,
+            _ => 16,
+        };
+        by_slot * n_slots as u64
+    }
+
     /// Whether it learns from names that come back after it evicted them.
     #[must_use]
     pub const fn has_ghosts(self) -> bool {

@@ -1,6 +1,6 @@
 //! Admission and eviction together, as a content store asks for them.
 
-use tachonym_memory::{MemoryError, PagePreference};
+use tachonym_memory::{Limit, MemoryError, PagePreference, available_bytes};
 
 use crate::admission::{AutoFilter, Change, Filter, TinyLfu};
 use crate::eviction::{Eviction, MAX_SLOTS};
@@ -221,6 +221,14 @@ impl Policy {
         config.check()?;
         if n_slots > MAX_SLOTS {
             return Err(PolicyError::TooManySlots(n_slots));
+        }
+        let (needed_bytes, available_bytes) = (eviction.max_bytes(n_slots), available_bytes());
+        if needed_bytes > available_bytes {
+            return Err(PolicyError::Memory(MemoryError::TooLarge {
+                needed_bytes,
+                available_bytes,
+                limit: Limit::Machine,
+            }));
         }
         let mut target_len = capacity;
         let admission = match admission {

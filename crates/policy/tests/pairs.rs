@@ -310,3 +310,18 @@ fn thresholds_and_histories_decide_what_filter_admits() {
 fn hash_of_none(_: u32) -> u64 {
     unreachable!("nothing is compared with a victim")
 }
+
+#[test]
+fn no_eviction_takes_more_than_it_says_and_too_much_is_refused() {
+    for eviction in EvictionKind::ALL {
+        let config = PolicyConfig::new(AdmissionKind::None, eviction, 10_000);
+        let policy = Policy::new(&config).expect("little memory");
+        let max_bytes = eviction.max_bytes(10_000);
+        let n_bytes = policy.memory_bytes() as u64;
+        assert!(n_bytes <= max_bytes, "{eviction}: {n_bytes} of {max_bytes}");
+    }
+    // Two tebibytes.
+    let perfect = PolicyConfig::new(AdmissionKind::None, EvictionKind::LfuPerfect, 1 << 29);
+    let refusal = Policy::new(&perfect).expect_err("no machine has that");
+    assert!(refusal.to_string().contains("missing"), "{refusal}");
+}

@@ -78,10 +78,10 @@ impl Default for CsCapacity {
 }
 
 impl CsCapacity {
-    /// Slot numbers leave room for marks, those of policies too.
+    /// Slot numbers leave room for marks.
     pub(crate) fn bounded(self) -> Self {
         Self {
-            max_pkts: self.max_pkts.min(1 << 29),
+            max_pkts: self.max_pkts.min((1 << 31) - 2),
             ..self
         }
     }

@@ -254,21 +254,25 @@ impl<P: CachePolicy> PitCs<P> {
                 (n_both, self.config.pit.index, self.config.pit.pages)
             }
         };
+        let index = self.indexes.cached_mut();
+        let mut larger = match max_slots <= index.max_slots() {
+            true => None,
+            false => Some(BucketIndex::new(kind, max_slots, pages)?),
+        };
         let n_slots = cs.n_slots(capacity);
         let policy = (n_slots > cs.policy().n_slots())
             .then(|| cs.policy().for_capacity(n_slots, n_cached))
             .transpose()?;
-        let index = self.indexes.cached_mut();
-        if max_slots <= index.max_slots() {
-            return Ok(cs.set_capacity(index, capacity, policy)?);
+        if let Some(larger) = &mut larger {
+            cs.index_all(larger);
+            if self.config.layout == PitCsLayout::Composite {
+                pit.index_all(larger);
+            }
         }
-        let mut larger = BucketIndex::new(kind, max_slots, pages)?;
-        cs.index_all(&mut larger);
-        if self.config.layout == PitCsLayout::Composite {
-            pit.index_all(&mut larger);
+        cs.set_capacity(larger.as_mut().unwrap_or(index), capacity, policy)?;
+        if let Some(larger) = larger {
+            *index = larger;
         }
-        cs.set_capacity(&mut larger, capacity, policy)?;
-        *index = larger;
         Ok(())
     }
 
