@@ -3,7 +3,14 @@
 //! The evaluation of Takemasa et al. 2019 (chapter 5 of Takemasa 2019), with the
 //! policies that the router runs.
 
+mod change;
+mod cycles;
+mod model;
+mod plot;
+mod published;
+mod rates;
 pub mod simulate;
+pub mod trace;
 mod validate;
 pub mod workload;
 pub mod zipf;
@@ -20,6 +27,10 @@ pub struct CacheArgs {
 #[derive(Subcommand, Clone, Debug)]
 enum CacheCommand {
     Validate(validate::ValidateArgs),
+    Rates(rates::RatesArgs),
+    Model(model::ModelArgs),
+    Change(change::ChangeArgs),
+    Cycles(cycles::CyclesArgs),
 }
 
 /// Runs the command.
@@ -29,5 +40,9 @@ enum CacheCommand {
 pub fn run(args: &CacheArgs) -> anyhow::Result<()> {
     match &args.command {
         CacheCommand::Validate(args) => validate::run(args),
+        CacheCommand::Rates(args) => rates::run(args),
+        CacheCommand::Model(args) => model::run(args),
+        CacheCommand::Change(args) => change::run(args),
+        CacheCommand::Cycles(args) => cycles::run(args),
     }
 }

@@ -5,6 +5,8 @@
 //! Interest. Requests are handled in bursts, so that what they read first can be fetched
 //! ahead.
 
+use std::time::Instant;
+
 use tachonym_memory::{MemoryError, PagePreference, PlainWords, prefetch};
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 
@@ -203,6 +205,117 @@ impl Simulation {
 fn next(requests: &mut impl Requests, objects: &mut [u32; BURST], n_left: u64) -> usize {
     let n = n_left.min(BURST as u64) as usize;
     requests.fill(&mut objects[..n])
+}
+
+/// What blocks of the packet path took, in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockTimes {
+    /// B2: what Interests, and those of them that hit, change in the history.
+    pub history_ns: u64,
+    /// B12: choosing what has to go, and entering what comes.
+    pub evict_ns: u64,
+    /// Evictions.
+    pub n_evicts: u64,
+    /// B13: deciding on admission.
+    pub admit_ns: u64,
+}
+
+impl Simulation {
+    /// The next burst of requests, block by block, with nothing fetched ahead. All
+    /// Interests of it come before the first Data.
+    pub fn run_burst_timed(&mut self, requests: &mut impl Requests, times: &mut BlockTimes) {
+        let mut objects = [0; BURST];
+        let n = requests.fill(&mut objects);
+        let hashes = objects.map(name_hash);
+        let (objects, hashes) = (&objects[..n], &hashes[..n]);
+        let begun = Instant::now();
+        for &hash in hashes {
+            self.policy.handle_request(hash);
+        }
+        times.history_ns += elapsed_ns(begun);
+        let mut hits = [0; BURST];
+        let mut misses = [0; BURST];
+        let (mut n_hits, mut n_misses) = (0, 0);
+        for &object in objects {
+            match self.slot_of.find(object) {
+                Some(slot) => {
+                    hits[n_hits] = slot;
+                    n_hits += 1;
+                }
+                None => {
+                    misses[n_misses] = object;
+                    n_misses += 1;
+                }
+            }
+        }
+        let begun = Instant::now();
+        for &slot in &hits[..n_hits] {
+            self.policy.handle_hit(slot);
+        }
+        times.history_ns += elapsed_ns(begun);
+        let is_full = self.n_used == self.object_in.len();
+        let object_in = &self.object_in;
+        let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
+        let mut admitted = [false; BURST];
+        let begun = Instant::now();
+        for (&object, admitted) in misses[..n_misses].iter().zip(&mut admitted) {
+            *admitted = self.policy.admits(name_hash(object), is_full, hash_of);
+        }
+        times.admit_ns += elapsed_ns(begun);
+        self.counts.n_requests += n as u64;
+        self.counts.n_hits += n_hits as u64;
+        let mut came = [0; BURST];
+        let mut n_came = 0;
+        for (&object, _) in misses
+            .iter()
+            .zip(admitted)
+            .filter(|(_, admitted)| *admitted)
+        {
+            // What was asked for twice in the burst comes once.
+            if !came[..n_came].contains(&object) {
+                came[n_came] = object;
+                n_came += 1;
+            }
+        }
+        self.counts.n_inserts += n_came as u64;
+        if is_full {
+            let mut left = [0; BURST];
+            let begun = Instant::now();
+            for (&object, left) in came[..n_came].iter().zip(&mut left) {
+                let object_in = &mut self.object_in;
+                let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
+                let Some(slot) = self.policy.evict(name_hash(object), hash_of) else {
+                    continue;
+                };
+                *left = std::mem::replace(&mut object_in[slot as usize], object);
+                let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
+                self.policy.handle_insert(slot, name_hash(object), hash_of);
+                self.slot_of.set(object, Some(slot));
+            }
+            times.evict_ns += elapsed_ns(begun);
+            times.n_evicts += n_came as u64;
+            for &object in &left[..n_came] {
+                self.slot_of.set(object, None);
+            }
+        } else {
+            for &object in &came[..n_came] {
+                if self.n_used == self.object_in.len() {
+                    break;
+                }
+                let slot = self.n_used as u32;
+                self.n_used += 1;
+                self.object_in[slot as usize] = object;
+                self.slot_of.set(object, Some(slot));
+                let object_in = &self.object_in;
+                let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
+                self.policy.handle_insert(slot, name_hash(object), hash_of);
+            }
+        }
+    }
+}
+
+fn elapsed_ns(begun: Instant) -> u64 {
+    begun.elapsed().as_nanos() as u64
 }
 
 #[cfg(test)]

@@ -16,23 +16,23 @@ use crate::output;
 
 /// Simulates every policy on independent references, beside the known hit ratios
 #[derive(Args, Clone, Debug)]
-pub struct ValidateArgs {
+pub(super) struct ValidateArgs {
     /// Requests before measurement begins
     #[arg(long, default_value_t = 20_000_000, value_name = "N")]
-    pub warm: u64,
+    warm: u64,
     /// Requests that are measured
     #[arg(long, default_value_t = 30_000_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub requests: u64,
+    requests: u64,
     /// Policies to simulate, by the names of the table; all without it
     #[arg(long, value_name = "POLICY")]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// What requests are drawn from
     #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
+    seed: u64,
     /// Prints one line of JSON
     #[arg(long)]
-    pub json: bool,
+    json: bool,
 }
 
 const N_OBJECTS: u32 = 10_000_000;
@@ -158,7 +158,7 @@ fn cases() -> Vec<Case> {
 ///
 /// # Errors
 /// If a policy of `--only` is not known, or the tables cannot be built.
-pub fn run(args: &ValidateArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<()> {
     let cases = cases();
     for name in &args.only {
         let names: Vec<_> = cases.iter().map(|case| case.name).collect();

@@ -1,0 +1,178 @@
+//! What admission and eviction cost: blocks B2, B12 and B13 of Takemasa et al. 2019,
+//! Table 2, measured on the policies alone.
+//!
+//! Each block is timed over all requests of a burst, on the web workload and with nothing
+//! fetched ahead, so that accesses to memory count. Policies take turns in every round.
+
+use std::fmt;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::published;
+use super::rates::policy;
+use super::simulate::{BURST, BlockTimes, Simulation};
+use super::workload::Independent;
+use crate::output;
+use crate::stats::Spread;
+
+const N_OBJECTS: u32 = 10_000_000;
+
+/// Measures updating the history (B2), evicting (B12) and deciding on admission (B13),
+/// beside table 2
+#[derive(Args, Clone, Debug)]
+pub(super) struct CyclesArgs {
+    /// Data in the cache
+    #[arg(long, default_value_t = 100_000, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    cache: u32,
+    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_delimiter = ',',
+        default_value = "fifo,random,lru,arc,tinylfu/random,filter/fifo,filter-auto/gclock"
+    )]
+    policies: Vec<String>,
+    /// Requests before measurement begins
+    #[arg(long, default_value_t = 5_000_000, value_name = "N")]
+    warm: u64,
+    /// Rounds, each of which measures every policy
+    #[arg(long, default_value_t = 15, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
+    /// Bursts of 64 requests in a round
+    #[arg(long, default_value_t = 4_000, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    bursts: u32,
+    /// What requests are drawn from
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    policy: String,
+    /// B2, nanoseconds for each Interest.
+    history_ns: Spread,
+    /// B12, nanoseconds for each Data that is inserted; the insertion itself included.
+    evict_ns: Spread,
+    /// B13, nanoseconds for each Data that arrives.
+    admit_ns: Spread,
+    /// B2 for each Interest, and B12 and B13 where they come, for each Interest.
+    all_ns: Spread,
+    published_cycles: Option<[f64; 3]>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Report {
+    capacity: u32,
+    rows: Vec<Row>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "web workload, cache {}; nanoseconds, median (p10-p90); published in cycles at 2.2 GHz\n\n\
+             | policy | B2 by Interest | published | B12 by insertion | published | B13 by Data | \
+             published | all by Interest |\n|---|---|---|---|---|---|---|---|",
+            self.capacity
+        )?;
+        for row in &self.rows {
+            let spread = |s: &Spread| format!("{:.1} ({:.1}-{:.1})", s.median, s.p10, s.p90);
+            let published = |block: usize| match row.published_cycles {
+                Some(cycles) => format!("{:.0}", cycles[block]),
+                None => String::new(),
+            };
+            writeln!(
+                f,
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                row.policy,
+                spread(&row.history_ns),
+                published(0),
+                spread(&row.evict_ns),
+                published(1),
+                spread(&row.admit_ns),
+                published(2),
+                spread(&row.all_ns)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If there is no such policy.
+pub(super) fn run(args: &CyclesArgs) -> anyhow::Result<()> {
+    let mut beds = Vec::new();
+    for name in &args.policies {
+        let config = policy(name, args.cache as usize)?;
+        let mut simulation = Simulation::new(&config, N_OBJECTS as usize)?;
+        let mut requests = Independent::new(N_OBJECTS, 0.8, args.seed);
+        simulation.run(&mut requests, args.warm);
+        beds.push((name, simulation, requests, vec![Vec::new(); 4]));
+    }
+    let clock_ns = clock_ns();
+    for round in 0..usize::from(args.rounds) {
+        for turn in 0..beds.len() {
+            let n_beds = beds.len();
+            let (_, simulation, requests, samples) = &mut beds[(turn + round) % n_beds];
+            let mut times = BlockTimes::default();
+            let before = *simulation.counts();
+            for _ in 0..args.bursts {
+                simulation.run_burst_timed(requests, &mut times);
+            }
+            let counts = simulation.counts().since(&before);
+            let n_clocks = f64::from(args.bursts) * clock_ns;
+            let per = |ns: u64, n: u64, clocks: f64| {
+                (ns as f64 - clocks * n_clocks).max(0.0) / n.max(1) as f64
+            };
+            let n_requests = u64::from(args.bursts) * BURST as u64;
+            let n_data = counts.n_requests - counts.n_hits;
+            samples[0].push(per(times.history_ns, n_requests, 2.0));
+            samples[1].push(per(times.evict_ns, times.n_evicts, 1.0));
+            samples[2].push(per(times.admit_ns, n_data, 1.0));
+            let all_ns = times.history_ns + times.evict_ns + times.admit_ns;
+            samples[3].push(per(all_ns, n_requests, 4.0));
+        }
+    }
+    let mut rows = Vec::new();
+    for (name, _, _, samples) in &beds {
+        let spreads: Option<Vec<Spread>> = samples.iter().map(|s| Spread::of(s)).collect();
+        let Some([history_ns, evict_ns, admit_ns, all_ns]) =
+            spreads.and_then(|spreads| <[Spread; 4]>::try_from(spreads).ok())
+        else {
+            continue;
+        };
+        rows.push(Row {
+            policy: (*name).clone(),
+            history_ns,
+            evict_ns,
+            admit_ns,
+            all_ns,
+            published_cycles: published::cycles(name),
+        });
+    }
+    let report = Report {
+        capacity: args.cache,
+        rows,
+    };
+    output::print(&report, args.json)
+}
+
+/// What reading the clock itself takes.
+fn clock_ns() -> f64 {
+    let begun = Instant::now();
+    let mut last = begun;
+    for _ in 0..10_000 {
+        last = Instant::now();
+    }
+    (last - begun).as_nanos() as f64 / 10_000.0
+}
