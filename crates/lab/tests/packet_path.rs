@@ -140,3 +140,34 @@ fn distances_are_measured_beside_fetching_nothing() {
     let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
     assert!(drawing.contains("<svg") && drawing.contains("fetched"));
 }
+
+#[test]
+fn forwarding_is_measured_with_each_policy_of_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let svg = folder.path().join("forward.svg");
+    let figures = figures(&[
+        "cache",
+        "forward",
+        "--objects=20000",
+        "--store=500",
+        "--fib-prefixes=1000",
+        "--rounds=2",
+        "--requests=20000",
+        "--json",
+        &format!("--svg={}", svg.display()),
+    ]);
+    let rows = figures["rows"].as_array().expect("a list");
+    let row = |policy: &str| {
+        rows.iter()
+            .find(|row| row["policy"] == policy)
+            .expect(policy)
+    };
+    let number = |policy: &str, key: &str| row(policy)[key].as_f64().expect("a number");
+    assert_eq!(number("none/fifo", "rate_by_fifo"), 1.0);
+    assert_eq!(number("none/fifo", "insertion_ratio"), 1.0);
+    // What is admitted is popular.
+    assert!(number("filter/fifo", "insertion_ratio") < 0.2);
+    assert!(number("filter/fifo", "hit_ratio") > number("none/fifo", "hit_ratio"));
+    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
+    assert!(drawing.contains("<svg") && drawing.contains("filter/fifo"));
+}

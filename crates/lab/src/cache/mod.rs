@@ -5,6 +5,7 @@
 
 mod change;
 mod cycles;
+mod forward;
 mod model;
 mod plot;
 mod published;
@@ -31,6 +32,7 @@ enum CacheCommand {
     Model(model::ModelArgs),
     Change(change::ChangeArgs),
     Cycles(cycles::CyclesArgs),
+    Forward(forward::ForwardArgs),
 }
 
 /// Runs the command.
@@ -44,5 +46,6 @@ pub fn run(args: &CacheArgs) -> anyhow::Result<()> {
         CacheCommand::Model(args) => model::run(args),
         CacheCommand::Change(args) => change::run(args),
         CacheCommand::Cycles(args) => cycles::run(args),
+        CacheCommand::Forward(args) => forward::run(args),
     }
 }

@@ -142,6 +142,16 @@ impl Burst {
         self.ends.is_empty()
     }
 
+    /// The number of the packet whose bytes these are; `None` if they lie elsewhere.
+    #[must_use]
+    pub fn place_of(&self, wire: &[u8]) -> Option<usize> {
+        let start = wire
+            .as_ptr()
+            .addr()
+            .checked_sub(self.bytes.as_ptr().addr())?;
+        (start < self.bytes.len()).then(|| self.ends.partition_point(|&end| end <= start))
+    }
+
     /// The packets.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
@@ -219,6 +229,13 @@ mod tests {
             burst.push(|out| out.extend_from_slice(packet));
         }
         assert_eq!(burst.iter().collect::<Vec<_>>(), [&b"ab"[..], b"", b"c"]);
+        let places: Vec<_> = burst.iter().map(|packet| burst.place_of(packet)).collect();
+        assert_eq!(
+            places,
+            [Some(0), Some(2), Some(2)],
+            "what is empty is nowhere"
+        );
+        assert_eq!(burst.place_of(&[0]), None);
         burst.clear();
         assert!(burst.is_empty() && burst.iter().next().is_none());
     }
