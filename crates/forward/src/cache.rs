@@ -68,6 +68,11 @@ impl CachePolicy for StorePolicy {
     }
 
     #[inline]
+    fn admits_all(&self) -> bool {
+        self.0.admits_all()
+    }
+
+    #[inline]
     fn admits(&mut self, hash: NameHash, is_full: bool, hash_of: impl Fn(u32) -> NameHash) -> bool {
         self.0.admits(hash.0, is_full, |slot| hash_of(slot).0)
     }
@@ -88,8 +93,8 @@ impl CachePolicy for StorePolicy {
     }
 
     #[inline]
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.0.upcoming(nth)
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        self.0.upcoming()
     }
 
     #[inline]

@@ -33,6 +33,14 @@ impl Links {
         prefetch(&self.nodes[node as usize]);
     }
 
+    /// The two nodes in front of one.
+    pub(crate) fn two_before(&self, node: u32) -> [Option<u32>; 2] {
+        let before = |node| (node != NIL).then(|| self.before(node));
+        let next = before(node).filter(|&node| node != NIL);
+        let second = next.map(|node| self.before(node));
+        [next, second.filter(|&node| node != NIL)]
+    }
+
     /// The next node towards the front, or [`NIL`].
     pub(crate) fn before(&self, node: u32) -> u32 {
         self.nodes[node as usize][0]
@@ -74,16 +82,9 @@ impl List {
         }
     }
 
-    /// The node `nth` places in front of the one at the back.
-    pub(crate) fn nth_back(&self, links: &Links, nth: usize) -> Option<u32> {
-        let mut node = self.back()?;
-        for _ in 0..nth {
-            node = links.before(node);
-            if node == NIL {
-                return None;
-            }
-        }
-        Some(node)
+    /// The two nodes in front of the one at the back.
+    pub(crate) fn upcoming(&self, links: &Links) -> [Option<u32>; 2] {
+        links.two_before(self.back)
     }
 
     /// Puts a node that is on no list in front of all others.

@@ -271,6 +271,13 @@ impl Policy {
         self.n_slots
     }
 
+    /// Whether [`admits`](Self::admits) is always true, but for a cache of none.
+    #[inline]
+    #[must_use]
+    pub const fn admits_all(&self) -> bool {
+        matches!(self.admission, Admission::All | Admission::Window { .. })
+    }
+
     /// Whether [`handle_request`](Self::handle_request) does anything.
     #[must_use]
     pub const fn counts_requests(&self) -> bool {
@@ -449,11 +456,12 @@ impl Policy {
         }
     }
 
-    /// What is likely to be evicted after `nth` others; `None` where that is not known
-    /// cheaply. A hint.
+    /// What is likely to be evicted after the next one, and what after that; `None` where
+    /// that is not known cheaply. A hint.
+    #[inline]
     #[must_use]
-    pub fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.eviction.upcoming(nth)
+    pub fn upcoming(&self) -> [Option<u32>; 2] {
+        self.eviction.upcoming()
     }
 
     /// Fetches what [`handle_hit`](Self::handle_hit) will read first.

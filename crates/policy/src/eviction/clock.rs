@@ -126,14 +126,15 @@ impl<const BITS: usize> Evict for Clock<BITS> {
         self.len
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
+    fn upcoming(&self) -> [Option<u32>; 2] {
         let (at, ahead) = (self.hand / 64, !0 << (self.hand % 64));
-        let word = self.words.get(at as usize)?;
-        let mut unmarked = word.held & !word.marked() & ahead;
-        for _ in 0..nth {
-            unmarked &= unmarked.wrapping_sub(1);
-        }
-        (unmarked != 0).then(|| at * 64 + unmarked.trailing_zeros())
+        let unmarked = match self.words.get(at as usize) {
+            Some(word) => word.held & !word.marked() & ahead,
+            None => 0,
+        };
+        let second = unmarked & unmarked.wrapping_sub(1);
+        let third = second & second.wrapping_sub(1);
+        [second, third].map(|slots| (slots != 0).then(|| at * 64 + slots.trailing_zeros()))
     }
 
     fn memory_bytes(&self) -> usize {

@@ -38,8 +38,8 @@ impl Evict for Fifo {
         self.queue.len()
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.queue.nth_back(&self.links, nth)
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        self.queue.upcoming(&self.links)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -44,8 +44,8 @@ impl Evict for Lru {
         self.links.prefetch(slot);
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.recent.nth_back(&self.links, nth)
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        self.recent.upcoming(&self.links)
     }
 
     fn memory_bytes(&self) -> usize {

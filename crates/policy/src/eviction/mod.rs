@@ -61,9 +61,9 @@ trait Evict {
     fn prefetch_incoming(&self, _: u64) {}
     /// Fetches what a hit will read first.
     fn prefetch_hit(&self, _: u32) {}
-    /// What is likely to go after `nth` others.
-    fn upcoming(&self, _nth: usize) -> Option<u32> {
-        None
+    /// What is likely to go after the next one, and what after that.
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        [None; 2]
     }
     /// Heap memory.
     fn memory_bytes(&self) -> usize;
@@ -202,12 +202,12 @@ impl Eviction {
         dispatch!(&mut self.policy, policy => policy.remove(slot));
     }
 
-    /// What is likely to be emptied after `nth` others; `None` where that is not known
-    /// cheaply. A hint.
+    /// What is likely to be emptied after the next one, and what after that; `None` where
+    /// that is not known cheaply. A hint.
     #[inline]
     #[must_use]
-    pub fn upcoming(&self, nth: usize) -> Option<u32> {
-        dispatch!(&self.policy, policy => policy.upcoming(nth))
+    pub fn upcoming(&self) -> [Option<u32>; 2] {
+        dispatch!(&self.policy, policy => policy.upcoming())
     }
 
     /// Fetches what [`handle_hit`](Self::handle_hit) will read first.

@@ -123,8 +123,8 @@ impl Evict for S3Fifo {
         self.ghosts.prefetch(hash);
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.small.nth_back(&self.links, nth)
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        self.small.upcoming(&self.links)
     }
 
     fn memory_bytes(&self) -> usize {

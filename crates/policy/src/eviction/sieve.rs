@@ -72,18 +72,11 @@ impl Evict for Sieve {
         self.queue.len()
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        let mut slot = match self.hand {
-            NIL => return self.queue.nth_back(&self.links, nth),
-            hand => hand,
-        };
-        for _ in 0..nth {
-            slot = self.links.before(slot);
-            if slot == NIL {
-                return None;
-            }
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        match self.hand {
+            NIL => self.queue.upcoming(&self.links),
+            hand => self.links.two_before(hand),
         }
-        Some(slot)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -78,8 +78,8 @@ impl Evict for Slru {
         self.links.prefetch(slot);
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.probation.nth_back(&self.links, nth)
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        self.probation.upcoming(&self.links)
     }
 
     fn memory_bytes(&self) -> usize {

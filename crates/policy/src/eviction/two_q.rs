@@ -115,8 +115,8 @@ impl Evict for TwoQ {
         self.links.prefetch(slot);
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.newcomers.nth_back(&self.links, nth)
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        self.newcomers.upcoming(&self.links)
     }
 
     fn memory_bytes(&self) -> usize {

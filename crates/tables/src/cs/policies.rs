@@ -142,7 +142,7 @@ impl<P: CachePolicy> Policies<P> {
     }
 
     /// As [`CachePolicy::upcoming`].
-    pub(super) fn upcoming(&self, nth: usize) -> Option<u32> {
-        self.former.front().unwrap_or(&self.in_charge).upcoming(nth)
+    pub(super) fn upcoming(&self) -> [Option<u32>; 2] {
+        self.former.front().unwrap_or(&self.in_charge).upcoming()
     }
 }

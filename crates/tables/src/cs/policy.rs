@@ -35,6 +35,9 @@ pub trait CachePolicy: Debug + Sized {
     /// The Data in a slot was asked for, or arrived again.
     fn handle_hit(&mut self, slot: u32);
 
+    /// Whether it admits everything, so that it need not be asked.
+    fn admits_all(&self) -> bool;
+
     /// Whether a Data is to be cached that is not. `is_full` tells whether another one
     /// would have to go.
     fn admits(&mut self, hash: NameHash, is_full: bool, hash_of: impl Fn(u32) -> NameHash) -> bool;
@@ -49,9 +52,9 @@ pub trait CachePolicy: Debug + Sized {
     /// A slot is emptied for another reason than that [`CachePolicy::evict`] named it.
     fn handle_remove(&mut self, slot: u32);
 
-    /// What is likely to be evicted after `nth` others; `None` where that is not known
-    /// cheaply. A hint.
-    fn upcoming(&self, nth: usize) -> Option<u32>;
+    /// What is likely to be evicted after the next one, and what after that; `None` where
+    /// that is not known cheaply. A hint.
+    fn upcoming(&self) -> [Option<u32>; 2];
 
     /// Fetches what [`CachePolicy::handle_request`] will read.
     fn prefetch_request(&self, hash: NameHash);

@@ -38,9 +38,10 @@ impl<P: CachePolicy> ContentStore<P> {
     /// place in the index, the hash for which this returns: its packet's memory, which is
     /// the next to be written to; and the entry of the one after that.
     pub(crate) fn prefetch_victims(&self) -> Option<NameHash> {
-        let second = self.policies.upcoming(1)?;
+        let [second, third] = self.policies.upcoming();
+        let second = second?;
         self.prefetch_packet(second);
-        if let Some(third) = self.policies.upcoming(2) {
+        if let Some(third) = third {
             prefetch(&self.slots[third]);
         }
         Some(self.slots[second].name_hash)

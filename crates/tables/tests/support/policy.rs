@@ -32,6 +32,10 @@ impl Oldest {
         (slot != self.end()).then_some(slot)
     }
 
+    fn oldest(&self) -> Option<u32> {
+        self.beside(self.end(), NEWER)
+    }
+
     fn is_held(&self, slot: u32) -> bool {
         self.links[slot as usize] != [NIL; 2]
     }
@@ -59,6 +63,10 @@ impl CachePolicy for Oldest {
         self.handle_insert(slot, NameHash(0), |_| NameHash(0));
     }
 
+    fn admits_all(&self) -> bool {
+        true
+    }
+
     fn admits(&mut self, _: NameHash, _: bool, _: impl Fn(u32) -> NameHash) -> bool {
         true
     }
@@ -73,7 +81,7 @@ impl CachePolicy for Oldest {
     }
 
     fn evict(&mut self, _: NameHash, _: impl Fn(u32) -> NameHash) -> Option<u32> {
-        let oldest = self.upcoming(0)?;
+        let oldest = self.oldest()?;
         self.handle_remove(oldest);
         Some(oldest)
     }
@@ -85,8 +93,9 @@ impl CachePolicy for Oldest {
         self.links[newer as usize][OLDER] = older;
     }
 
-    fn upcoming(&self, nth: usize) -> Option<u32> {
-        (0..=nth).try_fold(self.end(), |slot, _| self.beside(slot, NEWER))
+    fn upcoming(&self) -> [Option<u32>; 2] {
+        let second = self.oldest().and_then(|oldest| self.beside(oldest, NEWER));
+        [second, second.and_then(|second| self.beside(second, NEWER))]
     }
 
     fn prefetch_request(&self, _: NameHash) {}
