@@ -229,7 +229,9 @@ mod tests {
                 );
                 let insertion = counts.insertion_ratio();
                 let off = (insertion - expected.insertion_ratio).abs();
-                assert!(off < 0.01 + 0.1 * insertion, "{what}");
+                // The equations take requests for a name not cached for any others, though
+                // none may have come for as long as it had been cached.
+                assert!(off < 0.01 + 0.15 * insertion, "{what}");
             }
         }
     }
