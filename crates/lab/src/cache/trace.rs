@@ -173,6 +173,7 @@ impl Trace {
                     let is_cut = reader.reader_exhausted() || reader.refill().is_err();
                     ensure!(!is_cut, "cut short after packet {n_packets}");
                 }
+                Err(PcapError::UnexpectedEof) => bail!("cut short after packet {n_packets}"),
                 Err(error) => bail!("damaged after packet {n_packets}: {error:?}"),
             }
         }

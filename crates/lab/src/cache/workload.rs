@@ -328,13 +328,13 @@ mod tests {
         for len in [1, 40] {
             let popular = Independent::new(100, 0.8, 1);
             let mut scans = Scans::new(popular, 100, 1_000_000, 0.3, len, 5);
-            let objects = draw(&mut scans, 50_000);
+            let objects = draw(&mut scans, 500_000);
             let scanned: Vec<u32> = objects
                 .into_iter()
                 .filter(|&object| object >= 100)
                 .collect();
             assert!(
-                (13_500..16_500).contains(&scanned.len()),
+                (135_000..165_000).contains(&scanned.len()),
                 "{}",
                 scanned.len()
             );
