@@ -36,13 +36,16 @@ const SETTLED_SHARE: f64 = 0.755;
 /// Requests for which learning goes on, by the size of the cache.
 const LEARNING_BY_LEN: usize = 35;
 /// A hit ratio below this share of what it was tells that popularity has changed, if it
-/// lies as many standard deviations of chance below.
+/// lies as many standard deviations below: those of chance, or those that it had lately if
+/// they are greater, since some traffic goes up and down all the time.
 const CHANGED_SHARE: f64 = 0.7;
 const CHANGED_DEVIATIONS: f64 = 4.0;
 /// How much of a period's hit ratio goes into the long-run one, if it is higher and if it
 /// is lower.
 const RISING: f64 = 0.2;
 const FALLING: f64 = 0.05;
+/// How much of a period's squared deviation goes into the usual one.
+const DEVIATING: f64 = 0.05;
 
 /// Whether what was popular is no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,8 @@ pub struct AutoFilter {
     n_since_change: usize,
     /// The hit ratio in the long run.
     hit_ratio: f64,
+    /// The square of its deviations from that.
+    variance: f64,
     /// In 256ths.
     threshold: u32,
 }
@@ -90,6 +95,7 @@ impl AutoFilter {
             tuned_by: [0; N_COUNTS],
             n_since_change: 0,
             hit_ratio: 0.0,
+            variance: 0.0,
             threshold: 256,
         })
     }
@@ -210,7 +216,9 @@ impl AutoFilter {
     /// Compares the hit ratio of a period with that of the long run.
     fn follow_hits(&mut self, hit_ratio: f64) -> Change {
         let usual = self.hit_ratio;
-        let deviation = (usual * (1.0 - usual) / self.n_requests as f64).sqrt();
+        let chance = usual * (1.0 - usual) / self.n_requests as f64;
+        let deviation = chance.max(self.variance).sqrt();
+        self.variance += DEVIATING * ((hit_ratio - usual).powi(2) - self.variance);
         let has_fallen =
             hit_ratio < usual * CHANGED_SHARE && hit_ratio < usual - CHANGED_DEVIATIONS * deviation;
         if has_fallen {
@@ -294,6 +302,24 @@ mod tests {
             0,
             "it has been told already"
         );
+    }
+
+    #[test]
+    fn a_hit_ratio_that_always_goes_up_and_down_tells_of_no_change() {
+        let mut filter = AutoFilter::new(10_000, PagePreference::Base).expect("little memory");
+        let mut random = Random::new(4);
+        let mut changed_at = Vec::new();
+        for n in 0..200 {
+            for _ in 0..500 {
+                if filter.handle_request(random.next_u64()) == Change::Sudden {
+                    changed_at.push(n);
+                }
+                if n / 3 % 2 == 0 {
+                    filter.handle_hit();
+                }
+            }
+        }
+        assert!(changed_at.iter().all(|&n| n < 20), "{changed_at:?}");
     }
 
     #[test]
