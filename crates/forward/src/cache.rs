@@ -1,7 +1,7 @@
 //! Which Data the content store keeps: the policies of [`tachonym_policy`] as the store
 //! asks for them.
 
-use tachonym_memory::MemoryError;
+use tachonym_memory::{MemoryError, Pages};
 use tachonym_packet::NameHash;
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 use tachonym_tables::CachePolicy;
@@ -11,12 +11,12 @@ use tachonym_tables::CachePolicy;
 pub struct StorePolicy(Policy);
 
 impl StorePolicy {
-    /// A policy of which no slot is held.
+    /// A policy of which no slot is held, for slots below `n_slots`.
     ///
     /// # Errors
     /// See [`PolicyError`].
-    pub fn new(config: &PolicyConfig) -> Result<Self, EngineError> {
-        Ok(Self(Policy::new(config)?))
+    pub fn new(config: &PolicyConfig, n_slots: usize) -> Result<Self, EngineError> {
+        Ok(Self(Policy::with_slots(config, n_slots)?))
     }
 
     /// What it was made with.
@@ -46,7 +46,7 @@ impl CachePolicy for StorePolicy {
             capacity,
             ..*self.0.config()
         };
-        Ok(Self(Policy::with_slots(&config, n_slots)?))
+        Self::new(&config, n_slots)
     }
 
     fn n_slots(&self) -> usize {
@@ -65,6 +65,11 @@ impl CachePolicy for StorePolicy {
     #[inline]
     fn handle_hit(&mut self, slot: u32) {
         self.0.handle_hit(slot);
+    }
+
+    #[inline]
+    fn handle_refresh(&mut self, slot: u32) {
+        self.0.handle_refresh(slot);
     }
 
     #[inline]
@@ -103,8 +108,22 @@ impl CachePolicy for StorePolicy {
     }
 
     #[inline]
+    fn prefetch_incoming(&self, hash: NameHash) {
+        self.0.prefetch_request(hash.0);
+        self.0.prefetch_incoming(hash.0);
+    }
+
+    #[inline]
     fn prefetch_hit(&self, slot: u32) {
         self.0.prefetch_hit(slot);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn pages(&self) -> Pages {
+        self.0.pages()
     }
 
     fn memory_bytes(&self) -> usize {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use tachonym_packet::{FaceId, Name, NameHashes, NameView};
-use tachonym_policy::PolicyConfig;
 use tachonym_tables::{
     ContentStore, CsCapacity, FibError, NextHop, NextHops, NextHopsError, PitRefusals,
 };
@@ -167,18 +166,18 @@ impl Engine {
         self.pipelines.tables.set_cs_capacity(capacity)
     }
 
-    /// Has another policy decide from now on what the content store admits and evicts; its
-    /// `capacity` does not matter. What is cached stays until it is evicted: first, unless
-    /// it is asked for.
-    ///
-    /// # Errors
-    /// If there is no such policy, or not as much memory as it takes; the one before stays.
-    pub fn set_cs_policy(&mut self, policy: &PolicyConfig) -> Result<(), EngineError> {
-        let like = StorePolicy::new(&PolicyConfig {
-            capacity: 0,
-            ..*policy
-        })?;
-        self.pipelines.tables.set_cs_policy(&like)
+    /// Slots that a policy of the content store has to know, and how many of them are held
+    /// at most: what to make one for that [`Engine::set_cs_policy`] takes.
+    #[must_use]
+    pub fn cs_policy_size(&self) -> (usize, usize) {
+        self.pipelines.tables.cs_policy_size()
+    }
+
+    /// Has another policy decide from now on what the content store admits and evicts. What
+    /// is cached stays until it is evicted: first, unless it is asked for. False: the policy
+    /// has fewer slots than the store needs by now, and nothing has changed.
+    pub fn set_cs_policy(&mut self, policy: StorePolicy) -> bool {
+        self.pipelines.tables.set_cs_policy(policy)
     }
 
     /// Erases at most `limit` Data under `prefix`; how many it erased.

@@ -143,10 +143,13 @@ impl Pipelines {
             pit: config.pit,
             layout: config.pit_cs,
         };
-        let policy = StorePolicy::new(&PolicyConfig {
-            capacity: config.cs.max_slots(),
+        let n_slots = config.cs.max_slots();
+        let policy = PolicyConfig {
+            capacity: n_slots,
+            pages: config.pit.pages,
             ..config.cs_policy
-        })?;
+        };
+        let policy = StorePolicy::new(&policy, n_slots)?;
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
         Ok(Self {
             now: MonoNs::ZERO,

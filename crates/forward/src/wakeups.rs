@@ -114,7 +114,7 @@ mod tests {
         let span = hashes.push_name(&HashKey::from_u64s(1, 2), interest.name());
         let key = HashKey::from_u64s(1, 2);
         let policy = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
-        let policy = StorePolicy::new(&policy).expect("a sensible one");
+        let policy = StorePolicy::new(&policy, 65_536).expect("a sensible one");
         let mut tables = PitCs::new(PitCsConfig::default(), policy, key).expect("small tables");
         let (idx, _) = tables
             .find_or_insert(&interest, hashes.slice(span), Missed::default(), sent)

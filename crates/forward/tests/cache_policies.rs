@@ -5,7 +5,7 @@ mod bed;
 use std::collections::HashMap;
 
 use bed::*;
-use tachonym_forward::EngineConfig;
+use tachonym_forward::{EngineConfig, StorePolicy};
 use tachonym_packet::HashKey;
 use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig, senseless};
 use tachonym_tables::CsCapacity;
@@ -26,6 +26,16 @@ fn node(policy: PolicyConfig) -> Node {
     }
     node.route("/", B, 0);
     node
+}
+
+fn set_policy(node: &mut Node, config: &PolicyConfig) {
+    let (n_slots, capacity) = node.engine.cs_policy_size();
+    let config = PolicyConfig {
+        capacity,
+        ..*config
+    };
+    let policy = StorePolicy::new(&config, n_slots).expect("little memory");
+    assert!(node.engine.set_cs_policy(policy));
 }
 
 fn uri(number: usize) -> String {
@@ -135,7 +145,7 @@ fn another_policy_takes_over_and_evicts_what_the_former_one_held_first() {
     ));
     (0..CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
     let sieve = PolicyConfig::new(AdmissionKind::None, EvictionKind::Sieve, 0);
-    node.engine.set_cs_policy(&sieve).expect("little memory");
+    set_policy(&mut node, &sieve);
     assert_eq!(node.engine.sizes().n_cs_entries, CAPACITY, "all stay");
     // Of the oldest some are asked for, and are the new policy's now.
     (0..10).for_each(|number| assert!(ask_number(&mut node, number)));
@@ -151,29 +161,60 @@ fn another_policy_takes_over_and_evicts_what_the_former_one_held_first() {
     assert_eq!(cached, expected, "the former one's oldest have gone");
     // Another one, while the first still holds some.
     let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
-    node.engine.set_cs_policy(&lru).expect("little memory");
+    set_policy(&mut node, &lru);
     (200..200 + CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
     (0..200).for_each(|number| assert!(!is_cached(&mut node, number), "{number}"));
     assert_eq!(node.engine.sizes().n_cs_entries, CAPACITY);
 }
 
 #[test]
-fn a_policy_that_makes_no_sense_changes_nothing() {
-    let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
-    let mut node = node(lru);
+fn a_policy_that_makes_no_sense_or_is_too_small_is_refused() {
     let senseless = PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Arc, 0);
-    let refusal = node.engine.set_cs_policy(&senseless).expect_err("refused");
+    let refusal = StorePolicy::new(&senseless, CAPACITY).expect_err("refused");
     assert!(refusal.to_string().contains("filter with eviction arc"));
     let threshold = PolicyConfig {
         threshold: 0,
         ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, 0)
     };
-    node.engine.set_cs_policy(&threshold).expect_err("refused");
-    let policy = node.engine.cs().policy().config();
-    assert_eq!(
-        (policy.admission, policy.eviction),
-        (lru.admission, lru.eviction)
+    StorePolicy::new(&threshold, CAPACITY).expect_err("refused");
+    let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
+    let mut node = node(lru);
+    let fifo = PolicyConfig::new(AdmissionKind::None, EvictionKind::Fifo, CAPACITY - 1);
+    let small = StorePolicy::new(&fifo, CAPACITY - 1).expect("little memory");
+    assert!(
+        !node.engine.set_cs_policy(small),
+        "a Data would have no slot"
     );
+    assert_eq!(
+        node.engine.cs().policy().config().eviction,
+        EvictionKind::Lru
+    );
+}
+
+#[test]
+fn policies_exchanged_by_the_dozen_leave_what_is_cached_and_no_more_memory() {
+    let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
+    let mut node = node(lru);
+    // Nothing is held by any of them.
+    let one_bytes = node.engine.cs().policy_bytes();
+    for _ in 0..100 {
+        set_policy(&mut node, &lru);
+    }
+    assert_eq!(node.engine.cs().policy_bytes(), one_bytes);
+    // One Data more by each.
+    for number in 0..CAPACITY {
+        assert!(!ask_number(&mut node, number));
+        set_policy(&mut node, &lru);
+    }
+    assert_eq!(node.engine.sizes().n_cs_entries, CAPACITY);
+    for number in 0..CAPACITY {
+        assert!(ask_number(&mut node, number), "{number}");
+    }
+    (100..100 + CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
+    (100..100 + CAPACITY).for_each(|number| assert!(ask_number(&mut node, number)));
+    set_policy(&mut node, &lru);
+    set_policy(&mut node, &lru);
+    assert_eq!(node.engine.cs().policy_bytes(), 2 * one_bytes);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Admission and eviction together, as a content store asks for them.
 
-use tachonym_memory::{Limit, MemoryError, PagePreference, available_bytes};
+use tachonym_memory::{Limit, MemoryError, PagePreference, Pages, available_bytes};
 
 use crate::admission::{AutoFilter, Change, Filter, TinyLfu};
 use crate::eviction::{Eviction, MAX_SLOTS};
@@ -361,6 +361,15 @@ impl Policy {
         self.eviction.handle_hit(slot);
     }
 
+    /// The Data in a slot has come again, though no Interest was answered by it.
+    #[inline]
+    pub fn handle_refresh(&mut self, slot: u32) {
+        match &mut self.admission {
+            Admission::Window { window, .. } if window.holds(slot) => window.handle_hit(slot),
+            _ => self.eviction.handle_hit(slot),
+        }
+    }
+
     /// Whether a Data that is not cached, and whose name has this hash, is to be.
     /// `is_full` tells whether another one would have to go; `hash_of` is the hash of the
     /// name in a slot that is held.
@@ -468,6 +477,19 @@ impl Policy {
     #[inline]
     pub fn prefetch_hit(&self, slot: u32) {
         self.eviction.prefetch_hit(slot);
+    }
+
+    /// What pages the tables of admission have.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        match &self.admission {
+            Admission::All | Admission::Lcp { .. } => Pages::default(),
+            Admission::Filter(filter) => filter.pages(),
+            Admission::Auto(filter) => filter.pages(),
+            Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
+                frequencies.pages()
+            }
+        }
     }
 
     /// Memory in use, in bytes.

@@ -8,19 +8,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
 };
-use tachonym_forward::{Routes, StrategyError};
+use tachonym_forward::{Routes, StorePolicy, StrategyError};
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibSlice, LinkOptions,
 };
 use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name};
+use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsStats, DropCount, FacePersistency, FaceState,
     FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, TableMemory, cs_flags,
     face_flags,
 };
-use tachonym_tables::{CachePolicy as _, CsCapacity, MAX_PREFIX_COMPONENTS};
+use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 use tracing::warn;
 
 use crate::config::ContentStore;
@@ -68,14 +69,36 @@ impl RouterControl {
         }
     }
 
+    /// Changes what the content store admits and evicts.
     fn set_cs_policy(&mut self, words: &str) -> Result<(), ControlError> {
         let changed = self.content_store.with_words(words);
         let changed = changed.map_err(ControlError::CsPolicy)?;
-        let policy = changed.policy(wall_ms());
-        self.call(move |plane| plane.engine.set_cs_policy(&policy))?
-            .map_err(|error| ControlError::CsPolicy(error.to_string()))?;
-        self.content_store = changed;
+        if changed != self.content_store {
+            self.put_cs_policy(&changed)?;
+            self.content_store = changed;
+        }
         Ok(())
+    }
+
+    /// Makes the policy for the size that the store has, here and not where packets would
+    /// wait for it, and puts it in charge.
+    fn put_cs_policy(&self, content_store: &ContentStore) -> Result<(), ControlError> {
+        let refused = |error: &dyn std::fmt::Display| ControlError::CsPolicy(error.to_string());
+        let seed = getrandom::u64().map_err(|error| refused(&error))?;
+        let (n_slots, capacity) = self.call(|plane| plane.engine.cs_policy_size())?;
+        let policy = PolicyConfig {
+            capacity,
+            pages: self.pages,
+            ..content_store.policy(seed)
+        };
+        let policy = StorePolicy::new(&policy, n_slots).map_err(|error| refused(&error))?;
+        // Only commands make the store larger, and they come one after the other.
+        let fits = self.call(move |plane| plane.engine.set_cs_policy(policy))?;
+        if fits {
+            Ok(())
+        } else {
+            Err(refused(&"the content store has grown meanwhile: try again"))
+        }
     }
 
     fn call<R: Send + 'static>(
@@ -226,13 +249,15 @@ impl ControlPlane for RouterControl {
     }
 
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError> {
-        if let Some(words) = &config.policy {
-            self.set_cs_policy(words)?;
-        }
         let CsConfig { admit, serve, .. } = *config;
         if let Some(pkts) = config.capacity_pkts {
             let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
             while self.call(move |plane| shrink_some(plane, max_pkts))? {}
+            // Shares of the cache are reckoned by its size.
+            self.put_cs_policy(&self.content_store)?;
+        }
+        if let Some(words) = &config.policy {
+            self.set_cs_policy(words)?;
         }
         self.call(move |plane| {
             let cs = plane.engine.cs_mut();
@@ -270,7 +295,7 @@ impl ControlPlane for RouterControl {
                 n_evictions: cs.counters().n_evictions,
                 n_bytes: cs.used_bytes() as u64,
                 capacity_bytes: cs.capacity().max_bytes as u64,
-                n_policy_bytes: cs.policy().memory_bytes() as u64,
+                n_policy_bytes: cs.policy_bytes() as u64,
             }
         })
     }

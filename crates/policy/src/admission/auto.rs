@@ -13,7 +13,7 @@
 //!
 //! The same counts make a [`Popularity`], from which the model tells what to expect.
 
-use tachonym_memory::{MemoryError, PagePreference};
+use tachonym_memory::{MemoryError, PagePreference, Pages};
 
 use super::filter::Filter;
 use crate::model::{NameClass, Popularity};
@@ -160,6 +160,12 @@ impl AutoFilter {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.filter.prefetch(hash);
+    }
+
+    /// What pages its tables have.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.filter.pages()
     }
 
     /// Memory of history and counters, in bytes.

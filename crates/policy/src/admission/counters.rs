@@ -5,7 +5,7 @@
 //! not count on; what was not counted is not taken away later either, which the caller
 //! remembers for it ([`Counted`]).
 
-use tachonym_memory::{MemoryError, PagePreference, PlainWords, prefetch};
+use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords, prefetch};
 
 use crate::kind::CountersKind;
 
@@ -96,6 +96,14 @@ impl Counters {
             Self::Row(row) => prefetch(&row.0.as_slice()[Row::place(hash).0]),
             Self::Lines(lines) => prefetch(&lines.words.as_slice()[lines.first_word(hash)]),
             Self::Exact(exact) => prefetch(&exact.words.as_slice()[2 * exact.home(hash)]),
+        }
+    }
+
+    pub(super) fn pages(&self) -> Pages {
+        match self {
+            Self::Row(row) => row.0.pages(),
+            Self::Lines(lines) => lines.words.pages(),
+            Self::Exact(exact) => exact.words.pages(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! Interests, and counters tell how often each is among them. A Data is admitted if the
 //! count of its name is at least the threshold. The cached Data are not looked at.
 
-use tachonym_memory::{MemoryError, PagePreference, PlainWords};
+use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords};
 
 use super::counters::{COUNTED, Counters};
 use crate::kind::CountersKind;
@@ -127,6 +127,12 @@ impl Filter {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.counters.prefetch(hash);
+    }
+
+    /// What pages its tables have.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.history.pages() + self.counters.pages()
     }
 
     /// Memory of history and counters, in bytes.

@@ -2,8 +2,9 @@
 //!
 //! A search of bounded length in place of an order among all: of the next
 //! [`N_SEARCHED`] slots after the last search, the one with the least count goes
-//! (Yuan 2015, section 6.1.3, searches the bucket of a hash table likewise). Counts are halved in every [`AGING_ROUNDS`]-th round
-//! over all slots, so that what was popular once does not stay for ever.
+//! (Yuan 2015, section 6.1.3, searches the bucket of a hash table likewise). Counts are
+//! halved in every [`AGING_ROUNDS`]-th round over all slots, so that what was popular once
+//! does not stay for ever.
 
 use super::Evict;
 
@@ -65,7 +66,10 @@ impl Evict for LfuLocal {
                 .iter()
                 .enumerate()
                 .filter(|(_, count)| **count != 0);
-            let least = held.min_by_key(|(_, count)| **count);
+            // Of equal ones another in each round: else what comes into a place would go
+            // again, and those beside it never.
+            let turn = |idx: usize| idx.wrapping_sub(self.n_rounds as usize) % N_SEARCHED;
+            let least = held.min_by_key(|&(idx, count)| (*count, turn(idx)));
             self.found = least.map(|(idx, _)| (self.next + idx) as u32);
             if self.n_rounds % AGING_ROUNDS == AGING_ROUNDS - 1 {
                 for count in searched {

@@ -35,6 +35,11 @@ use crate::kind::EvictionKind;
 /// Names that [`EvictionKind::LfuPerfect`] remembers, by the size of the cache.
 pub const PERFECT_LFU_GHOSTS_BY_LEN: usize = 100;
 
+/// Slots that a search for a victim passes over at most, where each step is a cache line:
+/// then it takes what it has come to. Far more than it needs unless somebody asks for all
+/// that is cached.
+pub(crate) const MAX_STEPS: usize = 1_024;
+
 /// Most slots: node numbers of slots and ghosts fit into 32 bits.
 pub const MAX_SLOTS: usize = 1 << 29;
 

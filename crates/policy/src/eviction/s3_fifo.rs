@@ -6,7 +6,7 @@
 //! the small one (as the published code has it), and as many names are remembered as the
 //! main queue holds.
 
-use super::Evict;
+use super::{Evict, MAX_STEPS};
 use crate::ghosts::Ghosts;
 use crate::list::{Links, List};
 
@@ -68,10 +68,12 @@ impl Evict for S3Fifo {
     }
 
     fn victim(&mut self, _: u64) -> Option<u32> {
-        // Ends: what leaves the small queue does not return to it, and the main one
-        // loses a count with each turn.
-        loop {
-            let from_small = self.small.len() >= self.max_small.max(1) || self.main.is_empty();
+        // A store may be full with less than was expected.
+        let max_small = self.max_small.min(self.len() / 10).max(1);
+        // What leaves the small queue does not return to it, and the main one loses a count
+        // with each turn.
+        for _ in 0..MAX_STEPS {
+            let from_small = self.small.len() >= max_small || self.main.is_empty();
             if from_small && let Some(slot) = self.small.back() {
                 if self.states[slot as usize] <= 1 {
                     return Some(slot);
@@ -88,6 +90,7 @@ impl Evict for S3Fifo {
             self.states[slot as usize] -= 1;
             self.main.move_to_front(&mut self.links, slot);
         }
+        self.main.back().or(self.small.back())
     }
 
     fn evict(&mut self, slot: u32, hash: u64) {

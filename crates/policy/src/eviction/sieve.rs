@@ -3,7 +3,7 @@
 //! Zhang et al., "SIEVE is simpler than LRU", NSDI 2024, section 3. It leaves no
 //! parameter open.
 
-use super::Evict;
+use super::{Evict, MAX_STEPS};
 use crate::list::{Links, List, NIL};
 
 /// Evicts the first from the hand towards the newest that was not asked for since
@@ -45,8 +45,7 @@ impl Evict for Sieve {
             NIL => oldest,
             hand => hand,
         };
-        // Ends: after one round no slot is visited.
-        loop {
+        for _ in 0..MAX_STEPS {
             let word = &mut self.visited[slot as usize / 64];
             let bit = 1 << (slot % 64);
             if *word & bit == 0 {
@@ -59,6 +58,8 @@ impl Evict for Sieve {
                 newer => newer,
             };
         }
+        self.hand = slot;
+        Some(slot)
     }
 
     fn remove(&mut self, slot: u32) {

@@ -58,6 +58,12 @@ impl Evict for Slru {
     }
 
     fn victim(&mut self, _: u64) -> Option<u32> {
+        // A store may be full with less than was expected.
+        if self.protected.len() > self.len() * 4 / 5
+            && let Some(demoted) = self.protected.pop_back(&mut self.links)
+        {
+            self.insert(demoted, 0);
+        }
         self.probation.back().or(self.protected.back())
     }
 

@@ -72,7 +72,8 @@ impl Evict for TwoQ {
     }
 
     fn victim(&mut self, _: u64) -> Option<u32> {
-        if self.newcomers.len() > self.max_newcomers {
+        // A store may be full with less than was expected.
+        if self.newcomers.len() > self.max_newcomers.min(self.len() / 4) {
             return self.newcomers.back();
         }
         self.frequent.back().or(self.newcomers.back())

@@ -465,7 +465,7 @@ fn content_store(store: &ContentStore, found: &mut Faults) {
         PolicyError::Threshold { .. } => ("filter_threshold", "use 2 unless measured otherwise"),
         _ => (
             "filter_history",
-            "use 0 for as many as the store holds Data, or more than filter_threshold",
+            "use 0 for as many as the store holds Data, or at least as many as filter_threshold",
         ),
     };
     found.push(format!("content_store.{key}"), error.to_string(), remedy);

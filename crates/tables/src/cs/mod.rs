@@ -302,10 +302,10 @@ impl<P: CachePolicy> ContentStore<P> {
         self.policies.put_in_charge(policy, &mut self.slots);
     }
 
-    /// What pages the tree of prefixes has.
+    /// What pages the tree of prefixes and the policies have.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        self.tree.pages()
+        self.tree.pages() + self.policies.pages()
     }
 
     /// Whether new Data are cached.
@@ -345,6 +345,12 @@ impl<P: CachePolicy> ContentStore<P> {
             + self.digests.len() * DIGEST_BYTES
     }
 
+    /// Memory of the policies, of which former ones may still hold Data.
+    #[must_use]
+    pub fn policy_bytes(&self) -> usize {
+        self.policies.memory_bytes()
+    }
+
     /// Heap memory in use, spare slots and buffers included, but for the index by
     /// names.
     #[must_use]
@@ -366,31 +372,6 @@ impl<P: CachePolicy> ContentStore<P> {
         DataRef {
             wire: self.slots[slot].wire(),
         }
-    }
-
-    /// Counts an Interest that no Data answers; `hashes` is of its name. With CanBePrefix it
-    /// tells the policy nothing yet: which Data it is for is known when that comes.
-    pub(crate) fn miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
-        self.counters.n_misses += 1;
-        if !self.counts_requests() || interest.can_be_prefix() {
-            return;
-        }
-        let name = interest.name();
-        let n_components = match digest::last_implicit_digest(name) {
-            Some(_) => name.len() - 1,
-            None => name.len(),
-        };
-        self.policies.handle_request(hashes[n_components]);
-    }
-
-    /// Whether [`ContentStore::asked_by_prefix`] is to be told.
-    pub(crate) fn counts_requests(&self) -> bool {
-        self.policy().counts_requests()
-    }
-
-    /// A Data answers a CanBePrefix Interest that the store did not.
-    pub(crate) fn asked_by_prefix(&mut self, hash: NameHash) {
-        self.policies.handle_request(hash);
     }
 
     /// Caches a copy of `data`, evicting what has to make room. If it was not cached
@@ -675,7 +656,7 @@ impl<P: CachePolicy> ContentStore<P> {
         now: MonoNs,
     ) -> Admission {
         // Used now, and so the last to be evicted for its own sake.
-        self.policies.handle_hit(slot, &mut self.slots);
+        self.policies.handle_refresh(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
         entry.set_arrival(data, now);
         match entry.vertex {

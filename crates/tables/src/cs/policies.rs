@@ -1,14 +1,17 @@
 //! The policy in charge of a content store, and those before it.
 //!
 //! A store may change its policy while it is full. What former ones hold is evicted first,
-//! in their order, unless it is asked for; so nothing has to be told to the new one at once.
+//! in their order, unless it is asked for; so the new one need not be told of all of it.
 
 use std::collections::VecDeque;
 
-use tachonym_packet::NameHash;
+use tachonym_memory::Pages;
+use tachonym_packet::{InterestView, NameHash};
 
+use super::ContentStore;
 use super::entry::CsEntry;
 use super::policy::CachePolicy;
+use crate::digest;
 use crate::slab::Slab;
 
 /// Most policies that were in charge before and hold Data still.
@@ -42,13 +45,25 @@ impl<P: CachePolicy> Policies<P> {
         self.in_charge.memory_bytes() + former.sum::<usize>()
     }
 
-    /// Puts a policy in charge that holds no slot. Takes constant time, unless
-    /// [`MAX_FORMER`] hold Data still: those of the first are told to the second then.
+    pub(super) fn pages(&self) -> Pages {
+        let former = self.former.iter().map(P::pages);
+        former.fold(self.in_charge.pages(), |sum, pages| sum + pages)
+    }
+
+    /// Puts a policy in charge that holds no slot. Passes over no Data, unless there are
+    /// [`MAX_FORMER`] policies before it: those of the first are told to the second then.
     pub(super) fn put_in_charge(&mut self, policy: P, slots: &mut Slab<CsEntry>) {
+        while self.former.front().is_some_and(P::is_empty) {
+            self.former.pop_front();
+        }
+        let before = std::mem::replace(&mut self.in_charge, policy);
+        if before.is_empty() {
+            // What has its number is nothing.
+            return;
+        }
         if self.former.len() == MAX_FORMER {
             self.join_oldest(slots);
         }
-        let before = std::mem::replace(&mut self.in_charge, policy);
         self.former.push_back(before);
         self.number = self.number.wrapping_add(1);
     }
@@ -94,6 +109,14 @@ impl<P: CachePolicy> Policies<P> {
                 former.handle_remove(slot);
                 self.handle_insert(slot, slots);
             }
+        }
+    }
+
+    /// The Data in a slot has come again.
+    pub(super) fn handle_refresh(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
+        match self.former_of(slots[slot].policy_number) {
+            None => self.in_charge.handle_refresh(slot),
+            Some(_) => self.handle_hit(slot, slots),
         }
     }
 
@@ -144,5 +167,33 @@ impl<P: CachePolicy> Policies<P> {
     /// As [`CachePolicy::upcoming`].
     pub(super) fn upcoming(&self) -> [Option<u32>; 2] {
         self.former.front().unwrap_or(&self.in_charge).upcoming()
+    }
+}
+
+/// What Interests tell the policy.
+impl<P: CachePolicy> ContentStore<P> {
+    /// Counts an Interest that no Data answers; `hashes` is of its name. With CanBePrefix it
+    /// tells the policy nothing yet: which Data it is for is known when that comes.
+    pub(crate) fn miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
+        self.counters.n_misses += 1;
+        if !self.counts_requests() || interest.can_be_prefix() {
+            return;
+        }
+        let name = interest.name();
+        let n_components = match digest::last_implicit_digest(name) {
+            Some(_) => name.len() - 1,
+            None => name.len(),
+        };
+        self.policies.handle_request(hashes[n_components]);
+    }
+
+    /// Whether [`ContentStore::asked_by_prefix`] is to be told.
+    pub(crate) fn counts_requests(&self) -> bool {
+        self.policy().counts_requests()
+    }
+
+    /// A Data answers a CanBePrefix Interest that the store did not.
+    pub(crate) fn asked_by_prefix(&mut self, hash: NameHash) {
+        self.policies.handle_request(hash);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::fmt::Debug;
 
+use tachonym_memory::Pages;
 use tachonym_packet::NameHash;
 
 /// Decides which Data a content store admits, and which it evicts, by the slots that they
@@ -32,8 +33,11 @@ pub trait CachePolicy: Debug + Sized {
     /// A name was asked for, cached or not.
     fn handle_request(&mut self, hash: NameHash);
 
-    /// The Data in a slot was asked for, or arrived again.
+    /// The Data in a slot answers an Interest.
     fn handle_hit(&mut self, slot: u32);
+
+    /// The Data in a slot has come again, though no Interest was answered by it.
+    fn handle_refresh(&mut self, slot: u32);
 
     /// Whether it admits everything, so that it need not be asked.
     fn admits_all(&self) -> bool;
@@ -59,8 +63,17 @@ pub trait CachePolicy: Debug + Sized {
     /// Fetches what [`CachePolicy::handle_request`] will read.
     fn prefetch_request(&self, hash: NameHash);
 
+    /// Fetches what [`CachePolicy::admits`] and [`CachePolicy::handle_insert`] will read.
+    fn prefetch_incoming(&self, hash: NameHash);
+
     /// Fetches what [`CachePolicy::handle_hit`] will read.
     fn prefetch_hit(&self, slot: u32);
+
+    /// Whether no slot is held.
+    fn is_empty(&self) -> bool;
+
+    /// What pages its tables have, of those that ask the system for them.
+    fn pages(&self) -> Pages;
 
     /// Memory in use.
     fn memory_bytes(&self) -> usize;

@@ -34,6 +34,11 @@ impl<P: CachePolicy> ContentStore<P> {
         self.policy().prefetch_request(hash);
     }
 
+    /// Brings into the cache what the policy reads of the name of a Data that may be cached.
+    pub(crate) fn prefetch_incoming(&self, hash: NameHash) {
+        self.policy().prefetch_incoming(hash);
+    }
+
     /// Brings into the cache what the eviction after the next one touches, but for its
     /// place in the index, the hash for which this returns: its packet's memory, which is
     /// the next to be written to; and the entry of the one after that.

@@ -276,17 +276,23 @@ impl<P: CachePolicy> PitCs<P> {
         Ok(())
     }
 
-    /// Has another policy decide from now on, of the kind of `like`. What the former one
-    /// holds goes first, unless it is asked for.
-    ///
-    /// # Errors
-    /// If there is no such policy of as many Data as the store holds; nothing has changed.
-    pub fn set_cs_policy(&mut self, like: &P) -> Result<(), P::Refusal> {
+    /// Slots that a policy has to know, and how many of them are held at most.
+    #[must_use]
+    pub fn cs_policy_size(&self) -> (usize, usize) {
         let capacity = self.cs.capacity();
-        let n_slots = self.cs.n_slots(capacity);
-        let policy = like.for_capacity(n_slots, capacity.max_slots())?;
-        self.cs.set_policy(policy);
-        Ok(())
+        (self.cs.n_slots(capacity), capacity.max_slots())
+    }
+
+    /// Has another policy decide from now on, made for [`PitCs::cs_policy_size`] and empty.
+    /// What the former one holds goes first, unless it is asked for. False: the store has
+    /// grown since, and nothing has changed.
+    pub fn set_cs_policy(&mut self, policy: P) -> bool {
+        let (n_slots, _) = self.cs_policy_size();
+        let fits = policy.n_slots() >= n_slots;
+        if fits {
+            self.cs.set_policy(policy);
+        }
+        fits
     }
 
     /// A Data that answers `interest`, or what was seen of pending Interests.

@@ -79,9 +79,13 @@ impl<P: CachePolicy> PitCs<P> {
         let pending = &self.indexes.pending;
         self.pit
             .for_each_data_hash(hashes, |_, hash| pending.prefetch(hash.0));
-        if let (Some(cached), Some(name_hash)) = (&self.indexes.cached, hashes.last()) {
+        let Some(&name_hash) = hashes.last() else {
+            return;
+        };
+        if let Some(cached) = &self.indexes.cached {
             cached.prefetch(name_hash.0);
         }
+        self.cs.prefetch_incoming(name_hash);
     }
 
     /// Brings into the cache the entries that a Data seems to answer. Reads where

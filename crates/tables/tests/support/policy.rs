@@ -1,6 +1,6 @@
 //! A policy for tests and benches: everything is admitted, what was used longest ago goes.
 
-use tachonym_memory::MemoryError;
+use tachonym_memory::{MemoryError, Pages};
 use tachonym_packet::NameHash;
 use tachonym_tables::CachePolicy;
 
@@ -63,6 +63,10 @@ impl CachePolicy for Oldest {
         self.handle_insert(slot, NameHash(0), |_| NameHash(0));
     }
 
+    fn handle_refresh(&mut self, slot: u32) {
+        self.handle_hit(slot);
+    }
+
     fn admits_all(&self) -> bool {
         true
     }
@@ -100,7 +104,17 @@ impl CachePolicy for Oldest {
 
     fn prefetch_request(&self, _: NameHash) {}
 
+    fn prefetch_incoming(&self, _: NameHash) {}
+
     fn prefetch_hit(&self, _: u32) {}
+
+    fn is_empty(&self) -> bool {
+        self.oldest().is_none()
+    }
+
+    fn pages(&self) -> Pages {
+        Pages::default()
+    }
 
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.links)
