@@ -21,9 +21,9 @@ use tachonym_packet::{
     FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView,
     PacketView, tlv, types,
 };
-use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
+use super::rates::policy;
 use super::simulate::{Requests as _, name_hash};
 use super::workload::Independent;
 use crate::engine_bed::workload::Burst;
@@ -44,8 +44,8 @@ const WARM_BY_LEN: usize = 40;
 /// The published forwarding rates, in gigabits a second.
 const PUBLISHED_GBPS: [(&str, f64); 3] = [
     ("filter/fifo", 16.1),
-    ("none/arc", 11.2),
-    ("none/fifo", 13.9),
+    ("arc", 11.2),
+    ("fifo", 13.9),
 ];
 
 /// Measures how fast the engine forwards with each policy of the content store
@@ -59,6 +59,12 @@ pub(super) struct ForwardArgs {
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(100..=1 << 26))]
     store: u32,
+    /// Policies, each an eviction, or an admission, a slash and an eviction; the others are
+    /// compared with the first
+    #[arg(long, value_delimiter = ',', value_name = "POLICY", default_values_t =
+          ["fifo", "filter/fifo", "filter/clock", "filter-auto/gclock", "arc",
+           "tinylfu/random", "lru"].map(String::from))]
+    policy: Vec<String>,
     /// Prefixes in the FIB of each engine
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
@@ -163,19 +169,10 @@ impl fmt::Display for ForwardReport {
 /// # Errors
 /// If the tables cannot be built, or the drawing cannot be written.
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<()> {
-    use {AdmissionKind as A, EvictionKind as E};
-    let policies = [
-        (A::None, E::Fifo),
-        (A::Filter, E::Fifo),
-        (A::FilterAuto, E::Gclock),
-        (A::None, E::Arc),
-        (A::TinyLfu, E::Random),
-        (A::None, E::Lru),
-    ];
     let requests = Independent::new(args.objects, ALPHA, args.seed);
+    let policies = args.policy.iter();
     let mut beds = policies
-        .map(|(admission, eviction)| WebBed::new(args, requests.clone(), admission, eviction))
-        .into_iter()
+        .map(|name| WebBed::new(args, requests.clone(), name))
         .collect::<anyhow::Result<Vec<_>>>()?;
     for bed in &mut beds {
         bed.take((args.store as usize * WARM_BY_LEN) as u64);
@@ -267,8 +264,7 @@ impl WebBed {
     fn new(
         args: &ForwardArgs,
         requests: Independent,
-        admission: AdmissionKind,
-        eviction: EvictionKind,
+        name: &str,
     ) -> anyhow::Result<Self> {
         let n_prefixes = args.fib_prefixes as usize;
         let config = EngineConfig {
@@ -277,7 +273,7 @@ impl WebBed {
                 // The number of packets is to be what bounds it.
                 max_bytes: args.store as usize * 8_192,
             },
-            cs_policy: PolicyConfig::new(admission, eviction, args.store as usize),
+            cs_policy: policy(name, args.store as usize)?,
             fib: FibConfig {
                 expected_entries: n_prefixes,
                 ..FibConfig::with_max_entries(n_prefixes + 1_024)
@@ -297,7 +293,7 @@ impl WebBed {
             engine.add_next_hop(prefix.view(), NextHop::new(PRODUCER, 0))?;
         }
         Ok(Self {
-            label: format!("{admission}/{eviction}"),
+            label: name.to_owned(),
             engine,
             requests,
             burst_pkts: usize::from(args.burst),
