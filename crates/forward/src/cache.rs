@@ -98,6 +98,11 @@ impl CachePolicy for StorePolicy {
     }
 
     #[inline]
+    fn may_admit(&self, hash: NameHash) -> bool {
+        self.0.may_admit(hash.0)
+    }
+
+    #[inline]
     fn upcoming(&self) -> [Option<u32>; 2] {
         self.0.upcoming()
     }

@@ -465,6 +465,21 @@ impl Policy {
         }
     }
 
+    /// Whether a Data whose name has this hash is likely to be admitted. A hint, which costs
+    /// little.
+    #[inline]
+    #[must_use]
+    pub fn may_admit(&self, hash: u64) -> bool {
+        match &self.admission {
+            Admission::Filter(filter) => filter.admits(hash),
+            Admission::Auto(filter) => filter.admits(hash),
+            Admission::All
+            | Admission::Lcp { .. }
+            | Admission::TinyLfu { .. }
+            | Admission::Window { .. } => true,
+        }
+    }
+
     /// What is likely to be evicted after the next one, and what after that; `None` where
     /// that is not known cheaply. A hint.
     #[inline]

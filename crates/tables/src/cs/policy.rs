@@ -56,6 +56,9 @@ pub trait CachePolicy: Debug + Sized {
     /// A slot is emptied for another reason than that [`CachePolicy::evict`] named it.
     fn handle_remove(&mut self, slot: u32);
 
+    /// Whether a Data of this name is likely to be admitted. A hint.
+    fn may_admit(&self, hash: NameHash) -> bool;
+
     /// What is likely to be evicted after the next one, and what after that; `None` where
     /// that is not known cheaply. A hint.
     fn upcoming(&self) -> [Option<u32>; 2];

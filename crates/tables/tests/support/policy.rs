@@ -97,6 +97,10 @@ impl CachePolicy for Oldest {
         self.links[newer as usize][OLDER] = older;
     }
 
+    fn may_admit(&self, _: NameHash) -> bool {
+        true
+    }
+
     fn upcoming(&self) -> [Option<u32>; 2] {
         let second = self.oldest().and_then(|oldest| self.beside(oldest, NEWER));
         [second, second.and_then(|second| self.beside(second, NEWER))]
