@@ -98,8 +98,8 @@ impl CachePolicy for StorePolicy {
     }
 
     #[inline]
-    fn may_admit(&self, hash: NameHash) -> bool {
-        self.0.may_admit(hash.0)
+    fn admits_most(&self) -> bool {
+        self.0.admits_most()
     }
 
     #[inline]

@@ -269,12 +269,8 @@ impl Burst<'_, '_> {
         out.enter(Block::Checks);
         let packet = &self.rx[idx];
         let pipelines = &mut *self.pipelines;
-        let hashes = self.hashes.slice(self.spans[idx]);
-        if self.fetches_contents
-            && let RxKind::Data(_) = packet.packet
-            && let Some(&name_hash) = hashes.last()
-        {
-            pipelines.tables.prefetch_victims(name_hash);
+        if self.fetches_contents && matches!(packet.packet, RxKind::Data(_)) {
+            pipelines.tables.prefetch_victims();
         }
         let Some(traits) = pipelines.faces.find(packet.face) else {
             return pipelines.count_unknown_face(packet);
@@ -284,7 +280,7 @@ impl Burst<'_, '_> {
             traits,
             headers: packet.headers,
             announcement: packet.prefix_announcement,
-            hashes,
+            hashes: self.hashes.slice(self.spans[idx]),
             fib: self.fib,
             probe: self.promises.get(idx).and_then(|promises| promises.fib),
         };

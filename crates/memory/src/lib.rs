@@ -42,7 +42,7 @@ pub use pages::{PagePreference, PageSize, Pages};
 pub use stand_in::PlainWords;
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_address_space, available_bytes, available_huge_bytes};
-pub use sys::line_search::{places_with_lower_half, places_with_upper_half};
+pub use sys::line_search::{places_of_halves, places_with_lower_half, places_with_upper_half};
 #[cfg(not(loom))]
 pub use sys::plain::PlainWords;
 pub use sys::prefetch::prefetch;

@@ -151,7 +151,8 @@ impl AdmissionKind {
 pub enum CountersKind {
     /// A row of 2^24 counters of 16 bits, one for each name, as published.
     Row,
-    /// Three counters of 4 bits for each name, in one cache line; the least of them counts.
+    /// Cells of a cache line, each with 24 bits of a name's hash and a count of 8 bits: names
+    /// hardly ever share one.
     #[default]
     Lines,
     /// A hash table that keeps names apart by their whole hashes.

@@ -465,18 +465,14 @@ impl Policy {
         }
     }
 
-    /// Whether a Data whose name has this hash is likely to be admitted. A hint, which costs
-    /// little.
+    /// Whether most Data are admitted. A hint.
     #[inline]
     #[must_use]
-    pub fn may_admit(&self, hash: u64) -> bool {
+    pub const fn admits_most(&self) -> bool {
         match &self.admission {
-            Admission::Filter(filter) => filter.admits(hash),
-            Admission::Auto(filter) => filter.admits(hash),
-            Admission::All
-            | Admission::Lcp { .. }
-            | Admission::TinyLfu { .. }
-            | Admission::Window { .. } => true,
+            Admission::All | Admission::Window { .. } => true,
+            Admission::Lcp { below, .. } => *below > 1 << 63,
+            Admission::Filter(_) | Admission::Auto(_) | Admission::TinyLfu { .. } => false,
         }
     }
 

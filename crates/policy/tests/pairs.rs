@@ -228,15 +228,15 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     });
     assert_eq!(
         text,
-        "threshold 0: counters of kind lines count from 1 to 15"
+        "threshold 0: counters of kind lines count from 1 to 255"
     );
     let text = refused(PolicyConfig {
-        threshold: 16,
+        threshold: 256,
         ..sound
     });
     assert_eq!(
         text,
-        "threshold 16: counters of kind lines count from 1 to 15"
+        "threshold 256: counters of kind lines count from 1 to 255"
     );
     let row = CountersKind::Row;
     let text = refused(PolicyConfig {
@@ -307,9 +307,6 @@ fn a_history_longer_than_memory_is_refused() {
 fn thresholds_and_histories_decide_what_filter_admits() {
     for counters in CountersKind::ALL {
         for (threshold, first_admitted) in [(1, 0), (2, 1), (3, 2), (30, 29)] {
-            if threshold > 15 && counters == CountersKind::Lines {
-                continue;
-            }
             let config = PolicyConfig {
                 threshold,
                 history_len: Some(60),

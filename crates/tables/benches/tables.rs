@@ -328,7 +328,7 @@ impl ExchangeBed {
         for (data, hashes) in data.iter().zip(hashes) {
             let known = tables.matches_for_data(data, hashes, matches);
             if prefetches {
-                tables.prefetch_victims(*hashes.last().expect("the empty name"));
+                tables.prefetch_victims();
             }
             tables.insert_data(data, hashes, (matches, known), MonoNs::ZERO);
         }

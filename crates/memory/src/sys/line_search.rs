@@ -23,6 +23,14 @@ pub fn places_with_lower_half(line: &Line, pattern: u32) -> u32 {
     vectors::places::<LOWER_HALVES>(line, pattern, u32::MAX)
 }
 
+/// A bit for each half of a word that is `pattern`, but for the bits that `mask` leaves
+/// out: of a word the lower half first.
+#[inline(always)]
+#[must_use]
+pub fn places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
+    vectors::places_of_halves(line, pattern, mask)
+}
+
 /// Which of four 32-bit lanes a shuffle takes of its first operand, twice, and of its
 /// second, twice: the odd ones or the even ones.
 const UPPER_HALVES: i32 = 0b11_01_11_01;
@@ -63,11 +71,34 @@ mod vectors {
         let bytes = _mm_packs_epi16(words, words);
         _mm_movemask_epi8(bytes).cast_unsigned() & 0xff
     }
+
+    #[inline(always)]
+    pub(super) fn places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
+        // SAFETY: every x86-64 processor has SSE2, and the program is compiled for it.
+        unsafe { halves_compared(line, pattern, mask) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn halves_compared(line: &Line, pattern: u32, mask: u32) -> u32 {
+        let pattern = _mm_set1_epi32(pattern.cast_signed());
+        let mask = _mm_set1_epi32(mask.cast_signed());
+        let (pairs, _) = line.as_chunks::<2>();
+        let agree = |pair: &[u64; 2]| {
+            // SAFETY: the reference is to as many bytes as are loaded, however aligned.
+            let halves = unsafe { _mm_loadu_si128((&raw const *pair).cast()) };
+            _mm_cmpeq_epi32(_mm_and_si128(halves, mask), pattern)
+        };
+        let of_four = |first: usize| _mm_packs_epi32(agree(&pairs[first]), agree(&pairs[first + 1]));
+        _mm_movemask_epi8(_mm_packs_epi16(of_four(0), of_four(2))).cast_unsigned()
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
-    pub(super) use super::portable_places as places;
+    pub(super) use super::{
+        portable_places as places, portable_places_of_halves as places_of_halves,
+    };
 }
 
 /// What [`vectors`] computes, one word after the other.
@@ -79,6 +110,17 @@ fn portable_places<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u
             UPPER_HALVES => (word >> 32) as u32,
             _ => *word as u32,
         };
+        places |= u32::from(half & mask == pattern) << place;
+    }
+    places
+}
+
+/// As [`places_of_halves`].
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn portable_places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
+    let halves = line.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+    let mut places = 0;
+    for (place, half) in halves.enumerate() {
         places |= u32::from(half & mask == pattern) << place;
     }
     places
@@ -115,6 +157,10 @@ mod tests {
                 places_with_lower_half(&line, pattern),
                 portable_places::<LOWER_HALVES>(&line, pattern, u32::MAX)
             );
+            prop_assert_eq!(
+                places_of_halves(&line, masked, mask),
+                portable_places_of_halves(&line, masked, mask)
+            );
         }
     }
 
@@ -129,6 +175,10 @@ mod tests {
             );
             assert_eq!(places_with_lower_half(&line, 0x2345_6789), 1 << place);
             assert_eq!(places_with_lower_half(&line, 0), 0xff & !(1 << place));
+            let low = 1 << (2 * place);
+            assert_eq!(places_of_halves(&line, 0x2345_6789, u32::MAX), low);
+            assert_eq!(places_of_halves(&line, 0xcd00, 0xff00), 0);
+            assert_eq!(places_of_halves(&line, 0xab << 24, 0xff << 24), low << 1);
         }
     }
 }

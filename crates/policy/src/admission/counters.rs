@@ -1,25 +1,46 @@
 //! How often each name was asked for within the history of a Filter.
 //!
 //! Owns the counters; which names are within the history is the caller's affair, who
-//! says of each when it comes and when it goes. A counter that is at its greatest does
-//! not count on; what was not counted is not taken away later either, which the caller
-//! remembers for it ([`Counted`]).
+//! says of each when it comes, and gives back when it goes what he was told then: a
+//! [`Token`], by which its counter is found again without a search.
 
-use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords, prefetch};
+use tachonym_memory::{
+    MemoryError, PagePreference, Pages, PlainWords, places_of_halves, prefetch,
+};
 
 use crate::kind::CountersKind;
 
-/// Which of a name's counters counted it: three bits.
-pub(super) type Counted = u64;
+/// Where a request was counted; [`NOT_COUNTED`] if it was not.
+pub(super) type Token = u64;
 
-/// Bits of a hash that [`Counted`] may take the place of.
-pub(super) const COUNTED: u64 = 0b111;
+/// The [`Token`] of a request that no counter counted.
+pub(super) const NOT_COUNTED: Token = 0;
+
+/// Counters of names, one way or another.
+pub(super) trait Count {
+    /// A name comes. How often it is within the history now, as [`Count::count`] tells.
+    fn add(&mut self, hash: u64) -> (Token, u32);
+
+    /// A request goes, of which [`Count::add`] gave this token.
+    fn take(&mut self, token: Token);
+
+    /// How often a name is within the history.
+    fn count(&self, hash: u64) -> u32;
+
+    /// Fetches what the methods above read of a name.
+    fn prefetch(&self, hash: u64);
+
+    /// Fetches what [`Count::take`] reads.
+    fn prefetch_token(&self, token: Token);
+}
 
 /// Counters of one row, as published: 2^24 of them.
 const ROW_BITS: u32 = 24;
-/// History entries for each line of [`Lines`]: 32 to 64 bytes an entry, as the published
-/// row has for a history of a million or half of that.
-const ENTRIES_BY_LINE: usize = 2;
+/// Requests in the history for each line of [`Lines`], of 64 bytes: so that even if each is
+/// for another name, hardly one of ten thousand finds its line full.
+const REQUESTS_BY_LINE: usize = 5;
+/// The same for [`Counters::sparse`].
+const SPARSE_REQUESTS_BY_LINE: usize = 10;
 
 /// The counters of a Filter.
 #[derive(Debug)]
@@ -30,7 +51,7 @@ pub(super) enum Counters {
 }
 
 impl Counters {
-    /// Counters for a history of so many names.
+    /// Counters for a history of so many requests.
     pub(super) fn new(
         kind: CountersKind,
         history_len: usize,
@@ -38,81 +59,62 @@ impl Counters {
     ) -> Result<Self, MemoryError> {
         Ok(match kind {
             CountersKind::Row => Self::Row(Row(PlainWords::new(1 << (ROW_BITS - 2), pages)?)),
-            CountersKind::Lines => Self::Lines(Lines::new(history_len / ENTRIES_BY_LINE, pages)?),
+            CountersKind::Lines => Self::Lines(Lines::new(history_len / REQUESTS_BY_LINE, pages)?),
             CountersKind::Exact => Self::Exact(Exact::new(history_len, pages)?),
         })
     }
 
-    /// Lines for half as many bytes: enough where thresholds are above 2, which hardly any
-    /// name reaches by others' counts.
+    /// Lines of half as many bytes: enough for a history in which many requests are for
+    /// names that are there already. If each is for another name, one of twenty is not
+    /// counted.
     pub(super) fn sparse(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
-        let n_lines = history_len / (2 * ENTRIES_BY_LINE);
-        Ok(Self::Lines(Lines::new(n_lines, pages)?))
+        let lines = Lines::new(history_len / SPARSE_REQUESTS_BY_LINE, pages)?;
+        Ok(Self::Lines(lines))
     }
 
     /// The greatest count that is told from greater ones.
     pub(super) const fn max_count(kind: CountersKind) -> u32 {
         match kind {
             CountersKind::Row => u16::MAX as u32,
-            CountersKind::Lines => Lines::MAX_COUNT as u32,
+            CountersKind::Lines => Lines::MAX_COUNT,
             CountersKind::Exact => u32::MAX,
         }
     }
 
-    /// A name comes.
-    #[inline]
-    pub(super) fn add(&mut self, hash: u64) -> Counted {
-        match self {
-            Self::Row(row) => row.add(hash),
-            Self::Lines(lines) => lines.add(hash),
-            Self::Exact(exact) => exact.add(hash),
-        }
-    }
-
-    /// A name goes, of which [`add`](Self::add) said that it was counted so.
-    #[inline]
-    pub(super) fn take(&mut self, hash: u64, counted: Counted) {
-        match self {
-            Self::Row(row) => row.take(hash, counted),
-            Self::Lines(lines) => lines.take(hash, counted),
-            Self::Exact(exact) => exact.take(hash),
-        }
-    }
-
-    /// How often a name is within the history: not less, but for counts above the
-    /// greatest.
+    /// As [`Count::count`].
     #[inline]
     pub(super) fn count(&self, hash: u64) -> u32 {
         match self {
-            Self::Row(row) => row.count(hash),
             Self::Lines(lines) => lines.count(hash),
+            Self::Row(row) => row.count(hash),
             Self::Exact(exact) => exact.count(hash),
         }
     }
 
+    /// As [`Count::prefetch`].
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         match self {
-            Self::Row(row) => prefetch(&row.0.as_slice()[Row::place(hash).0]),
-            Self::Lines(lines) => prefetch(&lines.words.as_slice()[lines.first_word(hash)]),
-            Self::Exact(exact) => prefetch(&exact.words.as_slice()[2 * exact.home(hash)]),
+            Self::Lines(lines) => lines.prefetch(hash),
+            Self::Row(row) => row.prefetch(hash),
+            Self::Exact(exact) => exact.prefetch(hash),
+        }
+    }
+
+    const fn words(&self) -> &PlainWords {
+        match self {
+            Self::Row(row) => &row.0,
+            Self::Lines(lines) => &lines.words,
+            Self::Exact(exact) => &exact.words,
         }
     }
 
     pub(super) fn pages(&self) -> Pages {
-        match self {
-            Self::Row(row) => row.0.pages(),
-            Self::Lines(lines) => lines.words.pages(),
-            Self::Exact(exact) => exact.words.pages(),
-        }
+        self.words().pages()
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        match self {
-            Self::Row(row) => row.0.as_slice().len() * 8,
-            Self::Lines(lines) => lines.words.as_slice().len() * 8,
-            Self::Exact(exact) => exact.words.as_slice().len() * 8,
-        }
+        self.words().as_slice().len() * 8
     }
 }
 
@@ -122,115 +124,165 @@ impl Counters {
 pub(super) struct Row(PlainWords);
 
 impl Row {
-    /// The word of a name's counter, and the counter's place in it.
-    fn place(hash: u64) -> (usize, u32) {
-        let place = (hash >> (64 - ROW_BITS)) as usize;
-        (place / 4, place as u32 % 4 * 16)
+    /// The number of a name's counter.
+    const fn number(hash: u64) -> u64 {
+        hash >> (64 - ROW_BITS)
     }
 
+    /// The word of a counter, and the counter's place in it.
+    const fn place(number: u64) -> (usize, u32) {
+        (number as usize / 4, number as u32 % 4 * 16)
+    }
+}
+
+impl Count for Row {
+    #[inline]
+    fn add(&mut self, hash: u64) -> (Token, u32) {
+        let number = Self::number(hash);
+        let (word, shift) = Self::place(number);
+        let word = &mut self.0.as_mut_slice()[word];
+        let count = (*word >> shift) as u32 & 0xFFFF;
+        if count == 0xFFFF {
+            return (NOT_COUNTED, count);
+        }
+        *word += 1 << shift;
+        (number + 1, count + 1)
+    }
+
+    #[inline]
+    fn take(&mut self, token: Token) {
+        if token != NOT_COUNTED {
+            let (word, shift) = Self::place(token - 1);
+            self.0.as_mut_slice()[word] -= 1 << shift;
+        }
+    }
+
+    #[inline]
     fn count(&self, hash: u64) -> u32 {
-        let (word, shift) = Self::place(hash);
+        let (word, shift) = Self::place(Self::number(hash));
         (self.0.as_slice()[word] >> shift) as u32 & 0xFFFF
     }
 
-    fn add(&mut self, hash: u64) -> Counted {
-        let (word, shift) = Self::place(hash);
-        let word = &mut self.0.as_mut_slice()[word];
-        if (*word >> shift) & 0xFFFF == 0xFFFF {
-            return 0;
-        }
-        *word += 1 << shift;
-        1
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        self.prefetch_token(Self::number(hash) + 1);
     }
 
-    fn take(&mut self, hash: u64, counted: Counted) {
-        let (word, shift) = Self::place(hash);
-        self.0.as_mut_slice()[word] -= (counted & 1) << shift;
+    #[inline]
+    fn prefetch_token(&self, token: Token) {
+        let (word, _) = Self::place(token.saturating_sub(1));
+        prefetch(&self.0.as_slice()[word]);
     }
 }
 
-/// Three counters of 4 bits for a name, all in one cache line of 128, so that a name
-/// costs one access to memory. The least of them is the count: a name is taken for
-/// another one only if all of its counters are shared.
+/// Cells of 32 bits, sixteen to a cache line: 24 bits of a name's hash, which with the line
+/// tell names apart but for one pair in millions, and a count of 8 bits. Cells whose count
+/// is zero are zero. A name is counted in its line as long as there is a cell for it.
 #[derive(Debug)]
 pub(super) struct Lines {
     words: PlainWords,
-    shift: u32,
+    n_lines: u64,
 }
 
-impl Lines {
-    const MAX_COUNT: u64 = 0xF;
+/// Cells of a line.
+const N_CELLS: u32 = 16;
+/// The bits of a cell that are of the hash.
+const TAG: u32 = 0x00FF_FFFF;
+/// Of a cell: the lowest bit of its count.
+const ONE: u64 = 1 << 24;
 
-    fn new(min_lines: usize, pages: PagePreference) -> Result<Self, MemoryError> {
-        let n_lines = min_lines
-            .max(64)
-            .checked_next_power_of_two()
-            .unwrap_or(usize::MAX / 2 + 1);
+impl Lines {
+    const MAX_COUNT: u32 = 0xFF;
+
+    fn new(n_lines: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let n_lines = n_lines.max(8);
         Ok(Self {
             words: PlainWords::new(n_lines.saturating_mul(8), pages)?,
-            shift: 64 - n_lines.trailing_zeros(),
+            n_lines: n_lines as u64,
         })
     }
 
+    /// The line of a name, by the upper bits of its hash.
     #[inline]
-    fn first_word(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize * 8
-    }
-
-    /// Of the n-th counter of a name: its word in the line, and its place in that. They
-    /// come from the low bits of the hash, the line from the high ones; the two share
-    /// none, as long as there are less than 2^40 lines.
-    #[inline]
-    const fn place(hash: u64, n: u32) -> (usize, u32) {
-        let bits = hash >> (3 + 7 * n);
-        (bits as usize & 7, (bits >> 3) as u32 % 16 * 4)
+    fn line_number(&self, hash: u64) -> usize {
+        ((u128::from(hash) * u128::from(self.n_lines)) >> 64) as usize
     }
 
     #[inline]
-    fn line_mut(&mut self, hash: u64) -> &mut [u64; 8] {
-        let first = self.first_word(hash);
-        let line = &mut self.words.as_mut_slice()[first..first + 8];
+    fn line(&self, number: usize) -> &[u64; 8] {
+        let line = &self.words.as_slice()[8 * number..8 * number + 8];
         line.try_into().expect("eight words")
     }
 
+    /// What stands for a name in its line: the lower bits of its hash, and never zero.
     #[inline]
-    fn add(&mut self, hash: u64) -> Counted {
-        let line = self.line_mut(hash);
-        let mut counted = 0;
-        for n in 0..3 {
-            let (word, shift) = Self::place(hash, n);
-            let room = u64::from((line[word] >> shift) & Self::MAX_COUNT != Self::MAX_COUNT);
-            line[word] += room << shift;
-            counted |= room << n;
+    const fn tag(hash: u64) -> u32 {
+        let tag = hash as u32 & TAG;
+        tag | (tag == 0) as u32
+    }
+}
+
+impl Count for Lines {
+    #[inline]
+    fn add(&mut self, hash: u64) -> (Token, u32) {
+        let (number, tag) = (self.line_number(hash), Self::tag(hash));
+        let line = self.line(number);
+        let known = places_of_halves(line, tag, TAG);
+        let free = places_of_halves(line, 0, u32::MAX);
+        let cell = if known != 0 { known } else { free }.trailing_zeros();
+        if cell >= N_CELLS {
+            return (NOT_COUNTED, 0);
         }
-        counted
+        let place = (number as u64) << 4 | u64::from(cell);
+        let shift = 32 * (cell % 2);
+        let word = &mut self.words.as_mut_slice()[place as usize / 2];
+        let count = (*word >> shift >> 24) as u32 & Self::MAX_COUNT;
+        if count == Self::MAX_COUNT {
+            return (NOT_COUNTED, count);
+        }
+        *word = (*word | u64::from(tag) << shift) + (ONE << shift);
+        (place + 1, count + 1)
     }
 
     #[inline]
-    fn take(&mut self, hash: u64, counted: Counted) {
-        let line = self.line_mut(hash);
-        for n in 0..3 {
-            let (word, shift) = Self::place(hash, n);
-            line[word] -= (counted >> n & 1) << shift;
+    fn take(&mut self, token: Token) {
+        if token == NOT_COUNTED {
+            return;
         }
+        let place = token - 1;
+        let shift = 32 * (place as u32 % 2);
+        let word = &mut self.words.as_mut_slice()[place as usize / 2];
+        let less = *word - (ONE << shift);
+        let is_zero = (less >> shift >> 24) as u32 & Self::MAX_COUNT == 0;
+        *word = less & !(u64::from(if is_zero { TAG } else { 0 }) << shift);
     }
 
     #[inline]
     fn count(&self, hash: u64) -> u32 {
-        let first = self.first_word(hash);
-        let line = &self.words.as_slice()[first..first + 8];
-        let count = |n| {
-            let (word, shift) = Self::place(hash, n);
-            line[word] >> shift & Self::MAX_COUNT
-        };
-        count(0).min(count(1)).min(count(2)) as u32
+        let line = self.line(self.line_number(hash));
+        let cell = places_of_halves(line, Self::tag(hash), TAG).trailing_zeros();
+        if cell >= N_CELLS {
+            return 0;
+        }
+        let word = line[cell as usize / 2 % 8];
+        (word >> (32 * (cell % 2)) >> 24) as u32 & Self::MAX_COUNT
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        prefetch(&self.words.as_slice()[8 * self.line_number(hash)]);
+    }
+
+    #[inline]
+    fn prefetch_token(&self, token: Token) {
+        prefetch(&self.words.as_slice()[token.saturating_sub(1) as usize / 2]);
     }
 }
 
 /// A hash table of counts with linear probing, never more than half full.
 #[derive(Debug)]
 pub(super) struct Exact {
-    /// By place: a hash, then its count; 0 for a place that is free.
+    /// By place: the [`Token`] of a name, then its count; 0 for a place that is free.
     words: PlainWords,
     mask: usize,
 }
@@ -247,36 +299,41 @@ impl Exact {
         })
     }
 
-    fn home(&self, hash: u64) -> usize {
-        (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & self.mask
+    /// What stands for a name: its hash, but for the lowest bit.
+    const fn token(hash: u64) -> Token {
+        hash | 1
     }
 
-    /// Where a hash is, or the free place where it would be.
-    fn find(&self, hash: u64) -> usize {
+    fn home(&self, token: Token) -> usize {
+        (token.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & self.mask
+    }
+
+    /// Where a name is, or the free place where it would be.
+    fn find(&self, token: Token) -> usize {
         let words = self.words.as_slice();
-        let mut place = self.home(hash);
-        while words[2 * place + 1] != 0 && words[2 * place] != hash {
+        let mut place = self.home(token);
+        while words[2 * place + 1] != 0 && words[2 * place] != token {
             place = (place + 1) & self.mask;
         }
         place
     }
+}
 
-    fn count(&self, hash: u64) -> u32 {
-        let place = self.find(hash & !COUNTED);
-        u32::try_from(self.words.as_slice()[2 * place + 1]).unwrap_or(u32::MAX)
-    }
-
-    fn add(&mut self, hash: u64) -> Counted {
-        let hash = hash & !COUNTED;
-        let place = self.find(hash);
+impl Count for Exact {
+    fn add(&mut self, hash: u64) -> (Token, u32) {
+        let token = Self::token(hash);
+        let place = self.find(token);
         let words = self.words.as_mut_slice();
-        words[2 * place] = hash;
+        words[2 * place] = token;
         words[2 * place + 1] += 1;
-        1
+        (token, u32::try_from(words[2 * place + 1]).unwrap_or(u32::MAX))
     }
 
-    fn take(&mut self, hash: u64) {
-        let mut free = self.find(hash & !COUNTED);
+    fn take(&mut self, token: Token) {
+        if token == NOT_COUNTED {
+            return;
+        }
+        let mut free = self.find(token);
         let words = self.words.as_mut_slice();
         words[2 * free + 1] -= 1;
         if words[2 * free + 1] != 0 {
@@ -286,19 +343,32 @@ impl Exact {
         let mut place = free;
         loop {
             place = (place + 1) & self.mask;
-            let [hash, count] = [0, 1].map(|word| self.words.as_slice()[2 * place + word]);
+            let [moving, count] = [0, 1].map(|word| self.words.as_slice()[2 * place + word]);
             if count == 0 {
                 return;
             }
-            let from_home = place.wrapping_sub(self.home(hash)) & self.mask;
+            let from_home = place.wrapping_sub(self.home(moving)) & self.mask;
             if from_home >= place.wrapping_sub(free) & self.mask {
                 let words = self.words.as_mut_slice();
-                words[2 * free] = hash;
+                words[2 * free] = moving;
                 words[2 * free + 1] = count;
                 words[2 * place + 1] = 0;
                 free = place;
             }
         }
+    }
+
+    fn count(&self, hash: u64) -> u32 {
+        let place = self.find(Self::token(hash));
+        u32::try_from(self.words.as_slice()[2 * place + 1]).unwrap_or(u32::MAX)
+    }
+
+    fn prefetch(&self, hash: u64) {
+        self.prefetch_token(Self::token(hash));
+    }
+
+    fn prefetch_token(&self, token: Token) {
+        prefetch(&self.words.as_slice()[2 * self.home(token)]);
     }
 }
 
@@ -322,7 +392,7 @@ mod tests {
         })]
 
         #[test]
-        fn no_count_is_too_low_and_exact_ones_are_right(
+        fn counts_are_those_of_the_history(
             names in prop::collection::vec(0_u64..40, 1..300), len in 1_usize..15,
         ) {
             for kind in [CountersKind::Lines, CountersKind::Exact] {
@@ -330,50 +400,87 @@ mod tests {
                 let mut history = VecDeque::new();
                 let mut oracle = BTreeMap::new();
                 for name in &names {
-                    // Many share a home.
+                    // Many share a line.
                     let hash = (name / 4) << 60 | name << 3;
                     if history.len() == len {
-                        let (oldest, counted) = history.pop_front().expect("not empty");
-                        counters.take(oldest, counted);
+                        let (oldest, token) = history.pop_front().expect("not empty");
+                        take(&mut counters, token);
                         *oracle.entry(oldest).or_insert(0) -= 1;
                     }
-                    history.push_back((hash, counters.add(hash)));
+                    let (token, count) = add(&mut counters, hash);
+                    history.push_back((hash, token));
                     *oracle.entry(hash).or_insert(0) += 1;
+                    prop_assert_eq!(count, oracle[&hash]);
                     for (&hash, &count) in &oracle {
-                        let got = counters.count(hash);
-                        prop_assert!(got >= count);
-                        prop_assert!(kind != CountersKind::Exact || got == count);
+                        prop_assert_eq!(counters.count(hash), count);
                     }
                 }
-                for (hash, counted) in history {
-                    counters.take(hash, counted);
+                for (_, token) in history {
+                    take(&mut counters, token);
                 }
                 prop_assert!(oracle.keys().all(|&hash| counters.count(hash) == 0));
+                prop_assert!(kind == CountersKind::Exact
+                    || counters.words().as_slice().iter().all(|&word| word == 0));
             }
+        }
+    }
+
+    fn add(counters: &mut Counters, hash: u64) -> (Token, u32) {
+        match counters {
+            Counters::Row(row) => row.add(hash),
+            Counters::Lines(lines) => lines.add(hash),
+            Counters::Exact(exact) => exact.add(hash),
+        }
+    }
+
+    fn take(counters: &mut Counters, token: Token) {
+        match counters {
+            Counters::Row(row) => row.take(token),
+            Counters::Lines(lines) => lines.take(token),
+            Counters::Exact(exact) => exact.take(token),
         }
     }
 
     #[test]
     fn a_counter_at_its_greatest_is_not_left_too_low() {
-        for (kind, max) in [(CountersKind::Row, 65_535), (CountersKind::Lines, 15)] {
+        for (kind, max) in [(CountersKind::Row, 65_535), (CountersKind::Lines, 255)] {
             let mut counters = counters(kind, 70_000);
-            let counted: Vec<_> = (0..max + 10)
-                .map(|_| counters.add(0x9876_5432_1234_5678))
+            let hash = 0x9876_5432_1234_5678;
+            let tokens: Vec<_> = (0..max + 10)
+                .map(|_| add(&mut counters, hash).0)
                 .collect();
-            assert_eq!(counters.count(0x9876_5432_1234_5678), max);
-            for counted in counted {
-                counters.take(0x9876_5432_1234_5678, counted);
+            assert_eq!(counters.count(hash), max);
+            for token in tokens {
+                take(&mut counters, token);
             }
-            assert_eq!(counters.count(0x9876_5432_1234_5678), 0);
+            assert_eq!(counters.count(hash), 0);
             assert_eq!(Counters::max_count(kind), max);
         }
     }
 
     #[test]
-    fn lines_take_no_more_memory_than_the_published_row() {
+    fn a_full_line_counts_on_what_it_has_and_nothing_else_until_there_is_room() {
+        let mut counters = counters(CountersKind::Lines, 10);
+        let names = (1..=16).map(|name| name << 3);
+        let tokens: Vec<_> = names.clone().map(|hash| add(&mut counters, hash)).collect();
+        assert!(tokens.iter().all(|&(token, count)| token != NOT_COUNTED && count == 1));
+        let further = 17 << 3;
+        assert_eq!(add(&mut counters, further), (NOT_COUNTED, 0));
+        assert_eq!(counters.count(further), 0);
+        assert_eq!(add(&mut counters, 3 << 3).1, 2);
+        take(&mut counters, NOT_COUNTED);
+        take(&mut counters, tokens[7].0);
+        assert_eq!(counters.count(8 << 3), 0);
+        assert_eq!(add(&mut counters, further).1, 1);
+        let still = names.filter(|&hash| hash != 8 << 3 && hash != 3 << 3);
+        assert!(still.into_iter().all(|hash| counters.count(hash) == 1));
+    }
+
+    #[test]
+    fn lines_take_less_memory_than_the_published_row() {
         let row = counters(CountersKind::Row, 1_000_000);
         let lines = counters(CountersKind::Lines, 1_000_000);
         assert_eq!(row.memory_bytes(), 32 << 20);
-        assert!(lines.memory_bytes() <= row.memory_bytes());
+        assert!(lines.memory_bytes() < row.memory_bytes() / 2);
     }
 }

@@ -6,23 +6,47 @@
 
 use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords};
 
-use super::counters::{COUNTED, Counters};
+use super::counters::{Count, Counters};
 use crate::kind::CountersKind;
 
-/// How far ahead the counters of names that are about to leave the history are fetched.
+/// How far ahead the counters of requests that are about to leave the history are fetched.
 const PREFETCH_AHEAD: usize = 8;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Filter {
-    /// A ring of hashes, the low bits of which say how the name was counted.
-    history: PlainWords,
-    history_len: usize,
-    /// Where the next hash goes, and the oldest lies once the ring is full.
-    next: usize,
-    is_full: bool,
+    history: History,
     counters: Counters,
     threshold: u32,
+}
+
+/// The last requests, each by what its counter gave for it.
+#[derive(Debug)]
+struct History {
+    /// A ring, zero where there was no request yet.
+    tokens: PlainWords,
+    len: usize,
+    /// Where the next one goes, and the oldest lies once the ring is full.
+    next: usize,
+}
+
+impl History {
+    /// Puts a request in the place of the oldest. How often its name is in the history now.
+    #[inline]
+    fn push(&mut self, hash: u64, counters: &mut impl Count) -> u32 {
+        let tokens = &mut self.tokens.as_mut_slice()[..self.len];
+        counters.take(tokens[self.next]);
+        let (token, count) = counters.add(hash);
+        tokens[self.next] = token;
+        self.next += 1;
+        if self.next == self.len {
+            self.next = 0;
+        }
+        if let Some(&leaving) = tokens.get(self.next + PREFETCH_AHEAD) {
+            counters.prefetch_token(leaving);
+        }
+        count
+    }
 }
 
 impl Filter {
@@ -44,7 +68,7 @@ impl Filter {
     }
 
     /// A filter with threshold 1 whose counters take half as much memory as those of
-    /// [`CountersKind::Lines`], and share names twice as often.
+    /// [`CountersKind::Lines`].
     pub(super) fn sparse(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
         let history_len = history_len.max(1);
         Self::with(history_len, 1, Counters::sparse(history_len, pages)?, pages)
@@ -57,10 +81,11 @@ impl Filter {
         pages: PagePreference,
     ) -> Result<Self, MemoryError> {
         Ok(Self {
-            history: PlainWords::new(history_len, pages)?,
-            history_len,
-            next: 0,
-            is_full: false,
+            history: History {
+                tokens: PlainWords::new(history_len, pages)?,
+                len: history_len,
+                next: 0,
+            },
             counters,
             threshold,
         })
@@ -75,7 +100,7 @@ impl Filter {
     /// Requests in a full history.
     #[must_use]
     pub const fn history_len(&self) -> usize {
-        self.history_len
+        self.history.len
     }
 
     /// The least count that is admitted.
@@ -88,24 +113,11 @@ impl Filter {
     /// tells.
     #[inline]
     pub fn handle_request(&mut self, hash: u64) -> u32 {
-        let history = self.history.as_mut_slice();
-        if self.is_full {
-            let oldest = history[self.next];
-            self.counters.take(oldest, oldest & COUNTED);
+        match &mut self.counters {
+            Counters::Lines(lines) => self.history.push(hash, lines),
+            Counters::Row(row) => self.history.push(hash, row),
+            Counters::Exact(exact) => self.history.push(hash, exact),
         }
-        let counted = self.counters.add(hash);
-        history[self.next] = hash & !COUNTED | counted;
-        self.next += 1;
-        if self.next == self.history_len {
-            self.next = 0;
-            self.is_full = true;
-        }
-        if self.is_full
-            && let Some(&leaving) = history.get(self.next + PREFETCH_AHEAD)
-        {
-            self.counters.prefetch(leaving);
-        }
-        self.counters.count(hash)
     }
 
     /// Whether a Data of this name is admitted.
@@ -115,8 +127,9 @@ impl Filter {
         self.counters.count(hash) >= self.threshold
     }
 
-    /// How often this name is in the history, at least: never too low, but for names of
-    /// more requests than [`max_threshold`](Self::max_threshold).
+    /// How often this name is in the history; not more than
+    /// [`max_threshold`](Self::max_threshold). A name may be counted for another one, if it
+    /// shares its counter, or not at all, if its line of counters is full.
     #[inline]
     #[must_use]
     pub fn count(&self, hash: u64) -> u32 {
@@ -132,12 +145,12 @@ impl Filter {
     /// What pages its tables have.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        self.history.pages() + self.counters.pages()
+        self.history.tokens.pages() + self.counters.pages()
     }
 
     /// Memory of history and counters, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.history.as_slice().len() * 8 + self.counters.memory_bytes()
+        self.history.tokens.as_slice().len() * 8 + self.counters.memory_bytes()
     }
 }

@@ -56,8 +56,8 @@ pub trait CachePolicy: Debug + Sized {
     /// A slot is emptied for another reason than that [`CachePolicy::evict`] named it.
     fn handle_remove(&mut self, slot: u32);
 
-    /// Whether a Data of this name is likely to be admitted. A hint.
-    fn may_admit(&self, hash: NameHash) -> bool;
+    /// Whether most Data are admitted. A hint.
+    fn admits_most(&self) -> bool;
 
     /// What is likely to be evicted after the next one, and what after that; `None` where
     /// that is not known cheaply. A hint.

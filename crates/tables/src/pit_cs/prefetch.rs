@@ -96,12 +96,12 @@ impl<P: CachePolicy> PitCs<P> {
             .for_each_data_hash(hashes, |_, hash| self.prefetch_pending(hash));
     }
 
-    /// Brings into the cache what the eviction after the next one touches, if a Data of
-    /// this name is likely to be admitted. To be called before every insertion, each of
-    /// which then finds there what earlier calls have asked for.
+    /// Brings into the cache what the eviction after the next one touches, if
+    /// most Data are admitted. To be called before every insertion, each of which then
+    /// finds there what earlier calls have asked for.
     #[inline]
-    pub fn prefetch_victims(&self, name_hash: NameHash) {
-        if self.cs.policy().may_admit(name_hash)
+    pub fn prefetch_victims(&self) {
+        if self.cs.policy().admits_most()
             && let Some(hash) = self.cs.prefetch_victims() {
             self.indexes.cached().prefetch(hash.0);
         }

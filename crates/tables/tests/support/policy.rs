@@ -97,7 +97,7 @@ impl CachePolicy for Oldest {
         self.links[newer as usize][OLDER] = older;
     }
 
-    fn may_admit(&self, _: NameHash) -> bool {
+    fn admits_most(&self) -> bool {
         true
     }
 
