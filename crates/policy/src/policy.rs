@@ -382,7 +382,7 @@ impl Policy {
             Admission::All | Admission::Window { .. } => true,
             Admission::Lcp { random, below } => u128::from(random.next_u64()) < *below,
             Admission::Filter(filter) => filter.admits(hash),
-            Admission::Auto(filter) => filter.admits(hash),
+            Admission::Auto(filter) => !is_full || filter.admits(hash),
             Admission::TinyLfu {
                 frequencies,
                 beaten,

@@ -332,6 +332,24 @@ fn thresholds_and_histories_decide_what_filter_admits() {
     }
 }
 
+#[test]
+fn filter_auto_fills_a_cache_in_which_all_that_is_asked_for_has_room() {
+    let config = PolicyConfig::new(AdmissionKind::FilterAuto, EvictionKind::Gclock, 1_000);
+    let mut policy = Policy::new(&config).expect("a sound configuration");
+    let mut held = std::collections::HashSet::new();
+    for n in 0..100_000_u64 {
+        let name = n * n % 977;
+        policy.handle_request(hash(name));
+        if held.contains(&name) {
+            continue;
+        }
+        assert!(policy.admits(hash(name), false, hash_of_none));
+        policy.handle_insert(held.len() as u32, hash(name), hash_of_none);
+        held.insert(name);
+    }
+    assert!(held.len() > 400);
+}
+
 fn hash_of_none(_: u32) -> u64 {
     unreachable!("nothing is compared with a victim")
 }

@@ -16,13 +16,14 @@
 use tachonym_memory::{MemoryError, PagePreference, Pages};
 
 use super::filter::Filter;
+use crate::kind::CountersKind;
 use crate::model::{NameClass, Popularity};
 
 /// Requests in the history, by the size of the cache.
 pub const HISTORY_BY_LEN: usize = 20;
 
-/// Counts that are told apart: from 1 to this, and more.
-const N_COUNTS: usize = 15;
+/// Counts that are told apart: from 1 to the greatest that counters have.
+const N_COUNTS: usize = Filter::max_threshold(CountersKind::Lines) as usize;
 /// Between two tunings there are requests for this part of the cache.
 const PERIODS_BY_LEN: usize = 20;
 /// Requests between two tunings, at least: fewer tell little.
@@ -32,7 +33,7 @@ const MIN_PERIOD: usize = 256;
 /// where the former decides how fast a change is learnt and the latter how much is
 /// inserted.
 const LEARNING_SHARE: f64 = 1.1;
-const SETTLED_SHARE: f64 = 0.755;
+const SETTLED_SHARE: f64 = 0.53;
 /// Requests for which learning goes on, by the size of the cache.
 const LEARNING_BY_LEN: usize = 35;
 /// A hit ratio below this share of what it was tells that popularity has changed, if it
@@ -109,8 +110,8 @@ impl AutoFilter {
 
     /// How popular names are, by the requests before the threshold was last found: names
     /// by how often they were asked for within the history, and as one class those whose
-    /// requests were their first, as many as there were such requests. Counts from 15 on
-    /// are one class. `None` before the first tuning.
+    /// requests were their first, as many as there were such requests. `None`
+    /// before the first tuning.
     #[must_use]
     pub fn popularity(&self) -> Option<Popularity> {
         let n_requests: u32 = self.tuned_by.iter().sum();
@@ -190,17 +191,11 @@ impl AutoFilter {
         let names_of = |idx: usize| {
             history_len * f64::from(self.by_count[idx]) / n_requests / (idx as f64 + 1.0)
         };
-        // Of the greatest counts only the sum is known. If names of a count get fewer with
-        // its square, those behind a count are as many as it has, times the count.
-        let most = names_of(N_COUNTS - 1).min(names_of(N_COUNTS - 2) * (N_COUNTS - 1) as f64);
         let mut names = 0.0;
         self.threshold = 256;
         for idx in (0..N_COUNTS).rev() {
             let count = idx as u32 + 1;
-            let more = match idx {
-                _ if idx == N_COUNTS - 1 => most,
-                _ => names_of(idx),
-            };
+            let more = names_of(idx);
             if names + more > room {
                 // While learning, doubtful names are left out: there are better ones.
                 let part = if is_learning {
@@ -214,7 +209,7 @@ impl AutoFilter {
             names += more;
         }
         self.threshold = self.threshold.min(N_COUNTS as u32 * 256);
-        self.tuned_by = std::mem::take(&mut self.by_count);
+        self.tuned_by = std::mem::replace(&mut self.by_count, [0; N_COUNTS]);
         (self.n_requests, self.n_hits) = (0, 0);
         change
     }
@@ -260,8 +255,8 @@ mod tests {
     fn the_threshold_is_what_as_many_names_reach_as_there_is_room_for() {
         let mut filter = AutoFilter::new(1_000, PagePreference::Base).expect("little memory");
         let mut random = Random::new(1);
-        // All fit: whatever is asked for is admitted.
-        ask(&mut filter, &mut random, 0, 600, 60_000);
+        // There is room for all: whatever is asked for is admitted.
+        ask(&mut filter, &mut random, 0, 400, 60_000);
         assert!(filter.admits(hash(5)));
         assert!(
             (filter.threshold() - 1.0).abs() < 1e-9,
