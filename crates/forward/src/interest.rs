@@ -436,11 +436,11 @@ pub(crate) fn find_route<'a>(
     key: &HashKey,
     hint_hashes: &mut NameHashes,
     interest: &InterestView<'a>,
-    (hashes, probe): (&[NameHash], Option<FibProbe>),
+    (hashes, probe): (&[NameHash], Option<&FibProbe>),
     ingress: Scope,
 ) -> Option<FibMatch<'a>> {
     if !interest.has_forwarding_hint() {
-        let probe = probe.unwrap_or_else(|| fib.probe(hashes));
+        let probe = probe.copied().unwrap_or_else(|| fib.probe(hashes));
         return fib.confirm(interest.name(), hashes, probe);
     }
     delegations(interest).find_map(|delegation| {

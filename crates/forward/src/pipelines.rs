@@ -39,7 +39,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) fib: &'a FibView<'a>,
     /// What tags there promise of an Interest without a forwarding hint, if that was
     /// asked ahead.
-    pub(crate) probe: Option<FibProbe>,
+    pub(crate) probe: Option<&'a FibProbe>,
 }
 
 impl Arrival<'_> {

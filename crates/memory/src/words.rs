@@ -97,8 +97,8 @@ impl Words {
         })
     }
 
-    /// Makes the first `n_words` words usable, rounded up to whole pages; what is
-    /// usable already stays, at its address. New words are zero.
+    /// Makes the first `n_words` words usable, rounded up to whole pages, of 2 MiB if they
+    /// are more than that and may be huge; what is usable already stays, at its address. New words are zero.
     ///
     /// Huge pages of the kernel's pool are taken at once and zeroed, which takes
     /// about a second for 10 GiB; other memory is taken when it is first touched.
@@ -119,9 +119,14 @@ impl Words {
         }
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let used = self.mapping.used_bytes();
-        let end = (n_words * 8).next_multiple_of(page_size());
+        let mut end = (n_words * 8).next_multiple_of(page_size());
         if end <= used {
             return Ok(());
+        }
+        if self.preference != PagePreference::Base && end > HUGE_2M {
+            // The kernel makes a huge page of a stretch only if all of it is usable when it
+            // is first touched.
+            end = end.next_multiple_of(HUGE_2M).min(self.reserved_bytes);
         }
         let mut runs = Vec::new();
         let sizes = match self.preference {

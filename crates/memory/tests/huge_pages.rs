@@ -103,16 +103,16 @@ fn huge_pages_are_preferred_only_where_all_can_have_them() {
     let n_free = free_bytes() as usize / PAGE_BYTES;
     let max_words = (n_free + 8) * PAGE_WORDS;
     let words = Words::reserve(max_words, PagePreference::Auto).unwrap();
-    // Less than a page, then whole ones with a piece before and behind.
+    // Less than a page, then whole ones with a piece before; the last is rounded up.
     words.commit(PAGE_WORDS / 2).unwrap();
     assert_eq!(words.committed_bytes(), PAGE_BYTES / 2);
     words.commit(3 * PAGE_WORDS + PAGE_WORDS / 2).unwrap();
-    assert_eq!(words.committed_bytes(), 3 * PAGE_BYTES + PAGE_BYTES / 2);
-    assert_eq!(words.pages().huge_2m_bytes, 2 * PAGE_BYTES as u64);
+    assert_eq!(words.committed_bytes(), 4 * PAGE_BYTES);
+    assert_eq!(words.pages().huge_2m_bytes, 3 * PAGE_BYTES as u64);
     fill(&words);
     // The pool has fewer than this needs.
     words.commit(max_words).unwrap();
-    assert_eq!(words.pages().huge_2m_bytes, 2 * PAGE_BYTES as u64);
+    assert_eq!(words.pages().huge_2m_bytes, 3 * PAGE_BYTES as u64);
     assert_eq!(words.committed_bytes(), max_words * 8);
     assert_eq!(words.words()[max_words - 1].load(Relaxed), 0);
 }

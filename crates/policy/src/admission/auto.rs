@@ -33,7 +33,7 @@ const MIN_PERIOD: usize = 256;
 /// where the former decides how fast a change is learnt and the latter how much is
 /// inserted.
 const LEARNING_SHARE: f64 = 1.1;
-const SETTLED_SHARE: f64 = 0.53;
+const SETTLED_SHARE: f64 = 0.54;
 /// Requests for which learning goes on, by the size of the cache.
 const LEARNING_BY_LEN: usize = 35;
 /// A hit ratio below this share of what it was tells that popularity has changed, if it
