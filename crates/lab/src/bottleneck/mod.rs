@@ -11,6 +11,7 @@ mod cycles;
 mod plot;
 mod published;
 mod report;
+mod table;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ use tachonym_tables::PitCsLayout;
 
 use self::cycles::{Clock, Round, RoundTicks};
 use self::report::{BlockReport, BottleneckReport, Instructions, KindReport, Throughput};
+pub(crate) use self::table::{NumberedBlock, numbered_blocks, run_table};
 use crate::choices::{PageChoice, name_hash};
 use crate::engine_bed::{Bed, BedOptions, Kind};
 use crate::instructions::{self, CountError, CountOptions, KindCount};
@@ -201,6 +203,7 @@ fn kind_report(
         // A block that is never entered takes exactly nothing.
         if (ticks.min, ticks.max) != (0.0, 0.0) {
             blocks.push(BlockReport {
+                number: block.number(),
                 block: instructions::title(block),
                 ns: ticks.median * clock.tick_ns,
                 ticks,

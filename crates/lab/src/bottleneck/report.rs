@@ -85,7 +85,9 @@ pub(super) struct KindReport {
 /// What one block of a kind takes.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct BlockReport {
-    /// The block, with its number in Figures 5.1 and 5.2.
+    /// Its number in Figures 5.1 and 5.2.
+    pub number: Option<u8>,
+    /// The block, with its number.
     pub block: String,
     /// Ticks per packet.
     pub ticks: Spread,

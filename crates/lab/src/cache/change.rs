@@ -7,14 +7,12 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 
-use super::plot::{self, Chart};
-use super::rates::policy;
+use super::plot::{self, Chart, Line};
 use super::simulate::Simulation;
+use super::sources::{ALPHA, N_WEB, policy};
 use super::workload::Independent;
 use crate::output;
 
-const N_OBJECTS: u32 = 10_000_000;
-const ALPHA: f64 = 0.8;
 /// Requests of a step of the curve.
 const STEP: u64 = 250_000;
 
@@ -46,6 +44,10 @@ pub(super) struct ChangeArgs {
     /// What requests are drawn from
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// Repeats with this many seeds, each one more
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    seeds: u16,
     /// Draws the result into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -57,19 +59,20 @@ pub(super) struct ChangeArgs {
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     policy: String,
-    /// Before the change.
+    /// Before the change, the mean over seeds.
     hit_ratio: f64,
     insertion_ratio: f64,
-    /// Requests after the change until a step of so many had 0.95 of that; `None` if none
-    /// had.
-    requests_to_95: Option<u64>,
-    /// The hit ratio of each step after the change.
+    /// By seed, requests after the change until a step of so many had 0.95 of that; `None`
+    /// if none had.
+    requests_to_95: Vec<Option<u64>>,
+    /// The hit ratio of each step after the change, the mean over seeds.
     steps: Vec<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Report {
     capacity: usize,
+    n_seeds: u16,
     rows: Vec<Row>,
 }
 
@@ -77,21 +80,27 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{N_OBJECTS} objects, Zipf {ALPHA}, cache {}; all objects change places with others, and \
-             hits are counted over steps of {STEP} requests\n\n\
+            "{N_WEB} objects, Zipf {ALPHA}, cache {}; all objects change places with others, and \
+             hits are counted over steps of {STEP} requests; {} seeds, means, and of the requests the \
+             median (least-most)\n\n\
              | policy | steady hit ratio | Data inserted | requests to 95 % | after 1 M | 2.5 M | 5 M |\n\
              |---|---|---|---|---|---|---|",
-            self.capacity
+            self.capacity, self.n_seeds
         )?;
         for row in &self.rows {
             let at = |n: u64| match row.steps.get((n / STEP) as usize - 1) {
                 Some(ratio) => format!("{ratio:.4}"),
                 None => String::new(),
             };
-            let reached = match row.requests_to_95 {
-                Some(n) => format!("{:.2} M", n as f64 / 1e6),
+            let mut sorted = row.requests_to_95.clone();
+            // What never got there took longest.
+            sorted.sort_by_key(|n| n.unwrap_or(u64::MAX));
+            let said = |n: Option<&Option<u64>>| match n.copied().flatten() {
+                Some(n) => format!("{:.2}", n as f64 / 1e6),
                 None => "not reached".to_owned(),
             };
+            let (least, most) = (said(sorted.first()), said(sorted.last()));
+            let reached = format!("{} M ({least}-{most})", said(sorted.get(sorted.len() / 2)));
             writeln!(
                 f,
                 "| {} | {:.4} | {:.4} | {reached} | {} | {} | {} |",
@@ -112,48 +121,61 @@ impl fmt::Display for Report {
 /// # Errors
 /// If there is no such policy, or the drawing cannot be written.
 pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
-    let popular = Independent::new(N_OBJECTS, ALPHA, args.seed);
+    let n_seeds = f64::from(args.seeds);
     let mut rows = Vec::new();
     for name in &args.policies {
-        let mut simulation = Simulation::new(&policy(name, args.cache)?, N_OBJECTS as usize)?;
-        let mut requests = popular.clone();
-        simulation.run(&mut requests, args.warm);
-        let warm = *simulation.counts();
-        simulation.run(&mut requests, args.steady);
-        let steady = simulation.counts().since(&warm);
-        requests.shift_popularity(N_OBJECTS / 2);
-        let mut steps = Vec::new();
-        for _ in 0..args.after / STEP {
-            let before = *simulation.counts();
-            simulation.run(&mut requests, STEP);
-            steps.push(simulation.counts().since(&before).hit_ratio());
-        }
-        let is_learnt = |ratio: &f64| *ratio >= 0.95 * steady.hit_ratio();
-        let reached = steps.iter().position(is_learnt);
-        eprintln!("{name}: {:.4}, {reached:?}", steady.hit_ratio());
-        rows.push(Row {
+        let mut row = Row {
             policy: name.clone(),
-            hit_ratio: steady.hit_ratio(),
-            insertion_ratio: steady.insertion_ratio(),
-            requests_to_95: reached.map(|step| (step as u64 + 1) * STEP),
-            steps,
-        });
+            hit_ratio: 0.0,
+            insertion_ratio: 0.0,
+            requests_to_95: Vec::new(),
+            steps: vec![0.0; (args.after / STEP) as usize],
+        };
+        for seed in 0..u64::from(args.seeds) {
+            let mut simulation = Simulation::new(&policy(name, args.cache)?, N_WEB as usize)?;
+            let mut requests = Independent::new(N_WEB, ALPHA, args.seed.wrapping_add(seed));
+            simulation.run(&mut requests, args.warm);
+            let warm = *simulation.counts();
+            simulation.run(&mut requests, args.steady);
+            let steady = simulation.counts().since(&warm);
+            requests.shift_popularity(N_WEB / 2);
+            let mut reached = None;
+            for (step, mean) in (1..).zip(&mut row.steps) {
+                let before = *simulation.counts();
+                simulation.run(&mut requests, STEP);
+                let ratio = simulation.counts().since(&before).hit_ratio();
+                *mean += ratio / n_seeds;
+                if reached.is_none() && ratio >= 0.95 * steady.hit_ratio() {
+                    reached = Some(step * STEP);
+                }
+            }
+            eprintln!("{name}: {:.4}, {reached:?}", steady.hit_ratio());
+            row.hit_ratio += steady.hit_ratio() / n_seeds;
+            row.insertion_ratio += steady.insertion_ratio() / n_seeds;
+            row.requests_to_95.push(reached);
+        }
+        rows.push(row);
     }
     let report = Report {
         capacity: args.cache,
+        n_seeds: args.seeds,
         rows,
     };
     if let Some(path) = &args.svg {
         let lines = report.rows.iter().map(|row| {
             let points = row.steps.iter().zip(1_u32..);
             let points = points.map(|(&ratio, n)| (f64::from(n) * STEP as f64 / 1e6, ratio));
-            (row.policy.clone(), points.collect())
+            Line {
+                points: points.collect(),
+                ..Line::new(row.policy.clone())
+            }
         });
         let chart = Chart {
             title: "After all popularity has changed".to_owned(),
-            x: "million requests since",
-            y: "hit ratio",
+            x: "million requests since".to_owned(),
+            y: "hits by Interests".to_owned(),
             lines: lines.collect(),
+            published: Vec::new(),
         };
         plot::draw(&[chart], path).with_context(|| format!("cannot draw {}", path.display()))?;
     }

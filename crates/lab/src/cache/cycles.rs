@@ -11,13 +11,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::published;
-use super::rates::policy;
 use super::simulate::{BURST, BlockTimes, Simulation};
+use super::sources::{ALPHA, N_WEB, policy};
 use super::workload::Independent;
 use crate::output;
 use crate::stats::Spread;
-
-const N_OBJECTS: u32 = 10_000_000;
 
 /// Measures updating the history (B2), evicting (B12) and deciding on admission (B13),
 /// beside table 2
@@ -27,12 +25,14 @@ pub(super) struct CyclesArgs {
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     cache: u32,
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random; of Filter
+    /// with counters by name, as in filter-row/fifo
     #[arg(
         long,
         value_name = "POLICY",
         value_delimiter = ',',
-        default_value = "fifo,random,lru,arc,tinylfu/random,filter/fifo,filter-auto/gclock"
+        default_value = "fifo,random,lru,arc,tinylfu/random,filter/fifo,filter-row/fifo,\
+                         filter-auto/gclock"
     )]
     policies: Vec<String>,
     /// Requests before measurement begins
@@ -54,17 +54,24 @@ pub(super) struct CyclesArgs {
     json: bool,
 }
 
+/// What the blocks of a policy take.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
-    policy: String,
+pub(super) struct Row {
+    pub(super) policy: String,
+    /// Hits by Interests, of the rounds.
+    hit_ratio: f64,
+    /// Memory of the policy, in bytes.
+    memory_bytes: usize,
     /// B2, nanoseconds for each Interest.
-    history_ns: Spread,
+    pub(super) history_ns: Spread,
     /// B12, nanoseconds for each Data that is inserted; the insertion itself included.
-    evict_ns: Spread,
+    pub(super) evict_ns: Spread,
     /// B13, nanoseconds for each Data that arrives.
-    admit_ns: Spread,
+    pub(super) admit_ns: Spread,
     /// B2 for each Interest, and B12 and B13 where they come, for each Interest.
     all_ns: Spread,
+    /// B2 and B13 by those of the first Filter, the median of the rounds' ratios.
+    by_filter: Option<[f64; 2]>,
     published_cycles: Option<[f64; 3]>,
 }
 
@@ -80,7 +87,8 @@ impl fmt::Display for Report {
             f,
             "web workload, cache {}; nanoseconds, median (p10-p90); published in cycles at 2.2 GHz\n\n\
              | policy | B2 by Interest | published | B12 by insertion | published | B13 by Data | \
-             published | all by Interest |\n|---|---|---|---|---|---|---|---|",
+             published | all by Interest | hits | memory, MiB | B2, B13 by Filter's |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|",
             self.capacity
         )?;
         for row in &self.rows {
@@ -91,7 +99,7 @@ impl fmt::Display for Report {
             };
             writeln!(
                 f,
-                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {:.4} | {:.1} | {} |",
                 row.policy,
                 spread(&row.history_ns),
                 published(0),
@@ -99,7 +107,11 @@ impl fmt::Display for Report {
                 published(1),
                 spread(&row.admit_ns),
                 published(2),
-                spread(&row.all_ns)
+                spread(&row.all_ns),
+                row.hit_ratio,
+                output::mib(row.memory_bytes as u64),
+                row.by_filter
+                    .map_or(String::new(), |[b2, b13]| format!("{b2:.2}, {b13:.2}"))
             )?;
         }
         Ok(())
@@ -111,19 +123,47 @@ impl fmt::Display for Report {
 /// # Errors
 /// If there is no such policy.
 pub(super) fn run(args: &CyclesArgs) -> anyhow::Result<()> {
+    let report = Report {
+        capacity: args.cache,
+        rows: measure(args)?,
+    };
+    output::print(&report, args.json)
+}
+
+impl CyclesArgs {
+    /// With as many requests to warm and to measure as without options of the command line.
+    pub(super) fn of(policies: &[String], cache: u32, seed: u64, rounds: u16) -> Self {
+        Self {
+            cache,
+            policies: policies.to_vec(),
+            warm: 50 * u64::from(cache),
+            rounds,
+            bursts: 4_000,
+            seed,
+            json: false,
+        }
+    }
+}
+
+/// Measures what the blocks of each policy take.
+///
+/// # Errors
+/// If there is no such policy.
+pub(super) fn measure(args: &CyclesArgs) -> anyhow::Result<Vec<Row>> {
     let mut beds = Vec::new();
     for name in &args.policies {
         let config = policy(name, args.cache as usize)?;
-        let mut simulation = Simulation::new(&config, N_OBJECTS as usize)?;
-        let mut requests = Independent::new(N_OBJECTS, 0.8, args.seed);
+        let mut simulation = Simulation::new(&config, N_WEB as usize)?;
+        let mut requests = Independent::new(N_WEB, ALPHA, args.seed);
         simulation.run(&mut requests, args.warm);
-        beds.push((name, simulation, requests, vec![Vec::new(); 4]));
+        let before = *simulation.counts();
+        beds.push((name, simulation, requests, vec![Vec::new(); 4], before));
     }
     let clock_ns = clock_ns();
     for round in 0..usize::from(args.rounds) {
         for turn in 0..beds.len() {
             let n_beds = beds.len();
-            let (_, simulation, requests, samples) = &mut beds[(turn + round) % n_beds];
+            let (_, simulation, requests, samples, _) = &mut beds[(turn + round) % n_beds];
             let mut times = BlockTimes::default();
             let before = *simulation.counts();
             for _ in 0..args.bursts {
@@ -143,28 +183,37 @@ pub(super) fn run(args: &CyclesArgs) -> anyhow::Result<()> {
             samples[3].push(per(all_ns, n_requests, 4.0));
         }
     }
+    let filter = beds.iter().find(|(name, ..)| name.starts_with("filter/"));
+    let filter = filter.map(|(_, _, _, samples, _)| samples.clone());
     let mut rows = Vec::new();
-    for (name, _, _, samples) in &beds {
+    for (name, simulation, _, samples, before) in &beds {
         let spreads: Option<Vec<Spread>> = samples.iter().map(|s| Spread::of(s)).collect();
         let Some([history_ns, evict_ns, admit_ns, all_ns]) =
             spreads.and_then(|spreads| <[Spread; 4]>::try_from(spreads).ok())
         else {
             continue;
         };
+        let by_filter = filter.as_ref().and_then(|filter| {
+            let ratio = |block: usize| {
+                let pairs = samples[block].iter().zip(&filter[block]);
+                let ratios: Vec<f64> = pairs.map(|(own, filter)| own / filter).collect();
+                Spread::of(&ratios).map(|spread| spread.median)
+            };
+            Some([ratio(0)?, ratio(2)?])
+        });
         rows.push(Row {
             policy: (*name).clone(),
+            hit_ratio: simulation.counts().since(before).hit_ratio(),
+            memory_bytes: simulation.policy().memory_bytes(),
             history_ns,
             evict_ns,
             admit_ns,
             all_ns,
+            by_filter,
             published_cycles: published::cycles(name),
         });
     }
-    let report = Report {
-        capacity: args.cache,
-        rows,
-    };
-    output::print(&report, args.json)
+    Ok(rows)
 }
 
 /// What reading the clock itself takes.

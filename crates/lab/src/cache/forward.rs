@@ -451,22 +451,24 @@ fn write_data(object: u32, n_prefixes: u32, out: &mut Vec<u8>) {
     });
 }
 
-/// Draws packets a second by policy, as bars.
+/// Draws gigabits a second by policy, as bars, and the published ones beside.
 fn draw(report: &ForwardReport, path: &Path) -> anyhow::Result<()> {
-    let max = report.rows.iter().map(|row| row.mpps).fold(0.1, f64::max);
     ensure!(!report.rows.is_empty(), "nothing to draw");
-    let area = SVGBackend::new(path, (760, 420)).into_drawing_area();
-    area.fill(&WHITE)?;
+    let published = PUBLISHED_GBPS.iter().map(|(_, gbps)| *gbps);
+    let of_rows = report.rows.iter().map(|row| row.gbps);
+    let max = of_rows.chain(published).fold(0.1, f64::max);
     let n_rows = report.rows.len();
+    let area = SVGBackend::new(path, (960, 460)).into_drawing_area();
+    area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .caption(
-            "Packets forwarded, web workload, one thread",
+            "Figure 8: forwarded by one thread, web workload",
             ("sans-serif", 18),
         )
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(56)
-        .build_cartesian_2d(0.0..n_rows as f64, 0.0..max * 1.15)?;
+        .build_cartesian_2d(0.0..n_rows as f64, 0.0..max * 1.3)?;
     let label = |x: &f64| {
         let is_middle = (x.fract() - 0.5).abs() < 0.01;
         match report.rows.get(*x as usize) {
@@ -477,17 +479,43 @@ fn draw(report: &ForwardReport, path: &Path) -> anyhow::Result<()> {
     chart
         .configure_mesh()
         .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
         .x_labels(2 * n_rows + 1)
         .x_label_formatter(&label)
-        .y_desc("million packets a second")
+        .label_style(("sans-serif", 13))
+        .y_desc("Gbit/s")
         .draw()?;
-    chart.draw_series(report.rows.iter().enumerate().map(|(idx, row)| {
-        let x = idx as f64;
-        Rectangle::new(
-            [(x + 0.2, 0.0), (x + 0.8, row.mpps)],
-            BLUE.mix(0.7).filled(),
-        )
-    }))?;
+    let bar = |from: f64, to: f64, height: f64, color: RGBAColor| {
+        Rectangle::new([(from, 0.0), (to, height)], color.filled())
+    };
+    let key = |color: RGBAColor| {
+        move |(x, y): (i32, i32)| Rectangle::new([(x, y - 4), (x + 12, y + 4)], color.filled())
+    };
+    let (here, grey) = (BLUE.mix(0.7), BLACK.mix(0.35));
+    let rows = || report.rows.iter().zip(0_u16..);
+    chart
+        .draw_series(rows().map(|(row, idx)| {
+            let x = f64::from(idx);
+            bar(x + 0.15, x + 0.48, row.gbps, here)
+        }))?
+        .label("here")
+        .legend(key(here));
+    chart
+        .draw_series(rows().filter_map(|(row, idx)| {
+            let (x, found) = (
+                f64::from(idx),
+                PUBLISHED_GBPS.iter().find(|of| of.0 == row.policy),
+            );
+            found.map(|(_, gbps)| bar(x + 0.52, x + 0.85, *gbps, grey))
+        }))?
+        .label("published, Xeon E5-2699 v4")
+        .legend(key(grey));
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK)
+        .draw()?;
     area.present()?;
     Ok(())
 }

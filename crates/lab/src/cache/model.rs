@@ -10,41 +10,39 @@ use serde::Serialize;
 use tachonym_policy::model::{EvictionModel, FilterModel, Popularity};
 use tachonym_policy::{AdmissionKind, CountersKind, EvictionKind, PolicyConfig};
 
-use super::plot::{self, Chart};
-use super::simulate::Simulation;
-use super::workload::Independent;
+use super::plot::{self, Chart, Line};
+use super::sources::{ALPHA, Cell, Workload, simulate_all};
 use crate::output;
 
-const ALPHA: f64 = 0.8;
-/// Histories of the figure.
-const HISTORIES: [usize; 3] = [10_000, 100_000, 1_000_000];
+/// Data in the cache of the figure, of 10^7 objects.
+const CACHE: usize = 100_000;
 
 /// Computes what Filter is expected to do by threshold and history, beside a simulation
 /// (figure 4)
 #[derive(Args, Clone, Debug)]
 pub(super) struct ModelArgs {
-    /// Objects
-    #[arg(long, default_value_t = 10_000_000, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    objects: u32,
-    /// Data in the cache
-    #[arg(long, default_value_t = 100_000, value_name = "N")]
-    cache: usize,
-    /// Thresholds
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        default_value = "1,2,3,4,5,7,10,15,20,30"
-    )]
+    /// As many objects as published: 10^7, and 10^5 Data in the cache; takes many minutes
+    #[arg(long)]
+    full: bool,
+    /// Divides the numbers of objects, of Data in the cache and of requests in the history
+    /// by this, unless --full is there
+    #[arg(long, default_value_t = 20, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    shrink: u32,
+    /// Thresholds; without it, 1 to 30
+    #[arg(long, value_name = "N", value_delimiter = ',')]
     thresholds: Vec<u32>,
-    /// Requests before measurement begins
-    #[arg(long, default_value_t = 20_000_000, value_name = "N")]
-    warm: u64,
-    /// Requests that are measured
-    #[arg(long, default_value_t = 20_000_000, value_name = "N",
+    /// Requests before measurement begins, by the size of the cache
+    #[arg(long, default_value_t = 150, value_name = "N")]
+    warm_by_len: u64,
+    /// Requests that are measured, by the size of the cache
+    #[arg(long, default_value_t = 100, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
-    requests: u64,
+    requests_by_len: u64,
+    /// Simulations at the same time
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    threads: u16,
     /// What requests are drawn from
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
@@ -72,6 +70,7 @@ struct Row {
 struct Report {
     n_objects: u32,
     capacity: usize,
+    histories: [usize; 3],
     n_warm: u64,
     n_requests: u64,
     rows: Vec<Row>,
@@ -102,9 +101,29 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nThe model is for the long run: where little is inserted, a cache that begins empty \
-             has not got there when measurement ends."
-        )
+            "\nNo number of the figure is in the text, which says of it that few Data are inserted \
+             from threshold 3 on with every history, and that threshold 2 is next to the best for \
+             hits.\nThe model is for the long run: where little is inserted, a cache that begins \
+             empty has not got there when measurement ends."
+        )?;
+        self.histories.iter().try_for_each(|&history_len| {
+            let rows = self
+                .rows
+                .iter()
+                .filter(|row| row.history_len == history_len);
+            let best = |value: &dyn Fn(&Row) -> f64| {
+                let best = rows.clone().max_by(|a, b| value(a).total_cmp(&value(b)));
+                best.map_or(String::new(), |row| {
+                    format!("{}: {:.4}", row.threshold, value(row))
+                })
+            };
+            writeln!(
+                f,
+                "history {history_len}: best threshold by the model {}, simulated {}",
+                best(&|row| row.expected_hit_ratio),
+                best(&|row| row.hit_ratio)
+            )
+        })
     }
 }
 
@@ -113,53 +132,69 @@ impl fmt::Display for Report {
 /// # Errors
 /// If the tables cannot be built, or the drawing cannot be written.
 pub(super) fn run(args: &ModelArgs) -> anyhow::Result<()> {
-    let popularity = Popularity::zipf(u64::from(args.objects), ALPHA);
-    let requests = Independent::new(args.objects, ALPHA, args.seed);
-    let mut rows = Vec::new();
-    for history_len in HISTORIES {
-        for &threshold in &args.thresholds {
+    let shrink = if args.full { 1 } else { args.shrink };
+    let n_objects = Workload::Web.n_objects(shrink);
+    let capacity = (CACHE / shrink as usize).max(10);
+    let histories = [capacity / 10, capacity, 10 * capacity];
+    let thresholds = match args.thresholds.as_slice() {
+        [] => (1..=30).collect(),
+        thresholds => thresholds.to_vec(),
+    };
+    let popularity = Popularity::zipf(u64::from(n_objects), ALPHA);
+    let mut cells = Vec::new();
+    let mut expected = Vec::new();
+    for history_len in histories {
+        // What no name can reach is no threshold.
+        for &threshold in thresholds.iter().filter(|&&n| n as usize <= history_len) {
             let model = FilterModel {
-                capacity: args.cache as f64,
+                capacity: capacity as f64,
                 history_len: history_len as f64,
                 threshold,
                 eviction: EvictionModel::FifoOrRandom,
             };
-            let expected = model.expected(&popularity);
-            let config = PolicyConfig {
-                threshold,
-                history_len: Some(history_len),
-                counters: CountersKind::Exact,
-                ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, args.cache)
-            };
-            let mut requests = requests.clone();
-            let mut simulation = Simulation::new(&config, args.objects as usize)?;
-            simulation.run(&mut requests, args.warm);
-            let warm = *simulation.counts();
-            simulation.run(&mut requests, args.requests);
-            let counts = simulation.counts().since(&warm);
-            rows.push(Row {
-                history_len,
-                threshold,
-                expected_hit_ratio: expected.hit_ratio,
-                hit_ratio: counts.hit_ratio(),
-                expected_insertion_ratio: expected.insertion_ratio,
-                insertion_ratio: counts.insertion_ratio(),
-                characteristic_requests: expected.characteristic_requests,
+            expected.push(model.expected(&popularity));
+            cells.push(Cell {
+                workload: Workload::Web,
+                shrink,
+                config: PolicyConfig {
+                    threshold,
+                    history_len: Some(history_len),
+                    counters: CountersKind::Exact,
+                    ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, capacity)
+                },
+                n_warm: args.warm_by_len * capacity as u64,
+                n_requests: args.requests_by_len * capacity as u64,
+                seed: args.seed,
             });
         }
     }
+    let mut rows = Vec::new();
+    let results = simulate_all(&cells, usize::from(args.threads));
+    for ((cell, expected), counts) in cells.iter().zip(expected).zip(results) {
+        let counts = counts?;
+        rows.push(Row {
+            history_len: cell.config.history_len.unwrap_or(capacity),
+            threshold: cell.config.threshold,
+            expected_hit_ratio: expected.hit_ratio,
+            hit_ratio: counts.hit_ratio(),
+            expected_insertion_ratio: expected.insertion_ratio,
+            insertion_ratio: counts.insertion_ratio(),
+            characteristic_requests: expected.characteristic_requests,
+        });
+    }
     let report = Report {
-        n_objects: args.objects,
-        capacity: args.cache,
-        n_warm: args.warm,
-        n_requests: args.requests,
+        n_objects,
+        capacity,
+        histories,
+        n_warm: args.warm_by_len * capacity as u64,
+        n_requests: args.requests_by_len * capacity as u64,
         rows,
     };
     if let Some(path) = &args.svg {
-        let hits = chart(&report, "hit ratio", |row| {
+        let hits = chart(&report, "hits by Interests", |row| {
             [row.expected_hit_ratio, row.hit_ratio]
         });
-        let inserts = chart(&report, "Data inserted", |row| {
+        let inserts = chart(&report, "insertions by Data that arrive", |row| {
             [row.expected_insertion_ratio, row.insertion_ratio]
         });
         plot::draw(&[inserts, hits], path)
@@ -168,28 +203,34 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<()> {
     output::print(&report, args.json)
 }
 
-fn chart(report: &Report, y: &'static str, values: impl Fn(&Row) -> [f64; 2]) -> Chart {
-    let mut lines = Vec::new();
-    for history_len in HISTORIES {
-        for (idx, how) in ["model", "simulated"].into_iter().enumerate() {
-            let rows = report
-                .rows
-                .iter()
-                .filter(|row| row.history_len == history_len);
+fn chart(report: &Report, y: &str, values: impl Fn(&Row) -> [f64; 2]) -> Chart {
+    let mut lines: Vec<Line> = Vec::new();
+    for history_len in &report.histories {
+        let simulated = lines.len();
+        for (idx, how) in ["model", "simulated"].into_iter().enumerate().rev() {
+            let rows = report.rows.iter();
+            let rows = rows.filter(|row| row.history_len == *history_len);
             let points = rows.map(|row| (f64::from(row.threshold), values(row)[idx]));
-            lines.push((format!("history {history_len}, {how}"), points.collect()));
+            lines.push(Line {
+                label: format!("history {history_len}, {how}"),
+                points: points.collect(),
+                model_of: (idx == 0).then_some(simulated),
+            });
         }
     }
     Chart {
-        title: format!("Filter: {y}"),
-        x: "threshold",
-        y,
+        title: format!("Figure 4, {y}"),
+        x: "threshold".to_owned(),
+        y: y.to_owned(),
         lines,
+        published: Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::simulate::Simulation;
+    use super::super::workload::Independent;
     use super::*;
 
     #[test]

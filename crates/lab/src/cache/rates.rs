@@ -1,45 +1,27 @@
-//! Insertion and hit ratios by the size of the cache: Figures 5 and 6 of Takemasa et al.
-//! 2019, and the same of any trace.
+//! Insertion and hit ratios by the size of the cache, of any policies on any workload or
+//! trace. Figures 5 and 6 of Takemasa et al. 2019 are in [`super::figures`].
 
 use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
-use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_policy::PolicyConfig;
 
-use super::plot::{self, Chart};
+use super::plot::{self, Chart, Line};
 use super::published;
-use super::simulate::{Counts, Requests, Simulation};
+use super::simulate::{Counts, Simulation};
+pub(super) use super::sources::policy;
+use super::sources::{Cell, Workload};
 use super::trace::{Trace, TraceFormat};
-use super::workload::{Independent, Mixed, Scans, Video};
 use crate::output;
 
-/// Objects of the web workload.
-const N_WEB: u32 = 10_000_000;
-/// Chunks of all videos.
-const N_CHUNKS: u32 = 100_000_000;
+/// What the drawings show.
+const INSERTIONS: &str = "insertions by Data that arrive";
+const HITS: &str = "hits by Interests";
 
-/// What asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Workload {
-    /// 10^7 objects of Zipf popularity 0.8.
-    Web,
-    /// 10^4 videos of 10^4 chunks.
-    Video,
-    /// Web with 0.7 of the requests, and video.
-    Mixed,
-    /// Web with 0.7 of the requests, and scans of 1000 objects that are asked for once.
-    Scans,
-    /// Web with 0.7 of the requests, and objects that are asked for once.
-    OneTimers,
-    /// Web whose objects become other ones little by little: 10^4 ranks every 2·10^5
-    /// requests.
-    Drift,
-}
-
-/// Simulates policies over cache sizes, beside the published figures 5 and 6
+/// Simulates any policies over cache sizes, on a workload or a trace
 #[derive(Args, Clone, Debug)]
 pub(super) struct RatesArgs {
     /// What asks for objects
@@ -137,38 +119,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// A policy by its name: an eviction, or an admission, a slash and an eviction.
-pub(super) fn policy(name: &str, capacity: usize) -> anyhow::Result<PolicyConfig> {
-    let (admission, eviction) = name.split_once('/').unwrap_or(("none", name));
-    let admission: AdmissionKind = admission
-        .parse()
-        .with_context(|| format!("admission {admission}"))?;
-    let eviction: EvictionKind = eviction
-        .parse()
-        .with_context(|| format!("eviction {eviction}"))?;
-    Ok(PolicyConfig::new(admission, eviction, capacity))
-}
-
-/// Popularity that drifts.
-struct Drift {
-    popular: Independent,
-    n_until_shift: usize,
-}
-
-const DRIFT_EVERY: usize = 200_000;
-const DRIFT_RANKS: u32 = 10_000;
-
-impl Requests for Drift {
-    fn fill(&mut self, objects: &mut [u32]) -> usize {
-        if self.n_until_shift < objects.len() {
-            self.popular.shift_popularity(DRIFT_RANKS);
-            self.n_until_shift = DRIFT_EVERY;
-        }
-        self.n_until_shift -= objects.len();
-        self.popular.fill(objects)
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -178,15 +128,12 @@ pub(super) fn run(args: &RatesArgs) -> anyhow::Result<()> {
         Some(path) => Some(Trace::read(path, args.format, args.column)?),
         None => None,
     };
-    let n_objects = match (&trace, args.workload) {
-        (Some(trace), _) => trace.n_objects(),
-        (None, Workload::Web | Workload::Drift) => N_WEB,
-        (None, Workload::Video) => N_CHUNKS,
-        (None, Workload::Mixed) => N_WEB + N_CHUNKS,
-        (None, Workload::Scans | Workload::OneTimers) => 4 * N_WEB,
+    let (n_objects, n_cacheable) = match &trace {
+        Some(trace) => (trace.n_objects(), trace.n_objects()),
+        None => (args.workload.n_objects(1), args.workload.n_cacheable(1)),
     };
     let sizes: Vec<usize> = if args.sizes.is_empty() {
-        let percent = n_objects as usize / 100;
+        let percent = n_cacheable as usize / 100;
         (1..=10).map(|n| n * percent).collect()
     } else {
         args.sizes.clone()
@@ -210,10 +157,9 @@ pub(super) fn run(args: &RatesArgs) -> anyhow::Result<()> {
             });
         }
     }
-    let what = match (&args.trace, args.workload.to_possible_value()) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some(value)) => value.get_name().to_owned(),
-        (None, None) => String::new(),
+    let what = match &args.trace {
+        Some(path) => path.display().to_string(),
+        None => args.workload.label().to_owned(),
     };
     let report = Report {
         what,
@@ -224,42 +170,35 @@ pub(super) fn run(args: &RatesArgs) -> anyhow::Result<()> {
     };
     if let Some(path) = &args.svg {
         let charts = [
-            chart(&report, "Data inserted", |row| row.insertion_ratio),
-            chart(&report, "hit ratio", |row| row.hit_ratio),
+            chart(&report, INSERTIONS, |row| row.insertion_ratio),
+            chart(&report, HITS, |row| row.hit_ratio),
         ];
         plot::draw(&charts, path).with_context(|| format!("cannot draw {}", path.display()))?;
     }
     output::print(&report, args.json)
 }
 
-fn chart(report: &Report, y: &'static str, value: impl Fn(&Row) -> f64) -> Chart {
-    let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+fn chart(report: &Report, y: &str, value: impl Fn(&Row) -> f64) -> Chart {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut published = Vec::new();
     for row in &report.rows {
-        let point = (row.capacity as f64, value(row));
-        match lines.last_mut() {
-            Some((policy, points)) if *policy == row.policy => points.push(point),
-            _ => lines.push((row.policy.clone(), vec![point])),
+        if !lines.last().is_some_and(|line| line.label == row.policy) {
+            lines.push(Line::new(row.policy.clone()));
         }
-    }
-    let published: Vec<_> = report
-        .rows
-        .iter()
-        .filter(|row| row.published_hit_ratio.is_some())
-        .collect();
-    if y == "hit ratio" {
-        for row in published {
-            let ratio = row.published_hit_ratio.unwrap_or_default();
-            lines.push((
-                format!("{}, published", row.policy),
-                vec![(row.capacity as f64, ratio)],
-            ));
+        let x = row.capacity as f64;
+        if let Some(line) = lines.last_mut() {
+            line.points.push((x, value(row)));
+        }
+        if let Some(ratio) = row.published_hit_ratio.filter(|_| y == HITS) {
+            published.push((lines.len() - 1, (x, ratio)));
         }
     }
     Chart {
-        title: format!("{}: {y}", report.what),
-        x: "Data in the cache",
-        y,
+        title: report.what.clone(),
+        x: "Data in the cache".to_owned(),
+        y: y.to_owned(),
         lines,
+        published,
     }
 }
 
@@ -269,42 +208,19 @@ fn simulate(
     config: &PolicyConfig,
     n_objects: u32,
 ) -> anyhow::Result<Counts> {
-    let seed = args.seed;
-    let web = || Independent::new(N_WEB, 0.8, seed);
-    if let Some(trace) = trace {
-        return measure(args, trace.clone(), config, n_objects, 0);
-    }
-    let scans = |len| Scans::new(web(), N_WEB, 3 * N_WEB, 0.3, len, seed);
-    match args.workload {
-        Workload::Web => measure(args, web(), config, n_objects, args.warm),
-        Workload::Video => measure(args, Video::published(seed), config, n_objects, args.warm),
-        Workload::Mixed => {
-            let mixed = Mixed::new(web(), N_WEB, 0.7, Video::published(seed), seed);
-            measure(args, mixed, config, n_objects, args.warm)
-        }
-        Workload::Scans => measure(args, scans(1_000), config, n_objects, args.warm),
-        Workload::OneTimers => measure(args, scans(1), config, n_objects, args.warm),
-        Workload::Drift => {
-            let drift = Drift {
-                popular: web(),
-                n_until_shift: DRIFT_EVERY,
-            };
-            measure(args, drift, config, n_objects, args.warm)
-        }
-    }
-}
-
-fn measure(
-    args: &RatesArgs,
-    mut requests: impl Requests,
-    config: &PolicyConfig,
-    n_objects: u32,
-    n_warm: u64,
-) -> anyhow::Result<Counts> {
+    let Some(trace) = trace else {
+        let cell = Cell {
+            workload: args.workload,
+            shrink: 1,
+            config: *config,
+            n_warm: args.warm,
+            n_requests: args.requests,
+            seed: args.seed,
+        };
+        return cell.simulate();
+    };
     let mut simulation = Simulation::new(config, n_objects as usize)?;
-    simulation.run(&mut requests, n_warm);
-    let warm = *simulation.counts();
-    let n_run = simulation.run(&mut requests, args.requests);
+    let n_run = simulation.run(&mut trace.clone(), args.requests);
     ensure!(n_run > 0, "no request is left to measure");
-    Ok(simulation.counts().since(&warm))
+    Ok(*simulation.counts())
 }

@@ -13,7 +13,12 @@ use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 /// Requests of a burst.
 pub const BURST: usize = 64;
 
-/// By object its slot, on large pages.
+/// No object.
+const NOBODY: u32 = u32::MAX;
+
+/// By object the slot that it was in last, on large pages. Whether it still is, the slot
+/// says: so what is evicted needs no visit here, which would be an access to memory that
+/// nothing can fetch ahead.
 #[derive(Debug)]
 struct Slots(PlainWords);
 
@@ -32,19 +37,18 @@ impl Slots {
         prefetch(&self.0.as_slice()[Self::place(object).0]);
     }
 
+    /// Of an object that was never cached, any slot.
     #[inline]
-    fn find(&self, object: u32) -> Option<u32> {
+    fn last(&self, object: u32) -> u32 {
         let (word, shift) = Self::place(object);
-        // Zero is what a fresh word has.
-        ((self.0.as_slice()[word] >> shift) as u32).checked_sub(1)
+        (self.0.as_slice()[word] >> shift) as u32
     }
 
     #[inline]
-    fn set(&mut self, object: u32, slot: Option<u32>) {
+    fn set(&mut self, object: u32, slot: u32) {
         let (word, shift) = Self::place(object);
         let word = &mut self.0.as_mut_slice()[word];
-        let place = slot.map_or(0, |slot| slot + 1);
-        *word = *word & !(0xFFFF_FFFF << shift) | u64::from(place) << shift;
+        *word = *word & !(0xFFFF_FFFF << shift) | u64::from(slot) << shift;
     }
 }
 
@@ -100,17 +104,39 @@ pub const fn name_hash(object: u32) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Requests that come together, and the hashes of their names.
+struct Burst {
+    objects: [u32; BURST],
+    hashes: [u64; BURST],
+    len: usize,
+}
+
+impl Burst {
+    const fn new() -> Self {
+        Self {
+            objects: [0; BURST],
+            hashes: [0; BURST],
+            len: 0,
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Simulation {
     policy: Policy,
     /// By object.
     slot_of: Slots,
-    /// By slot.
+    /// By slot; [`NOBODY`] where none has been yet.
     object_in: Vec<u32>,
     n_used: usize,
+    /// Whether slots are so many that the processor's nearer caches do not hold them.
+    fetches_slots: bool,
     counts: Counts,
 }
+
+/// Slots from which what lies by slot is fetched ahead.
+const MANY_SLOTS: usize = 1 << 17;
 
 impl Simulation {
     /// An empty cache for objects `0..n_objects`.
@@ -121,8 +147,9 @@ impl Simulation {
         Ok(Self {
             policy: Policy::new(config)?,
             slot_of: Slots::new(n_objects)?,
-            object_in: vec![0; config.capacity],
+            object_in: vec![NOBODY; config.capacity],
             n_used: 0,
+            fetches_slots: config.capacity >= MANY_SLOTS,
             counts: Counts::default(),
         })
     }
@@ -141,70 +168,90 @@ impl Simulation {
 
     /// Takes the next `n_requests` from `requests`, or as many as there are; how many.
     pub fn run(&mut self, requests: &mut impl Requests, n_requests: u64) -> u64 {
-        let mut objects = [[0; BURST]; 2];
+        // What a request reads first is fetched two bursts before it, and what that leads
+        // to one burst before.
+        let mut bursts = [const { Burst::new() }; 3];
         let mut n_left = n_requests;
-        let mut n_here = next(requests, &mut objects[0], n_left);
-        self.prefetch(&objects[0][..n_here]);
-        while n_here > 0 {
-            n_left -= n_here as u64;
-            let [here, ahead] = &mut objects;
-            let n_ahead = next(requests, ahead, n_left);
-            self.prefetch(&ahead[..n_ahead]);
-            for &object in &here[..n_here] {
-                self.request(object);
+        for burst in &mut bursts[..2] {
+            self.draw(requests, burst, &mut n_left);
+        }
+        while bursts[0].len > 0 {
+            let [here, next, last] = &mut bursts;
+            self.draw(requests, last, &mut n_left);
+            if self.fetches_slots {
+                self.prefetch_slots(&next.objects[..next.len]);
             }
-            objects.swap(0, 1);
-            n_here = n_ahead;
+            let named = here.objects[..here.len].iter().zip(&here.hashes);
+            for (&object, &hash) in named {
+                self.handle(object, hash);
+            }
+            bursts.rotate_left(1);
         }
         n_requests - n_left
     }
 
-    fn prefetch(&self, objects: &[u32]) {
-        for &object in objects {
+    /// The next requests, for which memory is fetched.
+    #[inline]
+    fn draw(&self, requests: &mut impl Requests, burst: &mut Burst, n_left: &mut u64) {
+        let n_asked = (*n_left).min(BURST as u64) as usize;
+        burst.len = requests.fill(&mut burst.objects[..n_asked]);
+        *n_left -= burst.len as u64;
+        let named = burst.objects[..burst.len].iter().zip(&mut burst.hashes);
+        for (&object, hash) in named {
+            *hash = name_hash(object);
             self.slot_of.prefetch(object);
-            self.policy.prefetch_request(name_hash(object));
+            self.policy.prefetch_request(*hash);
         }
     }
 
-    /// One Interest, and the Data if the cache has not answered. Whether it has.
+    fn prefetch_slots(&self, objects: &[u32]) {
+        for &object in objects {
+            let slot = self.slot_of.last(object);
+            if let Some(place) = self.object_in.get(slot as usize) {
+                prefetch(place);
+                self.policy.prefetch_hit(slot);
+            }
+        }
+    }
+
+    /// The slot that an object is in.
     #[inline]
-    pub fn request(&mut self, object: u32) -> bool {
+    fn find(&self, object: u32) -> Option<u32> {
+        let slot = self.slot_of.last(object);
+        (self.object_in.get(slot as usize) == Some(&object)).then_some(slot)
+    }
+
+    /// One Interest for a name of this hash, and the Data if the cache has not answered.
+    #[inline(always)]
+    fn handle(&mut self, object: u32, hash: u64) {
         self.counts.n_requests += 1;
-        let hash = name_hash(object);
         self.policy.handle_request(hash);
-        if let Some(slot) = self.slot_of.find(object) {
+        if let Some(slot) = self.find(object) {
             self.policy.handle_hit(slot);
             self.counts.n_hits += 1;
-            return true;
+            return;
         }
         let object_in = &mut self.object_in;
         let is_full = self.n_used == object_in.len();
         let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
         if !self.policy.admits(hash, is_full, hash_of) {
-            return false;
+            return;
         }
         let slot = if is_full {
             let Some(slot) = self.policy.evict(hash, hash_of) else {
-                return false;
+                return;
             };
-            self.slot_of.set(object_in[slot as usize], None);
             slot
         } else {
             self.n_used += 1;
             self.n_used as u32 - 1
         };
         object_in[slot as usize] = object;
-        self.slot_of.set(object, Some(slot));
+        self.slot_of.set(object, slot);
         let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
         self.policy.handle_insert(slot, hash, hash_of);
         self.counts.n_inserts += 1;
-        false
     }
-}
-
-fn next(requests: &mut impl Requests, objects: &mut [u32; BURST], n_left: u64) -> usize {
-    let n = n_left.min(BURST as u64) as usize;
-    requests.fill(&mut objects[..n])
 }
 
 /// What blocks of the packet path took, in all.
@@ -237,7 +284,7 @@ impl Simulation {
         let mut misses = [0; BURST];
         let (mut n_hits, mut n_misses) = (0, 0);
         for &object in objects {
-            match self.slot_of.find(object) {
+            match self.find(object) {
                 Some(slot) => {
                     hits[n_hits] = slot;
                     n_hits += 1;
@@ -279,24 +326,20 @@ impl Simulation {
         }
         self.counts.n_inserts += n_came as u64;
         if is_full {
-            let mut left = [0; BURST];
             let begun = Instant::now();
-            for (&object, left) in came[..n_came].iter().zip(&mut left) {
+            for &object in &came[..n_came] {
                 let object_in = &mut self.object_in;
                 let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
                 let Some(slot) = self.policy.evict(name_hash(object), hash_of) else {
                     continue;
                 };
-                *left = std::mem::replace(&mut object_in[slot as usize], object);
+                object_in[slot as usize] = object;
                 let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
                 self.policy.handle_insert(slot, name_hash(object), hash_of);
-                self.slot_of.set(object, Some(slot));
+                self.slot_of.set(object, slot);
             }
             times.evict_ns += elapsed_ns(begun);
             times.n_evicts += n_came as u64;
-            for &object in &left[..n_came] {
-                self.slot_of.set(object, None);
-            }
         } else {
             for &object in &came[..n_came] {
                 if self.n_used == self.object_in.len() {
@@ -305,7 +348,7 @@ impl Simulation {
                 let slot = self.n_used as u32;
                 self.n_used += 1;
                 self.object_in[slot as usize] = object;
-                self.slot_of.set(object, Some(slot));
+                self.slot_of.set(object, slot);
                 let object_in = &self.object_in;
                 let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
                 self.policy.handle_insert(slot, name_hash(object), hash_of);

@@ -68,10 +68,12 @@ impl Zipf {
         loop {
             let bits = random.next_u64();
             let wide = (bits >> 32) * self.groups.len() as u64;
-            let mut group = &self.groups[(wide >> 32) as usize];
-            if bits as u32 >= group.own {
-                group = &self.groups[group.alias as usize];
-            }
+            let idx = (wide >> 32) as usize;
+            let group = &self.groups[idx];
+            // Which of the two no processor foresees: it is to choose and not to branch.
+            let alias = group.alias as usize;
+            let idx = std::hint::select_unpredictable((bits as u32) < group.own, idx, alias);
+            let group = &self.groups[idx];
             if group.len == 1 {
                 return group.first;
             }
