@@ -71,8 +71,8 @@ pub(super) struct HitArgs {
 /// How large, and how long.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ScaleArgs {
-    /// Sizes of the cache, in hundredths of the objects
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,9,10",
+    /// Sizes of the cache, in hundredths of the objects; without it, 1 to 10
+    #[arg(long, value_name = "N", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) percent: Vec<u32>,
     /// As many objects as published; takes an hour or more
@@ -140,11 +140,15 @@ impl ScaleArgs {
         policies: &[String],
     ) -> anyhow::Result<Vec<Row>> {
         let shrink = self.shrink();
+        let percents = match self.percent.as_slice() {
+            [] => (1..=10).collect(),
+            percents => percents.to_vec(),
+        };
         let mut cells = Vec::new();
         let mut rows = Vec::new();
         for &workload in workloads {
             for name in policies {
-                for &percent in &self.percent {
+                for &percent in &percents {
                     let n_objects = u64::from(workload.n_cacheable(shrink));
                     let capacity = (n_objects * u64::from(percent) / 100) as usize;
                     let len = capacity as u64;

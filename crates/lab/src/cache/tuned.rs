@@ -38,6 +38,7 @@ pub(super) struct TunedArgs {
         default_value = "web,video,mixed,drift,scans,one-timers"
     )]
     workloads: Vec<Workload>,
+    // Sizes are 1, 3 and 10 % here, if none are given.
     #[command(flatten)]
     scale: ScaleArgs,
 }
@@ -138,7 +139,11 @@ impl fmt::Display for Report {
 pub(super) fn run(args: &TunedArgs) -> anyhow::Result<()> {
     let mut policies = vec![args.auto.clone()];
     policies.extend(args.fixed.iter().cloned());
-    let rows = args.scale.rows(&args.workloads, &policies)?;
+    let mut scale = args.scale.clone();
+    if scale.percent.is_empty() {
+        scale.percent = vec![1, 3, 10];
+    }
+    let rows = scale.rows(&args.workloads, &policies)?;
     let mut comparisons = Vec::new();
     for auto in rows.iter().filter(|row| row.policy == args.auto) {
         let is_beside = |row: &&Row| {

@@ -11,6 +11,12 @@
 //! about q f / (k + 1) names have a count of k + 1. The threshold may lie between two
 //! counts: then those names are admitted at the lower one whose hashes say so.
 //!
+//! Where popularity drifts, counts grew in less time than the history spans, and names are
+//! more popular now than their counts tell. That shows in when the earlier requests for a name
+//! came: with popularity that stays, they lie evenly over the history. Of one name in sixteen
+//! the last requests are counted apart, and if more of its requests are among them than
+//! should be, the estimate takes the history for as much shorter.
+//!
 //! The same counts make a [`Popularity`], from which the model tells what to expect.
 
 use tachonym_memory::{MemoryError, PagePreference, Pages};
@@ -26,6 +32,21 @@ pub const HISTORY_BY_LEN: usize = 20;
 const N_COUNTS: usize = Filter::max_threshold(CountersKind::Lines) as usize;
 /// Between two tunings there are requests for this part of the cache.
 const PERIODS_BY_LEN: usize = 20;
+/// Of how many names one has its last requests counted apart, as a power of two.
+const SAMPLE_BITS: u32 = 4;
+/// Requests count towards the span of counts up to this count: those of more are near what
+/// counters can tell, and may seem fewer than they are.
+const MAX_TOLD: usize = 8;
+/// Earlier requests that tell where earlier ones lie, at least.
+const MIN_MET: f64 = 30.0;
+/// How much of what was met is forgotten in a period.
+const FORGOTTEN: f64 = 0.01;
+/// Counts that grew in less than this share of the history tell that popularity drifts.
+const DRIFTING_SHARE: f64 = 0.6;
+/// How much of a period's counts goes into those that the threshold is found by: while
+/// learning, and afterwards. One period may be a scan.
+const NEW_WHILE_LEARNING: f64 = 0.3;
+const NEW: f64 = 0.1;
 /// Requests between two tunings, at least: fewer tell little.
 const MIN_PERIOD: usize = 256;
 /// Names that may reach the threshold, by the size of the cache: while the cache is
@@ -46,7 +67,7 @@ const CHANGED_DEVIATIONS: f64 = 4.0;
 const RISING: f64 = 0.2;
 const FALLING: f64 = 0.05;
 /// How much of a period's squared deviation goes into the usual one.
-const DEVIATING: f64 = 0.05;
+const DEVIATING: f64 = 0.01;
 
 /// Whether what was popular is no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +76,43 @@ pub enum Change {
     None,
     /// Popularity has changed at once: what hits told before is worth nothing.
     Sudden,
+}
+
+/// Requests for names that are counted apart.
+#[derive(Clone, Copy, Debug, Default)]
+struct Met {
+    /// Earlier requests for the same name within the history, and those of them that are
+    /// among the last.
+    n_before: f64,
+    n_lately: f64,
+    /// Requests for such names, and for all.
+    n_sampled: f64,
+    n_requests: f64,
+}
+
+impl Met {
+    fn fade_into(&mut self, new: Self) {
+        let faded = |old: f64, new: f64| old * (1.0 - FORGOTTEN) + new;
+        *self = Self {
+            n_before: faded(self.n_before, new.n_before),
+            n_lately: faded(self.n_lately, new.n_lately),
+            n_sampled: faded(self.n_sampled, new.n_sampled),
+            n_requests: faded(self.n_requests, new.n_requests),
+        };
+    }
+
+    /// In how many requests counts have grown, if as many of the sampled requests as
+    /// `n_last` are the last ones. `None` if too little was met.
+    fn span(&self, n_last: f64) -> Option<f64> {
+        let last_span = n_last * self.n_requests / self.n_sampled.max(1.0);
+        (self.n_lately >= MIN_MET).then(|| last_span * self.n_before / self.n_lately)
+    }
+}
+
+/// Whether a name's last requests are counted apart: by bits that neither the line nor the
+/// counters are chosen by.
+const fn is_counted_apart(hash: u64) -> bool {
+    hash >> 32 & ((1 << SAMPLE_BITS) - 1) == 0
 }
 
 /// See the module.
@@ -75,6 +133,15 @@ pub struct AutoFilter {
     hit_ratio: f64,
     /// The square of its deviations from that.
     variance: f64,
+    /// Shares of the requests by count as in `by_count`, over some periods.
+    recent_by: [f64; N_COUNTS],
+    /// The last requests for the names that are counted apart: as many as the cache has
+    /// Data, in the long run.
+    short: Filter,
+    /// Since the last tuning.
+    met: Met,
+    /// Over some periods.
+    recent_met: Met,
     /// In 256ths.
     threshold: u32,
 }
@@ -97,6 +164,10 @@ impl AutoFilter {
             n_since_change: 0,
             hit_ratio: 0.0,
             variance: 0.0,
+            recent_by: [0.0; N_COUNTS],
+            short: Filter::sparse((capacity >> SAMPLE_BITS).max(4), pages)?,
+            met: Met::default(),
+            recent_met: Met::default(),
             threshold: 256,
         })
     }
@@ -134,6 +205,14 @@ impl AutoFilter {
     #[inline]
     pub fn handle_request(&mut self, hash: u64) -> Change {
         let count = self.filter.handle_request(hash) as usize;
+        if is_counted_apart(hash) {
+            let lately = self.short.handle_request(hash) as usize;
+            self.met.n_sampled += 1.0;
+            if count <= MAX_TOLD {
+                self.met.n_before += count.saturating_sub(1) as f64;
+                self.met.n_lately += lately.min(count).saturating_sub(1) as f64;
+            }
+        }
         self.by_count[count.clamp(1, N_COUNTS) - 1] += 1;
         self.n_requests += 1;
         if self.n_requests < self.period {
@@ -166,13 +245,13 @@ impl AutoFilter {
     /// What pages its tables have.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        self.filter.pages()
+        self.filter.pages() + self.short.pages()
     }
 
     /// Memory of history and counters, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.filter.memory_bytes()
+        self.filter.memory_bytes() + self.short.memory_bytes()
     }
 
     #[cold]
@@ -185,12 +264,21 @@ impl AutoFilter {
         } else {
             SETTLED_SHARE
         };
-        let room = share * self.capacity;
+        let weight = if is_learning { NEW_WHILE_LEARNING } else { NEW };
+        for (recent, &new) in self.recent_by.iter_mut().zip(&self.by_count) {
+            *recent += weight * (f64::from(new) / n_requests - *recent);
+        }
+        self.met.n_requests = n_requests;
+        self.recent_met.fade_into(std::mem::take(&mut self.met));
         let history_len = self.n_since_change.min(self.filter.history_len()) as f64;
-        // Names that reach a count, from the greatest count down.
-        let names_of = |idx: usize| {
-            history_len * f64::from(self.by_count[idx]) / n_requests / (idx as f64 + 1.0)
+        let history_len = match self.recent_met.span(self.short.history_len() as f64) {
+            Some(span) if !is_learning && span < DRIFTING_SHARE * history_len => {
+                span.max(self.capacity)
+            }
+            _ => history_len,
         };
+        let room = share * self.capacity;
+        let names_of = |idx: usize| history_len * self.recent_by[idx] / (idx as f64 + 1.0);
         let mut names = 0.0;
         self.threshold = 256;
         for idx in (0..N_COUNTS).rev() {
@@ -225,6 +313,8 @@ impl AutoFilter {
         if has_fallen {
             self.hit_ratio = hit_ratio;
             self.n_since_change = self.n_requests;
+            self.recent_by = self.by_count.map(|n| f64::from(n) / self.n_requests as f64);
+            self.recent_met = Met::default();
             return Change::Sudden;
         }
         let weight = if hit_ratio > usual { RISING } else { FALLING };
@@ -321,6 +411,37 @@ mod tests {
             }
         }
         assert!(changed_at.iter().all(|&n| n < 20), "{changed_at:?}");
+    }
+
+    #[test]
+    fn the_threshold_falls_where_popularity_drifts() {
+        let threshold = |drifts: bool| {
+            let mut filter = AutoFilter::new(4_000, PagePreference::Base).expect("little memory");
+            let mut random = Random::new(5);
+            for step in 0..400 {
+                let first = if drifts { 500 * step } else { 0 };
+                ask(&mut filter, &mut random, first, 20_000, 1_000);
+            }
+            filter.threshold()
+        };
+        let (stays, drifts) = (threshold(false), threshold(true));
+        assert!(drifts < 0.75 * stays, "{drifts} {stays}");
+    }
+
+    #[test]
+    fn a_scan_does_not_lower_the_threshold() {
+        let mut filter = AutoFilter::new(1_000, PagePreference::Base).expect("little memory");
+        let mut random = Random::new(6);
+        ask(&mut filter, &mut random, 0, 10_000, 100_000);
+        let before = filter.threshold();
+        for name in 0..600 {
+            filter.handle_request(hash(1_000_000 + name));
+        }
+        assert!(
+            filter.threshold() > 0.7 * before,
+            "{before} {}",
+            filter.threshold()
+        );
     }
 
     #[test]
