@@ -246,7 +246,7 @@ impl fmt::Display for Report {
             ""
         } else {
             " Published hit ratios are of 10^7 objects, and these of fewer (--full simulates as \
-             many): at the same share of the objects, fewer are hit a little more often."
+             many): of fewer objects, the same share is hit less often."
         };
         writeln!(
             f,
