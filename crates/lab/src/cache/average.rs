@@ -6,7 +6,7 @@
 //! this run say what it is here.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -251,14 +251,14 @@ fn bottleneck_args(args: &AverageArgs) -> BottleneckArgs {
     }
 }
 
-fn draw(report: &Report, path: &PathBuf) -> anyhow::Result<()> {
+fn draw(report: &Report, path: &Path) -> anyhow::Result<()> {
     let chart = |title: &str, y: &str, value: &dyn Fn(&Row) -> Option<f64>| {
         let mut lines: Vec<Line> = Vec::new();
         for row in &report.rows {
             let Some(value) = value(row) else {
                 continue;
             };
-            if !lines.last().is_some_and(|line| line.label == row.policy) {
+            if lines.last().is_none_or(|line| line.label != row.policy) {
                 lines.push(Line::new(row.policy.clone()));
             }
             if let Some(line) = lines.last_mut() {

@@ -334,7 +334,7 @@ fn chart(report: &Report, workload: Workload) -> Chart {
     let mut lines: Vec<Line> = Vec::new();
     let mut published = Vec::new();
     for row in report.rows.iter().filter(|row| row.workload == workload) {
-        if !lines.last().is_some_and(|line| line.label == row.policy) {
+        if lines.last().is_none_or(|line| line.label != row.policy) {
             lines.push(Line::new(row.policy.clone()));
         }
         if row.failure.is_some() {

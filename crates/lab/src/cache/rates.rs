@@ -182,7 +182,7 @@ fn chart(report: &Report, y: &str, value: impl Fn(&Row) -> f64) -> Chart {
     let mut lines: Vec<Line> = Vec::new();
     let mut published = Vec::new();
     for row in &report.rows {
-        if !lines.last().is_some_and(|line| line.label == row.policy) {
+        if lines.last().is_none_or(|line| line.label != row.policy) {
             lines.push(Line::new(row.policy.clone()));
         }
         let x = row.capacity as f64;
