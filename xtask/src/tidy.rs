@@ -21,11 +21,13 @@ const FLOORS: &[(&str, u32)] = &[
     ("tachonym-protocol", 2),
     ("tachonym-policy", 2),
     ("tachonym-tables", 2),
+    ("tachonym-dispatch", 3),
     ("tachonym-forward", 4),
     ("tachonym-face", 5),
     ("tachonym-manage", 6),
     ("tachonym-client", 6),
     ("tachonym-router", 7),
+    ("tachonym-sim", 7),
     ("tachonym-lab", 8),
     ("tachonym-interop", 8),
     ("xtask", 9),
@@ -52,6 +54,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ),
     (
         "crates/policy/tests/no_allocation.rs",
+        "an allocator that counts, which no safe code can be",
+    ),
+    (
+        "crates/dispatch/tests/no_allocation.rs",
         "an allocator that counts, which no safe code can be",
     ),
     (

@@ -1,0 +1,285 @@
+//! The locality-aware packet scheduler (LAPS) of Iqbal 2013, chapters 4 and 5.
+//!
+//! Each service has a map of its own over its own workers, so that a worker does one kind
+//! of work. Packets go where the map says, unless the migration table says otherwise. When
+//! the queue of a packet's worker has reached a threshold and the packet's name is
+//! [aggressive](crate::Detector), the name moves to the least loaded worker of its service
+//! and stays there. Workers pass between services by [need](crate::Need).
+//!
+//! What the thesis leaves open: the threshold's value ([`LapsConfig::high_threshold`]); a
+//! name moves only to a worker whose queue is below the threshold, since a move from one
+//! overloaded worker to another reorders packets and relieves nobody; there is one detector
+//! for all services, as its Figure 5.5 is described, or one each
+//! ([`DetectorScope`]); moved names whose worker leaves their service go where the map says.
+//!
+//! # In a simulator, and in a router
+//!
+//! [`Laps::dispatch`] is the published scheduler: it sees every packet and all queues. A
+//! router that receives with several threads has one thread own the [`Laps`]. Receiving
+//! threads read [snapshots](crate::Publisher) of its [`Homes`], and hand it samples of
+//! what they saw ([`Laps::handle_sample`]); the owner looks at the lengths of queues every
+//! now and then ([`Laps::handle_queue_lengths`]), publishes what changed, and tells when
+//! changes have settled ([`Laps::settle`]): all receiving threads read the new version, what
+//! they had queued before is done, and no Interest of that time is pending.
+
+mod changes;
+mod config;
+
+pub use config::{DetectorScope, LapsConfig};
+
+use crate::allocation::{Allocator, Need, Transfer};
+use crate::detector::Detector;
+use crate::homes::Homes;
+use crate::map::ServiceMap;
+use crate::migration::{MigrationState, MigrationTable, Placed};
+use crate::{Key, LapsError, MAX_WORKERS, ServiceId, WorkerId, WorkerSet};
+
+/// What a [`Laps`] did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LapsCounters {
+    /// Names that moved off an overloaded worker.
+    pub n_migrations: u64,
+    /// Names that went home for want of room in the migration table.
+    pub n_displaced: u64,
+    /// Names that had to move and found no room, since all places are pinned.
+    pub n_refused: u64,
+    /// Moved names that went home since their worker left their service.
+    pub n_sent_home: u64,
+    /// Workers that passed to another service, or to one from none.
+    pub n_transfers: u64,
+    /// Packets, or looks at queues, that met an overloaded worker and could move nothing:
+    /// no name was aggressive, or all workers of the service were overloaded.
+    pub n_stuck: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Laps {
+    homes: Homes,
+    detectors: Vec<Detector>,
+    allocator: Allocator,
+    high_threshold: u32,
+    /// The service of each worker.
+    serves: Vec<Option<ServiceId>>,
+    transfers: Vec<Transfer>,
+    is_frozen: bool,
+    counters: LapsCounters,
+}
+
+impl Laps {
+    /// Divides the workers equally among the services: the first services have one more if
+    /// they don't divide.
+    ///
+    /// # Errors
+    /// If there are fewer workers than services, or something is out of its range.
+    pub fn new(config: &LapsConfig) -> Result<Self, LapsError> {
+        config.check()?;
+        let n_services = config.worker_rates_pps.len();
+        let mut serves = vec![None; MAX_WORKERS];
+        let mut maps = Vec::with_capacity(n_services);
+        let mut first = 0;
+        for service in 0..n_services {
+            let n_left = config.n_workers - first;
+            let n = n_left.div_ceil(n_services - service);
+            let workers: Vec<_> = (first..first + n).map(|w| WorkerId(w as u16)).collect();
+            for worker in &workers {
+                serves[worker.idx()] = Some(ServiceId(service as u8));
+            }
+            maps.push(ServiceMap::new(config.map, &workers)?);
+            first += n;
+        }
+        let n_detectors = match config.detector_scope {
+            DetectorScope::Shared => 1,
+            DetectorScope::PerService => n_services,
+        };
+        let services = config.worker_rates_pps.iter().zip(&maps);
+        let allocator = Allocator::new(
+            services.map(|(&rate, map)| (rate, map.workers().len())),
+            config.idle_ns,
+            config.high_threshold,
+        );
+        Ok(Self {
+            homes: Homes {
+                maps,
+                migrations: MigrationTable::new(config.n_migrations),
+                workers: (0..config.n_workers).map(|w| WorkerId(w as u16)).collect(),
+                version: 0,
+            },
+            detectors: vec![Detector::new(config.detector)?; n_detectors],
+            allocator,
+            high_threshold: config.high_threshold,
+            serves,
+            transfers: Vec::with_capacity(MAX_WORKERS),
+            is_frozen: false,
+            counters: LapsCounters::default(),
+        })
+    }
+
+    /// Where a packet goes, as published: looks at it, moves its name if that is called
+    /// for, and returns the home. `queue_lens` has the length of each worker's queue, by
+    /// number. Allocates nothing.
+    ///
+    /// # Panics
+    /// If there is no such service, or a worker without a length.
+    pub fn dispatch(&mut self, service: ServiceId, key: Key, queue_lens: &[u32]) -> WorkerId {
+        let detector = self.detector_idx(service);
+        self.detectors[detector].handle_packet(service, key);
+        self.homes.migrations.touch(service, key);
+        let home = self.homes.home(service, key);
+        if queue_lens[home.idx()] < self.high_threshold || self.is_frozen {
+            return home;
+        }
+        if !self.detectors[detector].is_aggressive(key) {
+            self.counters.n_stuck += 1;
+            return home;
+        }
+        match self.relief(service, home, queue_lens) {
+            Some(worker) if self.migrate(service, key, worker) => worker,
+            _ => {
+                self.counters.n_stuck += 1;
+                home
+            }
+        }
+    }
+
+    /// Looks at a packet that a receiving thread chose: where sampling is, the detectors'
+    /// own `sample_every` has no part.
+    ///
+    /// # Panics
+    /// If there is no such service.
+    pub fn handle_sample(&mut self, service: ServiceId, key: Key) {
+        let detector = self.detector_idx(service);
+        self.detectors[detector].handle_sample(service, key);
+        self.homes.migrations.touch(service, key);
+    }
+
+    /// Relieves each worker whose queue has reached the threshold of one aggressive name,
+    /// and returns how many names moved. For a router: see the [module](self).
+    ///
+    /// The name is the one that was met most often among those that make up at most half of
+    /// what the worker's aggressive names do: to move more would move the overload. If
+    /// there is one such large name only, it moves once, and later on others move off its
+    /// worker. Takes time linear in workers and names tracked. Allocates nothing.
+    ///
+    /// # Panics
+    /// If there is a worker without a length.
+    pub fn handle_queue_lengths(&mut self, queue_lens: &[u32]) -> usize {
+        if self.is_frozen {
+            return 0;
+        }
+        let mut n_moved = 0;
+        for worker in self.homes.workers {
+            let Some(service) = self.serves[worker.idx()] else {
+                continue;
+            };
+            if queue_lens[worker.idx()] < self.high_threshold {
+                continue;
+            }
+            let to = self.relief(service, worker, queue_lens);
+            match to.zip(self.name_to_move(service, worker)) {
+                Some((to, key)) if self.migrate(service, key, to) => n_moved += 1,
+                _ => self.counters.n_stuck += 1,
+            }
+        }
+        n_moved
+    }
+
+    fn name_to_move(&self, service: ServiceId, worker: WorkerId) -> Option<Key> {
+        let detector = &self.detectors[self.detector_idx(service)];
+        let here = || {
+            let of_service = detector.aggressive().filter(|it| it.service == service);
+            of_service.filter(|it| self.homes.home(service, it.key) == worker)
+        };
+        let is_state = |key, state| {
+            let found = self.homes.migrations.find(service, key);
+            found.is_some_and(|migration| migration.state == state)
+        };
+        let total: u64 = here().map(|it| u64::from(it.count)).sum();
+        let movable = || here().filter(|it| !is_state(it.key, MigrationState::Pinned));
+        let small = movable().filter(|it| 2 * u64::from(it.count) <= total);
+        let large = || {
+            let not_moved = movable().filter(|it| !is_state(it.key, MigrationState::Migrated));
+            not_moved.max_by_key(|it| (it.count, it.key))
+        };
+        let chosen = small.max_by_key(|it| (it.count, it.key)).or_else(large);
+        chosen.map(|it| it.key)
+    }
+
+    /// The least loaded worker of a service, if it is below the threshold.
+    fn relief(&self, service: ServiceId, home: WorkerId, queue_lens: &[u32]) -> Option<WorkerId> {
+        let workers = self.homes.maps[service.idx()].workers();
+        let least = (workers.iter().copied())
+            .min_by_key(|worker| (queue_lens[worker.idx()], worker.idx()))?;
+        (least != home && queue_lens[least.idx()] < self.high_threshold).then_some(least)
+    }
+
+    fn migrate(&mut self, service: ServiceId, key: Key, worker: WorkerId) -> bool {
+        let found = self.homes.migrations.find(service, key);
+        if found.is_some_and(|migration| migration.state == MigrationState::Pinned) {
+            return false;
+        }
+        match (self.homes).migrate(service, key, worker, MigrationState::Migrated) {
+            Placed::Refused => {
+                self.counters.n_refused += 1;
+                return false;
+            }
+            Placed::Instead(_) => self.counters.n_displaced += 1,
+            Placed::Done => {}
+        }
+        self.counters.n_migrations += 1;
+        true
+    }
+
+    fn detector_idx(&self, service: ServiceId) -> usize {
+        if self.detectors.len() == 1 {
+            0
+        } else {
+            service.idx()
+        }
+    }
+
+    /// Where names are at home.
+    #[must_use]
+    pub const fn homes(&self) -> &Homes {
+        &self.homes
+    }
+
+    /// The detectors: one, or one for each service.
+    #[must_use]
+    pub fn detectors(&self) -> &[Detector] {
+        &self.detectors
+    }
+
+    /// What each service needs and has.
+    #[must_use]
+    pub fn needs(&self) -> &[Need] {
+        self.allocator.needs()
+    }
+
+    /// The service of a worker; `None` if it has none.
+    #[must_use]
+    pub fn service_of(&self, worker: WorkerId) -> Option<ServiceId> {
+        self.serves.get(worker.idx()).copied().flatten()
+    }
+
+    /// Workers without a service.
+    #[must_use]
+    pub fn idle_workers(&self) -> WorkerSet {
+        let workers = self.homes.workers.into_iter();
+        workers
+            .filter(|worker| self.serves[worker.idx()].is_none())
+            .collect()
+    }
+
+    /// What it did.
+    #[must_use]
+    pub const fn counters(&self) -> &LapsCounters {
+        &self.counters
+    }
+
+    /// Whether it only dispatches: see [`freeze`](Self::freeze).
+    #[must_use]
+    pub const fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+}

@@ -1,0 +1,118 @@
+//! A decision allocates nothing, whatever it moves.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::num::{NonZeroU8, NonZeroU32};
+
+use tachonym_dispatch::{
+    DispatchBy, Key, Laps, LapsConfig, MapKind, NameShape, Publisher, ServiceId, ServiceLoad,
+};
+use tachonym_packet::{Component, HashKey, Name, NameHashes};
+
+/// Counts allocations of the thread that asks for it.
+struct Counting;
+
+thread_local! {
+    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // Gone while the thread ends, when nobody counts any more.
+    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+}
+
+// SAFETY: every method hands its arguments to `System` as they came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: `ptr` came from `System` with this layout, as all do here.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: `ptr` came from `System` with this layout, as all do here.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn no_decision_allocates() {
+    for map in [MapKind::Linear, MapKind::Buckets { n_buckets_log2: 10 }] {
+        let config = LapsConfig {
+            worker_rates_pps: vec![1e6; 3],
+            high_threshold: 8,
+            n_migrations: 64,
+            map,
+            ..LapsConfig::new(12)
+        };
+        let mut laps = Laps::new(&config).expect("a sound configuration");
+        let publisher = Publisher::new(laps.homes());
+        let mut reader = publisher.reader();
+        let before = N_ALLOCATIONS.with(Cell::get);
+        let mut sum = 0;
+        for n in 0..300_000_u64 {
+            let service = ServiceId((n % 3) as u8);
+            let key = Key(n * n % 97);
+            let mut lens = [3; 12];
+            lens[(n / 100 % 12) as usize] = 9;
+            sum += laps.dispatch(service, key, &lens).idx();
+            laps.handle_sample(service, key);
+            if n % 50 == 0 {
+                laps.handle_queue_lengths(&lens);
+                reader.refresh();
+            }
+            if n % 1_000 == 0 {
+                let loads = [n % 7, n % 11, n % 13].map(|n_arrived| ServiceLoad {
+                    n_arrived: n_arrived * 1_000,
+                    n_departed: 0,
+                    mean_queue: 0,
+                });
+                laps.handle_interval(n * 1_000, 1_000_000, &loads);
+                laps.settle(laps.homes().version().saturating_sub(5));
+            }
+            sum += reader.homes().home(service, key).idx();
+            sum += laps.homes().holders(service, key).len();
+        }
+        let n_allocations = N_ALLOCATIONS.with(Cell::get) - before;
+        assert_eq!(n_allocations, 0, "{map:?}");
+        assert!(sum > 0);
+        let counters = laps.counters();
+        assert!(
+            counters.n_migrations > 100 && counters.n_transfers > 10,
+            "{counters:?}"
+        );
+    }
+}
+
+#[test]
+fn no_name_allocates() {
+    let name: Name = "/one/two/three".parse().expect("a name");
+    let name = name.with(&Component::segment(7));
+    let mut hashes = NameHashes::new();
+    let span = hashes.push_name(&HashKey::from_u64s(1, 2), name.view());
+    let hashes = hashes.slice(span);
+    let before = N_ALLOCATIONS.with(Cell::get);
+    let n_components = NonZeroU8::new(2).expect("above 0");
+    let n_segments = NonZeroU32::new(10).expect("above 0");
+    let mut sum = 0_u64;
+    for by in [
+        DispatchBy::Prefix { n_components },
+        DispatchBy::Name,
+        DispatchBy::Batch { n_segments },
+    ] {
+        sum ^= by.key(name.view(), hashes).0;
+        sum ^= by.waiting_keys(name.view(), hashes, 0).count() as u64;
+        sum ^= NameShape::of(name.view()).segment.unwrap_or_default();
+    }
+    assert_eq!(N_ALLOCATIONS.with(Cell::get) - before, 0);
+    assert_ne!(sum, 0);
+}
