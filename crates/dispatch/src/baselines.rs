@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use crate::buckets::BucketMap;
-use crate::{Key, Laps, MapError, ServiceId, WorkerId};
+use crate::{Key, Laps, MapError, ServiceId, ServiceLoad, WorkerId};
 
 /// What chooses the worker of each packet.
 pub trait Scheduler {
@@ -27,6 +27,30 @@ pub trait Scheduler {
     /// How many names, or bundles of them, were moved so far; packets that go their own way
     /// don't count.
     fn n_shifts(&self) -> u64;
+
+    /// Hears what services did in an interval that ends now. Loads lack the mean queue,
+    /// which is for the scheduler to find.
+    fn handle_loads(&mut self, _: u64, _: u64, _: &mut [ServiceLoad], _queue_lens: &[u32]) {}
+}
+
+impl<T: Scheduler + ?Sized> Scheduler for Box<T> {
+    fn dispatch(&mut self, service: ServiceId, key: Key, queue_lens: &[u32]) -> WorkerId {
+        (**self).dispatch(service, key, queue_lens)
+    }
+
+    fn n_shifts(&self) -> u64 {
+        (**self).n_shifts()
+    }
+
+    fn handle_loads(
+        &mut self,
+        now_ns: u64,
+        interval_ns: u64,
+        loads: &mut [ServiceLoad],
+        queue_lens: &[u32],
+    ) {
+        (**self).handle_loads(now_ns, interval_ns, loads, queue_lens);
+    }
 }
 
 impl Scheduler for Laps {
@@ -36,6 +60,19 @@ impl Scheduler for Laps {
 
     fn n_shifts(&self) -> u64 {
         self.counters().n_migrations
+    }
+
+    fn handle_loads(
+        &mut self,
+        now_ns: u64,
+        interval_ns: u64,
+        loads: &mut [ServiceLoad],
+        queue_lens: &[u32],
+    ) {
+        for (service, load) in loads.iter_mut().enumerate() {
+            load.mean_queue = self.mean_queue(ServiceId(service as u8), queue_lens);
+        }
+        self.handle_interval(now_ns, interval_ns, loads);
     }
 }
 

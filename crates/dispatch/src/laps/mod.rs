@@ -256,6 +256,19 @@ impl Laps {
         self.allocator.needs()
     }
 
+    /// Mean length of the queues of a service's workers, rounded down.
+    ///
+    /// # Panics
+    /// If there is no such service, or a worker without a length.
+    #[must_use]
+    pub fn mean_queue(&self, service: ServiceId, queue_lens: &[u32]) -> u32 {
+        let workers = self.homes.map(service).workers();
+        let sum: u64 = (workers.iter())
+            .map(|worker| u64::from(queue_lens[worker.idx()]))
+            .sum();
+        (sum / workers.len().max(1) as u64) as u32
+    }
+
     /// The service of a worker; `None` if it has none.
     #[must_use]
     pub fn service_of(&self, worker: WorkerId) -> Option<ServiceId> {
