@@ -9,11 +9,13 @@
 //! [`engine_bed`] has the router's own engine between buffers in memory;
 //! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
 //! block, and [`schedules`] what fetching ahead gains. [`lookup`] has its FIB alone.
+//! [`cores`] has its dispatch of names to workers, on simulated cores.
 #![deny(unsafe_code)]
 
 pub mod bottleneck;
 pub mod cache;
 mod choices;
+pub mod cores;
 pub mod engine_bed;
 pub mod exchange;
 pub mod fairness;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    bottleneck, cache, exchange, fairness, fib, figures, footprint, impair, instructions, lookup,
-    routes, schedules, soak, startup, transfer,
+    bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, impair, instructions,
+    lookup, routes, schedules, soak, startup, transfer,
 };
 
 /// Experiments with NDN forwarders.
@@ -22,6 +22,7 @@ enum Command {
     Exchange(Box<exchange::ExchangeArgs>),
     Bottleneck(Box<bottleneck::BottleneckArgs>),
     Cache(Box<cache::CacheArgs>),
+    Cores(Box<cores::CoresArgs>),
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Instructions(args) => return exit_code(instructions::run(&args)),
         Command::Bottleneck(args) => bottleneck::run(&args),
         Command::Cache(args) => cache::run(&args),
+        Command::Cores(args) => cores::run(&args),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),

@@ -32,7 +32,7 @@ pub struct Packet {
 #[inline]
 #[must_use]
 pub const fn key_of(flow: u32) -> Key {
-    Key(mix(flow as u64 ^ 0x5EED_0F_F105_0000))
+    Key(mix(flow as u64 ^ 0x05EE_D0FF_1050_0000))
 }
 
 /// Sizes of packets and their shares: acknowledgements, what old links allow, and full

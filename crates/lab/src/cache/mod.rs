@@ -9,7 +9,7 @@ mod cycles;
 mod figures;
 mod forward;
 mod model;
-mod plot;
+pub(crate) mod plot;
 mod published;
 mod rates;
 pub mod simulate;

@@ -7,16 +7,16 @@ use plotters::prelude::*;
 
 /// A line.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) label: String,
-    pub(super) points: Vec<(f64, f64)>,
+pub(crate) struct Line {
+    pub(crate) label: String,
+    pub(crate) points: Vec<(f64, f64)>,
     /// The line whose colour it has, interrupted: what a model expects of the other.
-    pub(super) model_of: Option<usize>,
+    pub(crate) model_of: Option<usize>,
 }
 
 impl Line {
     /// Without points.
-    pub(super) const fn new(label: String) -> Self {
+    pub(crate) const fn new(label: String) -> Self {
         Self {
             label,
             points: Vec::new(),
@@ -26,14 +26,36 @@ impl Line {
 }
 
 /// A chart of several lines.
-pub(super) struct Chart {
-    pub(super) title: String,
+pub(crate) struct Chart {
+    pub(crate) title: String,
     /// What the axes tell, and in what units.
-    pub(super) x: String,
-    pub(super) y: String,
-    pub(super) lines: Vec<Line>,
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) lines: Vec<Line>,
     /// Published values, each with the line it belongs to: crosses.
-    pub(super) published: Vec<(usize, (f64, f64))>,
+    pub(crate) published: Vec<(usize, (f64, f64))>,
+}
+
+impl Chart {
+    /// A chart of labelled points, without any that are published.
+    pub(crate) fn of_lines(
+        title: impl Into<String>,
+        x: &str,
+        y: &str,
+        lines: Vec<(String, Vec<(f64, f64)>)>,
+    ) -> Self {
+        let lines = lines.into_iter().map(|(label, points)| Line {
+            points,
+            ..Line::new(label)
+        });
+        Self {
+            title: title.into(),
+            x: x.to_owned(),
+            y: y.to_owned(),
+            lines: lines.collect(),
+            published: Vec::new(),
+        }
+    }
 }
 
 /// Colours that are told apart on white, also by many who see some of them as one.
@@ -58,7 +80,7 @@ const LEGEND_PX: u32 = 18;
 const LEGEND_ROWS: usize = 5;
 
 /// Draws charts side by side as SVG, each with its legend below.
-pub(super) fn draw(charts: &[Chart], path: &Path) -> anyhow::Result<()> {
+pub(crate) fn draw(charts: &[Chart], path: &Path) -> anyhow::Result<()> {
     let n_charts = charts.len().max(1);
     let n_rows = charts.iter().map(legend_rows).max().unwrap_or(0);
     let height = HEIGHT_PX + LEGEND_PX * n_rows as u32 + 12;

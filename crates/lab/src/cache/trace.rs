@@ -80,6 +80,12 @@ impl Trace {
         self.n_objects
     }
 
+    /// The names' numbers, one a request.
+    #[must_use]
+    pub fn objects(&self) -> &[u32] {
+        &self.objects
+    }
+
     /// Numbers what `names` tells, in order.
     fn number<K: Eq + std::hash::Hash>(
         names: impl Iterator<Item = anyhow::Result<K>>,

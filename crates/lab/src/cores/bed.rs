@@ -1,0 +1,246 @@
+//! What the experiments share: traces, schedulers, and a run.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash, TopNames};
+use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig};
+use tachonym_sim::cores::{Cores, CoresConfig, Counts};
+use tachonym_sim::rate::RateModel;
+use tachonym_sim::service::ServiceModel;
+use tachonym_sim::traffic::{FlowModel, Trace, Traffic, mean_packet_bytes};
+
+use crate::cache::plot::{self, Chart};
+use crate::cache::trace::{Trace as NameTrace, TraceFormat};
+
+/// Buckets of the map tables of schedulers that move bundles, as a power of two.
+const BUCKETS_LOG2: u8 = 10;
+/// Bytes of a packet of a trace that tells none.
+const BYTES_OF_RECORDED: u16 = 576;
+
+/// What all experiments are told.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Common {
+    /// What traffic is drawn from
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) seed: u64,
+    /// Draws the result into this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// Prints one line of JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Packets of a file instead of drawn ones.
+#[derive(Args, Clone, Debug)]
+pub(super) struct FileArgs {
+    /// Takes the packets' names from this file instead
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// How the file is written
+    #[arg(long, value_enum, default_value = "csv")]
+    format: TraceFormat,
+    /// Where a line of it has the name, from 1 on
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    column: usize,
+}
+
+impl FileArgs {
+    /// The file's trace with its name, or drawn ones with theirs.
+    pub(super) fn traces(&self, drawn: &[&str], seed: u64) -> anyhow::Result<Vec<(String, Trace)>> {
+        if let Some(path) = &self.trace {
+            let name = path.display().to_string();
+            return Ok(vec![(name, recorded(path, self.format, self.column)?)]);
+        }
+        let named = drawn
+            .iter()
+            .map(|&name| (name.to_owned(), trace(name, seed)));
+        Ok(named.collect())
+    }
+}
+
+/// Names of a file, numbered such that 0 came most often.
+fn recorded(path: &Path, format: TraceFormat, column: usize) -> anyhow::Result<Trace> {
+    let names = NameTrace::read(path, format, column)?;
+    let mut counts: HashMap<u32, u64> = HashMap::new();
+    for &name in names.objects() {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut ranked: Vec<_> = counts.into_iter().collect();
+    ranked.sort_unstable_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let rank: HashMap<u32, u32> = (ranked.iter().zip(0..))
+        .map(|(it, rank)| (it.0, rank))
+        .collect();
+    let packets = names
+        .objects()
+        .iter()
+        .map(|name| (rank[name], BYTES_OF_RECORDED));
+    Trace::recorded(packets.collect()).context("no packet in it")
+}
+
+/// A drawn trace by its name: `caida 1`, `auckland 3`, `names`.
+pub(super) fn trace(name: &str, seed: u64) -> Trace {
+    let (kind, number) = name.split_once(' ').unwrap_or((name, "1"));
+    let number = number.parse().unwrap_or(1);
+    let model = match kind {
+        "caida" => FlowModel::backbone(number),
+        "auckland" => FlowModel::campus(number),
+        _ => FlowModel::names(100_000),
+    };
+    let of_name = name
+        .bytes()
+        .fold(seed, |sum, byte| sum.wrapping_mul(131) ^ u64::from(byte));
+    Trace::drawn(&model, of_name)
+}
+
+/// A scheduler of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Laps { n_tracked: usize },
+    Dlb,
+    Afs,
+    Fcfs,
+    Static,
+    Oracle { n_tracked: usize },
+}
+
+impl Kind {
+    pub(super) fn label(self) -> String {
+        match self {
+            Self::Laps { n_tracked } => format!("LAPS, {n_tracked} tracked"),
+            Self::Dlb => "DLB".to_owned(),
+            Self::Afs => "AFS".to_owned(),
+            Self::Fcfs => "FCFS".to_owned(),
+            Self::Static => "no migration".to_owned(),
+            Self::Oracle { n_tracked } => format!("exact counts, {n_tracked} tracked"),
+        }
+    }
+
+    /// For these cores and services, with this threshold.
+    pub(super) fn scheduler(
+        self,
+        n_cores: usize,
+        services: &[ServiceModel],
+        high_threshold: u32,
+    ) -> anyhow::Result<Box<dyn Scheduler>> {
+        Ok(match self {
+            Self::Laps { n_tracked } => {
+                Box::new(laps(n_cores, services, n_tracked, high_threshold)?)
+            }
+            Self::Dlb => {
+                let grain = Grain::Name;
+                Box::new(FlowShift::new(
+                    n_cores,
+                    BUCKETS_LOG2,
+                    grain,
+                    high_threshold,
+                )?)
+            }
+            Self::Afs => {
+                let grain = Grain::Bundle;
+                Box::new(FlowShift::new(
+                    n_cores,
+                    BUCKETS_LOG2,
+                    grain,
+                    high_threshold,
+                )?)
+            }
+            Self::Fcfs => Box::new(Fcfs::new(n_cores)?),
+            Self::Static => Box::new(StaticHash::new(n_cores, BUCKETS_LOG2)?),
+            Self::Oracle { n_tracked } => Box::new(TopNames::new(
+                n_cores,
+                BUCKETS_LOG2,
+                n_tracked,
+                high_threshold,
+            )?),
+        })
+    }
+}
+
+/// LAPS as published.
+pub(super) fn laps(
+    n_cores: usize,
+    services: &[ServiceModel],
+    n_tracked: usize,
+    high_threshold: u32,
+) -> anyhow::Result<Laps> {
+    let rates = services
+        .iter()
+        .map(|service| service.rate_pps(mean_packet_bytes()));
+    Ok(Laps::new(&LapsConfig {
+        worker_rates_pps: rates.collect(),
+        detector: DetectorConfig {
+            n_aggressive: n_tracked,
+            ..DetectorConfig::default()
+        },
+        high_threshold,
+        ..LapsConfig::new(n_cores)
+    })?)
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    pub(super) counts: Counts,
+    pub(super) n_shifts: u64,
+    /// Packets per second that came and that were done.
+    pub(super) offered_pps: f64,
+    pub(super) done_pps: f64,
+}
+
+/// Runs traffic for so many seconds of virtual time; the first tenth is not counted.
+pub(super) fn simulate(
+    config: &CoresConfig,
+    scheduler: Box<dyn Scheduler>,
+    services: Vec<(RateModel, Trace)>,
+    (seconds, speedup): (f64, f64),
+    seed: u64,
+) -> anyhow::Result<Outcome> {
+    ensure!(seconds > 0.0 && speedup > 0.0, "a run takes time");
+    let mut traffic = Traffic::new(services, speedup, seed);
+    let n_flows = traffic.n_flows();
+    let mut cores = Cores::new(config.clone(), scheduler, n_flows);
+    let end_ns = (seconds * 1e9) as u64;
+    let warm_ns = end_ns / 10;
+    let mut warm = None;
+    while let Some(packet) = traffic.next_packet() {
+        if packet.at_ns >= warm_ns && warm.is_none() {
+            warm = Some((*cores.counts(), cores.scheduler().n_shifts()));
+        }
+        if packet.at_ns >= end_ns {
+            break;
+        }
+        cores.handle_packet(packet);
+    }
+    cores.depart_until(end_ns);
+    let (warm, n_shifts) = warm.unwrap_or_default();
+    let counts = cores.counts().since(&warm);
+    let measured_s = (end_ns - warm_ns) as f64 / 1e9;
+    Ok(Outcome {
+        counts,
+        n_shifts: cores.scheduler().n_shifts() - n_shifts,
+        offered_pps: counts.n_arrived as f64 / measured_s,
+        done_pps: counts.n_departed as f64 / measured_s,
+    })
+}
+
+/// A part in percent of a whole; 0 of nothing.
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// By how many percent a value lies below a reference; `None` without one.
+pub(super) fn below_pct(value: u64, reference: u64) -> Option<f64> {
+    (reference > 0).then(|| 100.0 - 100.0 * value as f64 / reference as f64)
+}
+
+/// Draws the charts if a file is named.
+pub(super) fn draw(common: &Common, charts: &[Chart]) -> anyhow::Result<()> {
+    let Some(path) = &common.svg else {
+        return Ok(());
+    };
+    plot::draw(charts, path).with_context(|| format!("cannot draw {}", path.display()))
+}
