@@ -5,6 +5,7 @@ use std::fmt;
 use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
+use tachonym_dispatch::MapKind;
 use tachonym_sim::cores::{Cores, CoresConfig};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::PATHS;
@@ -118,7 +119,7 @@ pub(super) fn run(args: &AllocationArgs) -> anyhow::Result<()> {
         ),
     ];
     let mut traffic = Traffic::new(traffic, args.speedup, args.common.seed);
-    let laps = bed::laps(n_cores, &services, 16, 80)?;
+    let laps = bed::laps(n_cores, &services, (16, MapKind::Linear), 80)?;
     let config = CoresConfig::new(n_cores, services);
     let mut cores = Cores::new(config, laps, traffic.n_flows());
     let mut rows: Vec<Row> = Vec::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash, TopNames};
-use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig};
+use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind};
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::ServiceModel;
@@ -99,18 +99,27 @@ pub(super) fn trace(name: &str, seed: u64) -> Trace {
 /// A scheduler of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Laps { n_tracked: usize },
+    Laps {
+        n_tracked: usize,
+    },
+    /// With a name dispatch table in place of linear hashing.
+    LapsEven {
+        n_tracked: usize,
+    },
     Dlb,
     Afs,
     Fcfs,
     Static,
-    Oracle { n_tracked: usize },
+    Oracle {
+        n_tracked: usize,
+    },
 }
 
 impl Kind {
     pub(super) fn label(self) -> String {
         match self {
             Self::Laps { n_tracked } => format!("LAPS, {n_tracked} tracked"),
+            Self::LapsEven { n_tracked } => format!("LAPS, even shares, {n_tracked} tracked"),
             Self::Dlb => "DLB".to_owned(),
             Self::Afs => "AFS".to_owned(),
             Self::Fcfs => "FCFS".to_owned(),
@@ -128,7 +137,13 @@ impl Kind {
     ) -> anyhow::Result<Box<dyn Scheduler>> {
         Ok(match self {
             Self::Laps { n_tracked } => {
-                Box::new(laps(n_cores, services, n_tracked, high_threshold)?)
+                let map = MapKind::Linear;
+                Box::new(laps(n_cores, services, (n_tracked, map), high_threshold)?)
+            }
+            Self::LapsEven { n_tracked } => {
+                let n_buckets_log2 = BUCKETS_LOG2;
+                let map = MapKind::Buckets { n_buckets_log2 };
+                Box::new(laps(n_cores, services, (n_tracked, map), high_threshold)?)
             }
             Self::Dlb => {
                 let grain = Grain::Name;
@@ -160,11 +175,11 @@ impl Kind {
     }
 }
 
-/// LAPS as published.
+/// LAPS, as published if its maps are linear.
 pub(super) fn laps(
     n_cores: usize,
     services: &[ServiceModel],
-    n_tracked: usize,
+    (n_tracked, map): (usize, MapKind),
     high_threshold: u32,
 ) -> anyhow::Result<Laps> {
     let rates = services
@@ -176,6 +191,7 @@ pub(super) fn laps(
             n_aggressive: n_tracked,
             ..DetectorConfig::default()
         },
+        map,
         high_threshold,
         ..LapsConfig::new(n_cores)
     })?)

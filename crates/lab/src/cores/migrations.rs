@@ -6,6 +6,7 @@ use std::fmt;
 use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
+use tachonym_dispatch::MapKind;
 use tachonym_sim::cores::{Cores, CoresConfig};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::PATHS;
@@ -114,7 +115,7 @@ pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let mut lines = [Vec::new(), Vec::new()];
     for (name, trace) in args.file.traces(&TRACES, args.common.seed)? {
-        let laps = bed::laps(N_CORES, &services, N_LARGE as usize, 80)?;
+        let laps = bed::laps(N_CORES, &services, (N_LARGE as usize, MapKind::Linear), 80)?;
         let mut traffic = Traffic::new(vec![(rate, trace)], 1.0, args.common.seed);
         let config = CoresConfig::new(N_CORES, services.clone());
         let mut cores = Cores::new(config, laps, traffic.n_flows());
