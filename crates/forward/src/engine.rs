@@ -282,7 +282,10 @@ impl Burst<'_, '_> {
             announcement: packet.prefix_announcement,
             hashes: self.hashes.slice(self.spans[idx]),
             fib: self.fib,
-            probe: self.promises.get(idx).and_then(|promises| promises.fib.as_ref()),
+            probe: self
+                .promises
+                .get(idx)
+                .and_then(|promises| promises.fib.as_ref()),
         };
         match &packet.packet {
             RxKind::Interest(interest) => pipelines.incoming_interest(&arrival, interest, out),

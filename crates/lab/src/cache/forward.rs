@@ -42,11 +42,7 @@ const PACKET_INTERVAL_NS: u64 = 250;
 const WARM_BY_LEN: usize = 40;
 
 /// The published forwarding rates, in gigabits a second.
-const PUBLISHED_GBPS: [(&str, f64); 3] = [
-    ("filter/fifo", 16.1),
-    ("arc", 11.2),
-    ("fifo", 13.9),
-];
+const PUBLISHED_GBPS: [(&str, f64); 3] = [("filter/fifo", 16.1), ("arc", 11.2), ("fifo", 13.9)];
 
 /// Measures how fast the engine forwards with each policy of the content store
 #[derive(Args, Clone, Debug)]
@@ -261,11 +257,7 @@ struct WebBed {
 }
 
 impl WebBed {
-    fn new(
-        args: &ForwardArgs,
-        requests: Independent,
-        name: &str,
-    ) -> anyhow::Result<Self> {
+    fn new(args: &ForwardArgs, requests: Independent, name: &str) -> anyhow::Result<Self> {
         let n_prefixes = args.fib_prefixes as usize;
         let config = EngineConfig {
             cs: CsCapacity {

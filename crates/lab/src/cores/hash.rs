@@ -164,7 +164,12 @@ pub(super) fn run(args: &HashArgs) -> anyhow::Result<()> {
             .map(|row| (f64::from(row.n_bins), row.variation));
         (rows[0].hash.to_owned(), points.collect())
     });
-    let chart = Chart::of_lines("flows of a bin".to_owned(), "bins", "coefficient of variation", lines.collect());
+    let chart = Chart::of_lines(
+        "flows of a bin".to_owned(),
+        "bins",
+        "coefficient of variation",
+        lines.collect(),
+    );
     bed::draw(&args.common, &[chart])?;
     output::print(&report, args.common.json)
 }

@@ -156,7 +156,8 @@ pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<()> {
         });
     }
     let [flows, large] = lines;
-    let chart = |title: &str, y, lines| Chart::of_lines(title.to_owned(), "virtual time, ms", y, lines);
+    let chart =
+        |title: &str, y, lines| Chart::of_lines(title.to_owned(), "virtual time, ms", y, lines);
     let charts = [
         chart("Figure 4.12", "flows in the queue", flows),
         chart("Figure 4.13", "large flows in the queue", large),

@@ -183,7 +183,12 @@ pub(super) fn run(args: &ThroughputArgs) -> anyhow::Result<()> {
         let points = rows.iter().map(|row| (row.offered_mpps, row.done_mpps));
         (rows[0].scheduler.clone(), points.collect())
     });
-    let chart = Chart::of_lines("Figure 5.6".to_owned(), "Mpps that come", "Mpps that are done", lines.collect());
+    let chart = Chart::of_lines(
+        "Figure 5.6".to_owned(),
+        "Mpps that come",
+        "Mpps that are done",
+        lines.collect(),
+    );
     bed::draw(&args.common, &[chart])?;
     output::print(&report, args.common.json)
 }

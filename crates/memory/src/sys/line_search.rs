@@ -89,7 +89,8 @@ mod vectors {
             let halves = unsafe { _mm_loadu_si128((&raw const *pair).cast()) };
             _mm_cmpeq_epi32(_mm_and_si128(halves, mask), pattern)
         };
-        let of_four = |first: usize| _mm_packs_epi32(agree(&pairs[first]), agree(&pairs[first + 1]));
+        let of_four =
+            |first: usize| _mm_packs_epi32(agree(&pairs[first]), agree(&pairs[first + 1]));
         _mm_movemask_epi8(_mm_packs_epi16(of_four(0), of_four(2))).cast_unsigned()
     }
 }
@@ -118,7 +119,9 @@ fn portable_places<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u
 /// As [`places_of_halves`].
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn portable_places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
-    let halves = line.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+    let halves = line
+        .iter()
+        .flat_map(|&word| [word as u32, (word >> 32) as u32]);
     let mut places = 0;
     for (place, half) in halves.enumerate() {
         places |= u32::from(half & mask == pattern) << place;

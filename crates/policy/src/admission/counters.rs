@@ -4,9 +4,7 @@
 //! says of each when it comes, and gives back when it goes what he was told then: a
 //! [`Token`], by which its counter is found again without a search.
 
-use tachonym_memory::{
-    MemoryError, PagePreference, Pages, PlainWords, places_of_halves, prefetch,
-};
+use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords, places_of_halves, prefetch};
 
 use crate::kind::CountersKind;
 
@@ -326,7 +324,10 @@ impl Count for Exact {
         let words = self.words.as_mut_slice();
         words[2 * place] = token;
         words[2 * place + 1] += 1;
-        (token, u32::try_from(words[2 * place + 1]).unwrap_or(u32::MAX))
+        (
+            token,
+            u32::try_from(words[2 * place + 1]).unwrap_or(u32::MAX),
+        )
     }
 
     fn take(&mut self, token: Token) {
@@ -446,9 +447,7 @@ mod tests {
         for (kind, max) in [(CountersKind::Row, 65_535), (CountersKind::Lines, 255)] {
             let mut counters = counters(kind, 70_000);
             let hash = 0x9876_5432_1234_5678;
-            let tokens: Vec<_> = (0..max + 10)
-                .map(|_| add(&mut counters, hash).0)
-                .collect();
+            let tokens: Vec<_> = (0..max + 10).map(|_| add(&mut counters, hash).0).collect();
             assert_eq!(counters.count(hash), max);
             for token in tokens {
                 take(&mut counters, token);
@@ -463,7 +462,11 @@ mod tests {
         let mut counters = counters(CountersKind::Lines, 10);
         let names = (1..=16).map(|name| name << 3);
         let tokens: Vec<_> = names.clone().map(|hash| add(&mut counters, hash)).collect();
-        assert!(tokens.iter().all(|&(token, count)| token != NOT_COUNTED && count == 1));
+        assert!(
+            tokens
+                .iter()
+                .all(|&(token, count)| token != NOT_COUNTED && count == 1)
+        );
         let further = 17 << 3;
         assert_eq!(add(&mut counters, further), (NOT_COUNTED, 0));
         assert_eq!(counters.count(further), 0);

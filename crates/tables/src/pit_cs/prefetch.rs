@@ -102,7 +102,8 @@ impl<P: CachePolicy> PitCs<P> {
     #[inline]
     pub fn prefetch_victims(&self) {
         if self.cs.policy().admits_most()
-            && let Some(hash) = self.cs.prefetch_victims() {
+            && let Some(hash) = self.cs.prefetch_victims()
+        {
             self.indexes.cached().prefetch(hash.0);
         }
     }
