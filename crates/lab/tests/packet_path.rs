@@ -163,11 +163,11 @@ fn forwarding_is_measured_with_each_policy_of_the_store() {
             .expect(policy)
     };
     let number = |policy: &str, key: &str| row(policy)[key].as_f64().expect("a number");
-    assert_eq!(number("none/fifo", "rate_by_fifo"), 1.0);
-    assert_eq!(number("none/fifo", "insertion_ratio"), 1.0);
+    assert_eq!(number("fifo", "rate_by_first"), 1.0);
+    assert_eq!(number("fifo", "insertion_ratio"), 1.0);
     // What is admitted is popular.
     assert!(number("filter/fifo", "insertion_ratio") < 0.2);
-    assert!(number("filter/fifo", "hit_ratio") > number("none/fifo", "hit_ratio"));
+    assert!(number("filter/fifo", "hit_ratio") > number("fifo", "hit_ratio"));
     let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
     assert!(drawing.contains("<svg") && drawing.contains("filter/fifo"));
 }

@@ -100,7 +100,7 @@ struct ForwardReport {
     store_pkts: u32,
     /// Prefixes in the FIB.
     n_fib_prefixes: u32,
-    /// By policy; the first is FIFO.
+    /// By policy.
     rows: Vec<Row>,
 }
 
@@ -115,9 +115,9 @@ struct Row {
     insertion_ratio: f64,
     /// A request: its Interest, and if it missed, its Data; in nanoseconds.
     request_ns: Spread,
-    /// Interests and Data forwarded in a second, by those of FIFO: the median of the
+    /// Interests and Data forwarded in a second, by those of the first: the median of the
     /// rounds' ratios.
-    rate_by_fifo: f64,
+    rate_by_first: f64,
     /// Interests and Data sent, millions in a second.
     mpps: f64,
     /// What they have of bits, in gigabits a second.
@@ -130,7 +130,7 @@ impl fmt::Display for ForwardReport {
             f,
             "{} objects, {} Data cached, {} prefixes; Interests of {INTEREST_BYTES} bytes, Data \
              of {DATA_BYTES}; one thread\n\n| policy | hits | Data inserted | ns a request (p10-p90) \
-             | requests/s by FIFO's | million packets/s | Gbit/s | published Gbit/s, by FIFO's |\
+             | requests/s by the first's | million packets/s | Gbit/s | published Gbit/s, by FIFO's |\
              \n|---|---|---|---|---|---|---|---|",
             self.n_objects, self.store_pkts, self.n_fib_prefixes
         )?;
@@ -150,7 +150,7 @@ impl fmt::Display for ForwardReport {
                 row.request_ns.median,
                 row.request_ns.p10,
                 row.request_ns.p90,
-                row.rate_by_fifo,
+                row.rate_by_first,
                 row.mpps,
                 row.gbps,
                 published(&row.policy),
@@ -199,12 +199,12 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<()> {
     output::print(&report, args.json)
 }
 
-fn row_of(bed: &WebBed, counted: &Counted, rounds: &[f64], fifo: &[f64]) -> Option<Row> {
+fn row_of(bed: &WebBed, counted: &Counted, rounds: &[f64], first: &[f64]) -> Option<Row> {
     let request_ns = Spread::of(rounds)?;
-    let ratios: Vec<f64> = fifo
+    let ratios: Vec<f64> = first
         .iter()
         .zip(rounds)
-        .map(|(fifo, own)| fifo / own)
+        .map(|(first, own)| first / own)
         .collect();
     let n_interests = counted.n_interests as f64;
     // A request sends a Data to the consumer, and one that misses an Interest before.
@@ -215,7 +215,7 @@ fn row_of(bed: &WebBed, counted: &Counted, rounds: &[f64], fifo: &[f64]) -> Opti
         policy: bed.label.clone(),
         hit_ratio: 1.0 - counted.n_misses as f64 / n_interests,
         insertion_ratio: counted.n_inserts as f64 / counted.n_data.max(1) as f64,
-        rate_by_fifo: Spread::of(&ratios)?.median,
+        rate_by_first: Spread::of(&ratios)?.median,
         mpps: n_sent_by_request * 1e3 / request_ns.median,
         gbps: bits_by_request / request_ns.median,
         request_ns,
