@@ -46,6 +46,9 @@ pub(super) struct CyclesArgs {
     #[arg(long, default_value_t = 4_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     bursts: u32,
+    /// Fetches ahead what blocks read, as the router does, and counts that in
+    #[arg(long)]
+    ahead: bool,
     /// What requests are drawn from
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
@@ -139,6 +142,7 @@ impl CyclesArgs {
             warm: 50 * u64::from(cache),
             rounds,
             bursts: 4_000,
+            ahead: true,
             seed,
             json: false,
         }
@@ -167,7 +171,7 @@ pub(super) fn measure(args: &CyclesArgs) -> anyhow::Result<Vec<Row>> {
             let mut times = BlockTimes::default();
             let before = *simulation.counts();
             for _ in 0..args.bursts {
-                simulation.run_burst_timed(requests, &mut times);
+                simulation.run_burst_timed(requests, &mut times, args.ahead);
             }
             let counts = simulation.counts().since(&before);
             let n_clocks = f64::from(args.bursts) * clock_ns;

@@ -7,6 +7,7 @@
 
 use std::time::Instant;
 
+use tachonym_forward::BURST_DISTANCE;
 use tachonym_memory::{MemoryError, PagePreference, PlainWords, prefetch};
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 
@@ -268,16 +269,29 @@ pub struct BlockTimes {
 }
 
 impl Simulation {
-    /// The next burst of requests, block by block, with nothing fetched ahead. All
-    /// Interests of it come before the first Data.
-    pub fn run_burst_timed(&mut self, requests: &mut impl Requests, times: &mut BlockTimes) {
+    /// The next burst of requests, block by block. All Interests of it come before the
+    /// first Data. With `ahead`, what a block reads is fetched for a group of packets before
+    /// the first of them is carried, as the router does, in the block's own time.
+    pub fn run_burst_timed(
+        &mut self,
+        requests: &mut impl Requests,
+        times: &mut BlockTimes,
+        ahead: bool,
+    ) {
         let mut objects = [0; BURST];
         let n = requests.fill(&mut objects);
         let hashes = objects.map(name_hash);
         let (objects, hashes) = (&objects[..n], &hashes[..n]);
         let begun = Instant::now();
-        for &hash in hashes {
-            self.policy.handle_request(hash);
+        for group in hashes.chunks(BURST_DISTANCE) {
+            if ahead {
+                group
+                    .iter()
+                    .for_each(|&hash| self.policy.prefetch_request(hash));
+            }
+            for &hash in group {
+                self.policy.handle_request(hash);
+            }
         }
         times.history_ns += elapsed_ns(begun);
         let mut hits = [0; BURST];
@@ -296,8 +310,15 @@ impl Simulation {
             }
         }
         let begun = Instant::now();
-        for &slot in &hits[..n_hits] {
-            self.policy.handle_hit(slot);
+        for group in hits[..n_hits].chunks(BURST_DISTANCE) {
+            if ahead {
+                group
+                    .iter()
+                    .for_each(|&slot| self.policy.prefetch_hit(slot));
+            }
+            for &slot in group {
+                self.policy.handle_hit(slot);
+            }
         }
         times.history_ns += elapsed_ns(begun);
         let is_full = self.n_used == self.object_in.len();
@@ -305,6 +326,12 @@ impl Simulation {
         let hash_of = |slot: u32| name_hash(object_in[slot as usize]);
         let mut admitted = [false; BURST];
         let begun = Instant::now();
+        if ahead {
+            for &object in &misses[..n_misses] {
+                self.policy.prefetch_request(name_hash(object));
+                self.policy.prefetch_incoming(name_hash(object));
+            }
+        }
         for (&object, admitted) in misses[..n_misses].iter().zip(&mut admitted) {
             *admitted = self.policy.admits(name_hash(object), is_full, hash_of);
         }
