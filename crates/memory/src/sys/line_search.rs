@@ -24,7 +24,7 @@ pub fn places_with_lower_half(line: &Line, pattern: u32) -> u32 {
 }
 
 /// A bit for each half of a word that is `pattern`, but for the bits that `mask` leaves
-/// out: of a word the lower half first.
+/// out, in the order in which they lie in memory.
 #[inline(always)]
 #[must_use]
 pub fn places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
@@ -121,7 +121,10 @@ fn portable_places<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u
 fn portable_places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
     let halves = line
         .iter()
-        .flat_map(|&word| [word as u32, (word >> 32) as u32]);
+        .flat_map(|&word| match cfg!(target_endian = "big") {
+            true => [(word >> 32) as u32, word as u32],
+            false => [word as u32, (word >> 32) as u32],
+        });
     let mut places = 0;
     for (place, half) in halves.enumerate() {
         places |= u32::from(half & mask == pattern) << place;

@@ -186,8 +186,8 @@ pub(super) struct Lines {
 const N_CELLS: u32 = 16;
 /// The bits of a cell that are of the hash.
 const TAG: u32 = 0x00FF_FFFF;
-/// Of a cell: the lowest bit of its count.
-const ONE: u64 = 1 << 24;
+/// Bits of a cell below its count.
+const COUNT_SHIFT: u32 = 24;
 
 impl Lines {
     const MAX_COUNT: u32 = 0xFF;
@@ -231,15 +231,14 @@ impl Count for Lines {
         if cell >= N_CELLS {
             return (NOT_COUNTED, 0);
         }
-        let place = (number as u64) << 4 | u64::from(cell);
-        let shift = 32 * (cell % 2);
-        let word = &mut self.words.as_mut_slice()[place as usize / 2];
-        let count = (*word >> shift >> 24) as u32 & Self::MAX_COUNT;
+        let place = N_CELLS as usize * number + cell as usize;
+        let cell = &mut self.words.as_mut_halves()[place];
+        let count = *cell >> COUNT_SHIFT;
         if count == Self::MAX_COUNT {
             return (NOT_COUNTED, count);
         }
-        *word = (*word | u64::from(tag) << shift) + (ONE << shift);
-        (place + 1, count + 1)
+        *cell = (count + 1) << COUNT_SHIFT | tag;
+        (place as u64 + 1, count + 1)
     }
 
     #[inline]
@@ -247,23 +246,19 @@ impl Count for Lines {
         if token == NOT_COUNTED {
             return;
         }
-        let place = token - 1;
-        let shift = 32 * (place as u32 % 2);
-        let word = &mut self.words.as_mut_slice()[place as usize / 2];
-        let less = *word - (ONE << shift);
-        let is_zero = (less >> shift >> 24) as u32 & Self::MAX_COUNT == 0;
-        *word = less & !(u64::from(if is_zero { TAG } else { 0 }) << shift);
+        let cell = &mut self.words.as_mut_halves()[token as usize - 1];
+        let less = cell.wrapping_sub(1 << COUNT_SHIFT);
+        *cell = if less > TAG { less } else { 0 };
     }
 
     #[inline]
     fn count(&self, hash: u64) -> u32 {
-        let line = self.line(self.line_number(hash));
-        let cell = places_of_halves(line, Self::tag(hash), TAG).trailing_zeros();
+        let number = self.line_number(hash);
+        let cell = places_of_halves(self.line(number), Self::tag(hash), TAG).trailing_zeros();
         if cell >= N_CELLS {
             return 0;
         }
-        let word = line[cell as usize / 2 % 8];
-        (word >> (32 * (cell % 2)) >> 24) as u32 & Self::MAX_COUNT
+        self.words.as_halves()[N_CELLS as usize * number + cell as usize] >> COUNT_SHIFT
     }
 
     #[inline]
