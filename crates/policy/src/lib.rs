@@ -11,6 +11,7 @@
 //! | [`Policy`] | admission and eviction together, as a store asks for them |
 //! | [`eviction`] | the order among slots |
 //! | [`model`] | what hit ratio and what cost to expect |
+//! | [`popularity`] | how popular names are, measured from their requests |
 //! | [`admission`] | what is known of names that were asked for |
 //! | [`EvictionKind`], [`AdmissionKind`] | their names, and [`senseless`] pairs |
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod kind;
 mod list;
 pub mod model;
 mod policy;
+pub mod popularity;
 mod random;
 mod window;
 
