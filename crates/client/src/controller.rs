@@ -8,7 +8,7 @@ use tachonym_packet::types::{component, content_type};
 use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
-    CommandName, ControlParameters, ControlResponse, CsInfo, CsStats, DropCount,
+    CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
     StrategyChoice, TableMemory, status_code,
 };
@@ -279,6 +279,15 @@ impl<'e> Controller<'e> {
     /// If the router refuses, or does not answer, or not sensibly.
     pub fn content_store_stats(&mut self) -> Result<CsStats, CommandError> {
         Ok(CsStats::decode(&self.dataset("cs", "stats", None)?)?)
+    }
+
+    /// How popular names are; only routers of this kind tell.
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn content_store_popularity(&mut self) -> Result<CsPopularity, CommandError> {
+        let content = self.dataset("cs", "popularity", None)?;
+        Ok(CsPopularity::decode(&content)?)
     }
 
     /// Waits for the next thing that happens to a face. `seen` is the number of

@@ -54,6 +54,9 @@ impl Pipelines {
                 self.learn_and_deliver(&matches, delivery, out);
             }
             out.enter(Block::PendingRemoval);
+            if !arrival.headers.no_cache {
+                self.tables.note_answer(&matches, arrival.name_hash());
+            }
             matches.retain(|&idx| self.satisfy(idx, arrival, data));
             out.enter(Block::StoreInsertion);
             self.store(arrival, data, (&matches, known));

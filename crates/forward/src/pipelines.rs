@@ -149,7 +149,7 @@ impl Pipelines {
             pages: config.pit.pages,
             ..config.cs_policy
         };
-        let policy = StorePolicy::new(&policy, n_slots)?;
+        let policy = StorePolicy::new(&policy, n_slots)?.measuring();
         let dead_nonce_lifetime = config.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME);
         Ok(Self {
             now: MonoNs::ZERO,

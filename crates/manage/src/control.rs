@@ -10,7 +10,7 @@
 
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, CsStats, DropCount, FacePersistency, FaceStatus,
+    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency, FaceStatus,
     FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags, status_code,
 };
 
@@ -114,6 +114,12 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn cs_stats(&mut self) -> Result<CsStats, ControlError>;
+
+    /// How popular the names are that are asked for.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn cs_popularity(&mut self) -> Result<CsPopularity, ControlError>;
 
     /// Chooses the strategy for `prefix` and returns the full name, version
     /// included, of what was chosen.

@@ -661,6 +661,7 @@ impl<C: ControlPlane> Manager<C> {
             Dataset::RibList => self.rib_content(now),
             Dataset::CsInfo => control.cs_info()?.encode(),
             Dataset::CsStats => control.cs_stats()?.encode(),
+            Dataset::CsPopularity => control.cs_popularity()?.encode(),
             Dataset::StrategyList => StrategyChoice::encode_list(&control.strategies()?),
             Dataset::Drops => {
                 let of_manager = self.counters.drops().filter(|&(_, n)| n > 0);

@@ -79,6 +79,8 @@ pub(crate) enum Dataset {
     CsInfo,
     /// This router's own; NFD has no such dataset.
     CsStats,
+    /// Likewise.
+    CsPopularity,
     StrategyList,
     GeneralStatus,
     /// This router's own; NFD has no such dataset.
@@ -108,6 +110,7 @@ impl Target {
             ("rib", "list") => Dataset::RibList,
             ("cs", "info") => Dataset::CsInfo,
             ("cs", "stats") => Dataset::CsStats,
+            ("cs", "popularity") => Dataset::CsPopularity,
             ("strategy-choice", "list") => Dataset::StrategyList,
             ("status", "general") => Dataset::GeneralStatus,
             ("status", "drops") => Dataset::Drops,

@@ -11,12 +11,14 @@
 //! | [`Policy`] | admission and eviction together, as a store asks for them |
 //! | [`eviction`] | the order among slots |
 //! | [`model`] | what hit ratio and what cost to expect |
+//! | [`advice`] | the same for sizes and policies that one may choose |
 //! | [`popularity`] | how popular names are, measured from their requests |
 //! | [`admission`] | what is known of names that were asked for |
 //! | [`EvictionKind`], [`AdmissionKind`] | their names, and [`senseless`] pairs |
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod advice;
 pub mod eviction;
 mod ghosts;
 mod kind;

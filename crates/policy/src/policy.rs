@@ -87,6 +87,26 @@ impl PolicyConfig {
         }
     }
 
+    /// Bytes of the tables for this: as [`Policy::memory_bytes`] tells, without making them,
+    /// and for evictions with ghosts at most so many.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        let of_eviction = match self.eviction {
+            // A link to either side.
+            EvictionKind::Fifo | EvictionKind::Lru => 8 * (self.capacity as u64 + 1),
+            EvictionKind::Random => 8 * self.capacity as u64,
+            other => other.max_bytes(self.capacity),
+        };
+        let of_admission = match self.admission {
+            AdmissionKind::Filter => {
+                let as_the_cache = self.capacity.max(self.threshold as usize);
+                Filter::bytes_for(self.history_len.unwrap_or(as_the_cache), self.counters)
+            }
+            _ => 0,
+        };
+        of_eviction + of_admission
+    }
+
     fn check_filter(&self) -> Result<(), PolicyError> {
         let (threshold, counters) = (self.threshold, self.counters);
         let max = Filter::max_threshold(counters);
@@ -276,12 +296,6 @@ impl Policy {
     #[must_use]
     pub const fn admits_all(&self) -> bool {
         matches!(self.admission, Admission::All | Admission::Window { .. })
-    }
-
-    /// Whether [`handle_request`](Self::handle_request) does anything.
-    #[must_use]
-    pub const fn counts_requests(&self) -> bool {
-        !matches!(self.admission, Admission::All | Admission::Lcp { .. })
     }
 
     /// What the Filter that tunes itself has found, if it is that.

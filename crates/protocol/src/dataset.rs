@@ -29,6 +29,13 @@
 //! | 36889 | NBytes | CsStats |
 //! | 36891 | CapacityBytes | CsStats |
 //! | 36893 | PolicyBytes | CsStats |
+//! | 36894 | CsPopularity | `cs/popularity` |
+//! | 36896 | PopularityClass | CsPopularity |
+//! | 36897 | NNames | PopularityClass |
+//! | 36899 | NRequests | CsPopularity, PopularityClass |
+//! | 36901 | NCountedNames | CsPopularity |
+//! | 36903 | NRequestsSinceChange | CsPopularity |
+//! | 36905 | MeterBytes | CsPopularity |
 
 use tachonym_packet::{DecodeError, Name};
 
@@ -309,6 +316,39 @@ management_value! {
         capacity_bytes: Required<u64> = 36891,
         /// Bytes of what the policy remembers, beside the capacity.
         n_policy_bytes: Required<u64> = 36893,
+    }
+}
+
+management_value! {
+    /// Names that were asked for about as often as each other, of a [`CsPopularity`].
+    PopularityClass = 36896 {
+        /// How many; an estimate.
+        n_names: Required<u64> = 36897,
+        /// Requests for all of them together.
+        n_requests: Required<u64> = 36899,
+    }
+}
+
+management_value! {
+    /// How often names were asked for lately that the content store may answer; the entry of
+    /// `cs/popularity`, a dataset of this router's own.
+    #[derive(Default)]
+    CsPopularity = 36894 {
+        /// Requests that it is about.
+        n_requests: Required<u64> = 36899,
+        /// Names whose requests were counted one by one; what all are is estimated.
+        n_counted_names: Required<u64> = 36901,
+        /// Of these requests, those since the store has changed its size or its policy.
+        n_requests_since_change: Required<u64> = 36903,
+        /// Hits among those.
+        n_hits: Required<u64> = 129,
+        /// Data that were inserted meanwhile.
+        n_inserts: Required<u64> = 36883,
+        /// Bytes that the measurement takes, which are part of the policy's in
+        /// [`CsStats`].
+        n_meter_bytes: Required<u64> = 36905,
+        /// All names, those first that were asked for least.
+        classes: Repeated<PopularityClass> = 36896,
     }
 }
 

@@ -235,6 +235,21 @@ proptest! {
             n_policy_bytes: n[0],
         };
         prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));
+        let popularity = CsPopularity {
+            n_requests: n[0],
+            n_counted_names: n[1],
+            n_requests_since_change: n[2],
+            n_hits: n[3],
+            n_inserts: n[4],
+            n_meter_bytes: n[0],
+            classes: n
+                .map(|n| PopularityClass {
+                    n_names: n,
+                    n_requests: n / 2,
+                })
+                .to_vec(),
+        };
+        prop_assert_eq!(CsPopularity::decode(&popularity.encode()), Ok(popularity));
         let memory = TableMemory {
             asked_for: uris.1.clone(),
             n_base_bytes: n[0],

@@ -17,8 +17,8 @@ use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, CsStats, DropCount, FacePersistency, FaceState,
-    FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, StrategyChoice, TableMemory, cs_flags,
+    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency, FaceState,
+    FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass, StrategyChoice, TableMemory, cs_flags,
     face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
@@ -297,6 +297,32 @@ impl ControlPlane for RouterControl {
                 capacity_bytes: cs.capacity().max_bytes as u64,
                 n_policy_bytes: cs.policy_bytes() as u64,
             }
+        })
+    }
+
+    fn cs_popularity(&mut self) -> Result<CsPopularity, ControlError> {
+        let (observed, outcomes, (_, n_meter_bytes)) = self.call(|plane| {
+            let policy = plane.engine.cs().policy();
+            (
+                policy.popularity(),
+                policy.outcomes(),
+                policy.memory_by_part(),
+            )
+        })?;
+        // What takes long is done here, where no packet waits.
+        let measured = observed.measured();
+        let classes = measured.classes.iter().map(|class| PopularityClass {
+            n_names: class.n_names,
+            n_requests: class.n_requests,
+        });
+        Ok(CsPopularity {
+            n_requests: measured.n_requests,
+            n_counted_names: measured.n_counted_names,
+            n_requests_since_change: outcomes.n_requests,
+            n_hits: outcomes.n_hits,
+            n_inserts: outcomes.n_inserts,
+            n_meter_bytes: n_meter_bytes as u64,
+            classes: classes.collect(),
         })
     }
 

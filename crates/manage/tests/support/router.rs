@@ -21,6 +21,7 @@ pub struct MemoryRouter {
     pub max_fib_entries: usize,
     pub cs: CsInfo,
     pub cs_policy: String,
+    pub popularity: CsPopularity,
     pub cs_names: BTreeSet<Name>,
     pub strategies: BTreeMap<Name, Name>,
     /// How often the FIB was changed, and by how many changes in all.
@@ -45,6 +46,7 @@ impl MemoryRouter {
             fib: BTreeMap::new(),
             max_fib_entries: usize::MAX,
             cs_policy: "eviction=lru".to_owned(),
+            popularity: CsPopularity::default(),
             cs: CsInfo {
                 capacity: 65536,
                 flags: cs_flags::ALL,
@@ -383,6 +385,11 @@ impl ControlPlane for MemoryRouter {
             capacity: info.capacity,
             ..CsStats::default()
         })
+    }
+
+    fn cs_popularity(&mut self) -> Result<CsPopularity, ControlError> {
+        self.check()?;
+        Ok(self.popularity.clone())
     }
 
     fn cs_info(&mut self) -> Result<CsInfo, ControlError> {

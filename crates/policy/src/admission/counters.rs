@@ -111,6 +111,16 @@ impl Counters {
         self.words().pages()
     }
 
+    /// Bytes of those for a history of so many requests.
+    pub(super) fn bytes_for(kind: CountersKind, history_len: usize) -> u64 {
+        let n_words = match kind {
+            CountersKind::Row => 1 << (ROW_BITS - 2),
+            CountersKind::Lines => Lines::n_lines(history_len / REQUESTS_BY_LINE).saturating_mul(8),
+            CountersKind::Exact => Exact::n_words(history_len),
+        };
+        (n_words as u64).saturating_mul(8)
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.words().as_slice().len() * 8
     }
@@ -192,8 +202,13 @@ const COUNT_SHIFT: u32 = 24;
 impl Lines {
     const MAX_COUNT: u32 = 0xFF;
 
-    fn new(n_lines: usize, pages: PagePreference) -> Result<Self, MemoryError> {
-        let n_lines = n_lines.max(8);
+    /// Lines that are made where so many would do.
+    fn n_lines(min_lines: usize) -> usize {
+        min_lines.max(8)
+    }
+
+    fn new(min_lines: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let n_lines = Self::n_lines(min_lines);
         Ok(Self {
             words: PlainWords::new(n_lines.saturating_mul(8), pages)?,
             n_lines: n_lines as u64,
@@ -281,14 +296,19 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    fn new(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+    fn n_words(history_len: usize) -> usize {
         let n_places = history_len.saturating_mul(2).max(8);
         let n_places = n_places
             .checked_next_power_of_two()
             .unwrap_or(usize::MAX / 2 + 1);
+        n_places.saturating_mul(2)
+    }
+
+    fn new(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let n_words = Self::n_words(history_len);
         Ok(Self {
-            words: PlainWords::new(n_places.saturating_mul(2), pages)?,
-            mask: n_places - 1,
+            words: PlainWords::new(n_words, pages)?,
+            mask: n_words / 2 - 1,
         })
     }
 

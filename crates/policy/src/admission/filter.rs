@@ -97,6 +97,12 @@ impl Filter {
         Counters::max_count(counters)
     }
 
+    /// Bytes of history and counters for so many requests.
+    #[must_use]
+    pub fn bytes_for(history_len: usize, counters: CountersKind) -> u64 {
+        8 * history_len as u64 + Counters::bytes_for(counters, history_len)
+    }
+
     /// Requests in a full history.
     #[must_use]
     pub const fn history_len(&self) -> usize {

@@ -54,10 +54,10 @@ struct Window {
 }
 
 impl Window {
-    fn new() -> Self {
+    fn new(max_names: usize, max_noted: usize) -> Self {
         Self {
-            names: LowestNames::new(MAX_NAMES),
-            log: Vec::with_capacity(LOG_LEN),
+            names: LowestNames::new(max_names),
+            log: Vec::with_capacity(max_noted),
             n_requests: 0,
             outcomes: Outcomes::default(),
         }
@@ -115,11 +115,29 @@ impl PopularityMeter {
             mean_gap: mean_gap(capacity),
             next_mean_gap: mean_gap(capacity),
             random: Random::new(seed),
-            current: Window::new(),
-            previous: Window::new(),
+            current: Window::new(MAX_NAMES, LOG_LEN),
+            previous: Window::new(MAX_NAMES, LOG_LEN),
         };
         meter.draw_gap();
         meter
+    }
+
+    /// A meter that measures nothing and has no memory: what stands where one is to come.
+    #[must_use]
+    pub fn idle() -> Self {
+        Self {
+            // Never reached.
+            until_noted: u64::MAX,
+            below: 0,
+            n_hits: 0,
+            n_inserts: 0,
+            gap: u64::MAX,
+            mean_gap: 1,
+            next_mean_gap: 1,
+            random: Random::new(0),
+            current: Window::new(0, 0),
+            previous: Window::new(0, 0),
+        }
     }
 
     /// The cache may hold so many Data from now on, or decides otherwise: the next window
@@ -295,6 +313,14 @@ mod tests {
         let n_requests: u64 = meter.observed().windows.iter().map(|w| w.n_requests).sum();
         assert_eq!(meter.outcomes().n_requests, n_requests);
         assert!((160_000..330_000).contains(&n_requests), "{n_requests}");
+    }
+
+    #[test]
+    fn an_idle_meter_counts_and_keeps_nothing() {
+        let mut meter = PopularityMeter::idle();
+        (0..100_000).for_each(|name| meter.handle_request(hash(name)));
+        let measured = meter.observed().measured();
+        assert_eq!((measured.classes.len(), meter.memory_bytes() / 100), (0, 0));
     }
 
     #[test]

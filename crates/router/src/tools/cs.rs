@@ -6,7 +6,7 @@ use tachonym_client::Controller;
 use tachonym_packet::Name;
 use tachonym_protocol::{ControlParameters, CsInfo, CsStats, cs_flags};
 
-use super::{Management, Switch, asked, name, text};
+use super::{Management, Switch, advise, asked, name, text};
 
 /// Show, configure and erase the content store.
 #[derive(Args)]
@@ -39,6 +39,8 @@ enum Command {
     },
     /// Show what the store has done, and how it decides.
     Stats,
+    /// Show what to expect of other sizes and policies, as names are asked for lately.
+    Advise(advise::Arguments),
     /// Erase packets under a prefix.
     Erase {
         /// The prefix.
@@ -94,6 +96,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let stats = controller.content_store_stats()?;
             management.print(&stats_json(&stats), || stats_text(&stats))
         }
+        Command::Advise(arguments) => advise::run(arguments, controller, management),
         Command::Erase { prefix, count } => {
             let n_erased = erase(controller, prefix, *count)?;
             let value = json!({ "prefix": prefix.to_string(), "erased": n_erased });

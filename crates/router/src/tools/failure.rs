@@ -3,6 +3,8 @@
 //! What the router or a producer says is an error of `tachonym-client`; `code_of`
 //! beside this knows both.
 
+use std::path::PathBuf;
+
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
 use tachonym_security::Validity;
@@ -37,6 +39,17 @@ pub(super) enum Failure {
     /// configuration only.
     #[error("{0} is a multicast group; faces to groups are configured, in [[faces.multicast]]")]
     MulticastGroup(FaceUri),
+    /// A file says what makes no sense.
+    #[error("{}: {problem}", file.display())]
+    BadFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and in which line if that is known.
+        problem: String,
+    },
+    /// No Interest has come yet from which anything could be told.
+    #[error("the router has seen no request yet: ask again when it has")]
+    NothingMeasured,
     /// A change is asked for that changes nothing.
     #[error("nothing to change: give an option that says what")]
     NothingToChange,
@@ -48,7 +61,8 @@ impl Failure {
         match self {
             Self::NobodyAsked(_) | Self::AskedTooSeldom { .. } => exit::TIMED_OUT,
             Self::NotValidNow { .. } => exit::UNTRUSTED,
-            Self::MulticastGroup(_) | Self::NothingToChange => exit::USAGE,
+            Self::NothingMeasured => exit::FAILURE,
+            Self::MulticastGroup(_) | Self::NothingToChange | Self::BadFile { .. } => exit::USAGE,
         }
     }
 }

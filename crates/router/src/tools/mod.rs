@@ -5,6 +5,7 @@
 //! Here is what they share: how the router is found, how commands are signed,
 //! and what an error means to a shell.
 
+mod advise;
 mod asked;
 pub mod cs;
 pub mod dissect;
@@ -59,6 +60,8 @@ const ANNOUNCEMENT_PERIOD_MS: u64 = 30 * 24 * 3_600_000;
 
 /// Exit codes beyond success (0) and failure (1).
 mod exit {
+    /// Anything without a code of its own.
+    pub(super) const FAILURE: u8 = 1;
     /// What the user has given makes no sense; the command line's own parser
     /// ends with this code too.
     pub(super) const USAGE: u8 = 2;

@@ -367,7 +367,7 @@ impl<P: CachePolicy> ContentStore<P> {
     #[inline]
     pub(crate) fn hit(&mut self, slot: u32) -> DataRef<'_> {
         self.counters.n_hits += 1;
-        self.policies.handle_request(self.slots[slot].name_hash);
+        self.policies.handle_answered(self.slots[slot].name_hash);
         self.policies.handle_hit(slot, &mut self.slots);
         DataRef {
             wire: self.slots[slot].wire(),

@@ -17,6 +17,9 @@ use crate::slab::Slab;
 /// Most policies that were in charge before and hold Data still.
 const MAX_FORMER: usize = 16;
 
+/// Most policies that wait for being fetched: beyond, they are freed at once.
+const MAX_RETIRED: usize = MAX_FORMER + 1;
+
 /// See the module. Each entry has the number of the policy that holds it.
 #[derive(Debug)]
 pub(super) struct Policies<P> {
@@ -25,14 +28,18 @@ pub(super) struct Policies<P> {
     number: u8,
     /// The first in front, until all that they hold has gone or been asked for.
     former: VecDeque<P>,
+    /// Those of which nothing is asked any more, until they are fetched: giving much memory
+    /// back takes long.
+    retired: Vec<P>,
 }
 
 impl<P: CachePolicy> Policies<P> {
-    pub(super) const fn new(policy: P) -> Self {
+    pub(super) fn new(policy: P) -> Self {
         Self {
             in_charge: policy,
             number: 0,
-            former: VecDeque::new(),
+            former: VecDeque::with_capacity(MAX_FORMER),
+            retired: Vec::with_capacity(MAX_RETIRED),
         }
     }
 
@@ -41,25 +48,26 @@ impl<P: CachePolicy> Policies<P> {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let former = self.former.iter().map(P::memory_bytes);
-        self.in_charge.memory_bytes() + former.sum::<usize>()
+        let others = self.former.iter().chain(&self.retired);
+        self.in_charge.memory_bytes() + others.map(P::memory_bytes).sum::<usize>()
     }
 
     pub(super) fn pages(&self) -> Pages {
-        let former = self.former.iter().map(P::pages);
-        former.fold(self.in_charge.pages(), |sum, pages| sum + pages)
+        let others = self.former.iter().chain(&self.retired).map(P::pages);
+        others.fold(self.in_charge.pages(), |sum, pages| sum + pages)
     }
 
     /// Puts a policy in charge that holds no slot. Passes over no Data, unless there are
     /// [`MAX_FORMER`] policies before it: those of the first are told to the second then.
     pub(super) fn put_in_charge(&mut self, policy: P, slots: &mut Slab<CsEntry>) {
-        while self.former.front().is_some_and(P::is_empty) {
-            self.former.pop_front();
+        while let Some(empty) = self.former.pop_front_if(|policy| policy.is_empty()) {
+            self.retire(empty);
         }
-        let before = std::mem::replace(&mut self.in_charge, policy);
+        let mut before = std::mem::replace(&mut self.in_charge, policy);
+        self.in_charge.take_over(&mut before);
         if before.is_empty() {
             // What has its number is nothing.
-            return;
+            return self.retire(before);
         }
         if self.former.len() == MAX_FORMER {
             self.join_oldest(slots);
@@ -71,7 +79,9 @@ impl<P: CachePolicy> Policies<P> {
     /// The second of the former policies takes what the first holds.
     fn join_oldest(&mut self, slots: &mut Slab<CsEntry>) {
         let number = self.number.wrapping_sub(self.former.len() as u8);
-        self.former.pop_front();
+        if let Some(first) = self.former.pop_front() {
+            self.retire(first);
+        }
         let Some(second) = self.former.front_mut() else {
             return;
         };
@@ -96,9 +106,21 @@ impl<P: CachePolicy> Policies<P> {
         }
     }
 
+    /// Nothing is asked of a policy any more.
+    fn retire(&mut self, policy: P) {
+        if self.retired.len() < MAX_RETIRED {
+            self.retired.push(policy);
+        }
+    }
+
     #[inline]
     pub(super) fn handle_request(&mut self, hash: NameHash) {
         self.in_charge.handle_request(hash);
+    }
+
+    #[inline]
+    pub(super) fn handle_answered(&mut self, hash: NameHash) {
+        self.in_charge.handle_answered(hash);
     }
 
     /// The Data in a slot is of use.
@@ -151,7 +173,9 @@ impl<P: CachePolicy> Policies<P> {
             if let Some(slot) = former.evict(incoming, hash_of) {
                 return Some(slot);
             }
-            self.former.pop_front();
+            if let Some(empty) = self.former.pop_front() {
+                self.retire(empty);
+            }
         }
         self.in_charge.evict(incoming, hash_of)
     }
@@ -176,7 +200,7 @@ impl<P: CachePolicy> ContentStore<P> {
     /// tells the policy nothing yet: which Data it is for is known when that comes.
     pub(crate) fn miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
         self.counters.n_misses += 1;
-        if !self.counts_requests() || interest.can_be_prefix() {
+        if interest.can_be_prefix() {
             return;
         }
         let name = interest.name();
@@ -187,9 +211,11 @@ impl<P: CachePolicy> ContentStore<P> {
         self.policies.handle_request(hashes[n_components]);
     }
 
-    /// Whether [`ContentStore::asked_by_prefix`] is to be told.
-    pub(crate) fn counts_requests(&self) -> bool {
-        self.policy().counts_requests()
+    /// Takes out a policy of which nothing is asked any more, if there is one, for its memory
+    /// to be given back where that holds nobody up.
+    #[inline]
+    pub fn take_retired_policy(&mut self) -> Option<P> {
+        self.policies.retired.pop()
     }
 
     /// A Data answers a CanBePrefix Interest that the store did not.

@@ -27,11 +27,16 @@ pub trait CachePolicy: Debug + Sized {
     /// Slots lie below this number.
     fn n_slots(&self) -> usize;
 
-    /// Whether it wants to hear of requests.
-    fn counts_requests(&self) -> bool;
-
-    /// A name was asked for, cached or not.
+    /// A name was asked for, and no Data answers.
     fn handle_request(&mut self, hash: NameHash);
+
+    /// A name was asked for, and a Data answers: one that [`CachePolicy::handle_hit`] tells
+    /// of, or that a policy before this one holds.
+    fn handle_answered(&mut self, hash: NameHash);
+
+    /// It is in charge from now on, and `former` no longer, which may hold Data still. What
+    /// is known of requests, and not of Data, may be taken over.
+    fn take_over(&mut self, former: &mut Self);
 
     /// The Data in a slot answers an Interest.
     fn handle_hit(&mut self, slot: u32);

@@ -461,9 +461,6 @@ impl<P: CachePolicy> PitCs<P> {
         (ended, known): (&[EntryIdx], Known),
         now: MonoNs,
     ) -> Admission {
-        if self.cs.counts_requests() && self.answers_prefix(ended) {
-            self.cs.asked_by_prefix(hashes[data.name().len()]);
-        }
         let Some(index) = &mut self.indexes.cached else {
             return self.exchange(data, hashes, (ended, known), now);
         };
@@ -474,10 +471,15 @@ impl<P: CachePolicy> PitCs<P> {
         admission
     }
 
-    /// Whether one of these entries waits for any Data below its name.
-    fn answers_prefix(&self, entries: &[EntryIdx]) -> bool {
+    /// A Data that may be cached answers these entries, whether they end with it or not:
+    /// counts a request for its name, the hash of which this is, if one of them waits for any
+    /// Data below its name. To be told before [`PitCs::insert_data`].
+    #[inline]
+    pub fn note_answer(&mut self, entries: &[EntryIdx], name_hash: NameHash) {
         let mut entries = entries.iter().filter_map(|&idx| self.pit.get(idx));
-        entries.any(PitEntry::can_be_prefix)
+        if entries.any(PitEntry::can_be_prefix) {
+            self.cs.asked_by_prefix(name_hash);
+        }
     }
 
     /// As [`PitCs::insert_data`]: in a shared index the Data gets the place of an entry

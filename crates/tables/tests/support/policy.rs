@@ -52,11 +52,11 @@ impl CachePolicy for Oldest {
         self.links.len() - 1
     }
 
-    fn counts_requests(&self) -> bool {
-        false
-    }
-
     fn handle_request(&mut self, _: NameHash) {}
+
+    fn handle_answered(&mut self, _: NameHash) {}
+
+    fn take_over(&mut self, _: &mut Self) {}
 
     fn handle_hit(&mut self, slot: u32) {
         self.handle_remove(slot);
