@@ -127,7 +127,8 @@ impl CachePolicy for StorePolicy {
     #[inline]
     fn handle_insert(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash) {
         self.meter.handle_insert();
-        self.policy.handle_insert(slot, hash.0, |slot| hash_of(slot).0);
+        self.policy
+            .handle_insert(slot, hash.0, |slot| hash_of(slot).0);
     }
 
     #[inline]

@@ -36,6 +36,7 @@ fn set_policy(node: &mut Node, config: &PolicyConfig) {
     };
     let policy = StorePolicy::new(&config, n_slots).expect("little memory");
     assert!(node.engine.set_cs_policy(policy));
+    while node.engine.cs_mut().take_retired_policy().is_some() {}
 }
 
 fn uri(number: usize) -> String {
@@ -192,6 +193,43 @@ fn a_policy_that_makes_no_sense_or_is_too_small_is_refused() {
 }
 
 #[test]
+fn popularity_is_measured_whatever_the_policy_is_and_survives_it() {
+    let mut node = node(PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0));
+    let mut counts = HashMap::new();
+    let mut n_asked = 0;
+    for (admission, eviction) in [
+        (AdmissionKind::None, EvictionKind::Fifo),
+        (AdmissionKind::Lcp, EvictionKind::Random),
+        (AdmissionKind::Filter, EvictionKind::Lru),
+        (AdmissionKind::None, EvictionKind::Arc),
+    ] {
+        set_policy(&mut node, &PolicyConfig::new(admission, eviction, 0));
+        let mut n_hits = 0;
+        let n_inserts = node.engine.cs().counters().n_inserts;
+        for number in numbers().take(1_000) {
+            n_hits += u64::from(ask_number(&mut node, number));
+            *counts.entry(number).or_insert(0_u64) += 1;
+        }
+        n_asked += 1_000;
+        let policy = node.engine.cs().policy();
+        let outcomes = policy.outcomes();
+        assert_eq!((outcomes.n_requests, outcomes.n_hits), (1_000, n_hits));
+        // What a former policy holds moves to this one when it is asked for.
+        let n_inserts = node.engine.cs().counters().n_inserts - n_inserts;
+        assert!((n_inserts..=n_inserts + CAPACITY as u64).contains(&outcomes.n_inserts));
+        let measured = policy.popularity().measured();
+        assert_eq!(measured.n_requests, n_asked);
+        assert_eq!(measured.n_names(), counts.len() as u64);
+        let n_once = counts.values().filter(|&&count| count == 1).count() as u64;
+        let once = measured
+            .classes
+            .iter()
+            .find(|class| class.n_names == class.n_requests);
+        assert_eq!(once.map_or(0, |class| class.n_names), n_once);
+    }
+}
+
+#[test]
 fn policies_exchanged_by_the_dozen_leave_what_is_cached_and_no_more_memory() {
     let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
     let mut node = node(lru);
@@ -212,9 +250,14 @@ fn policies_exchanged_by_the_dozen_leave_what_is_cached_and_no_more_memory() {
     }
     (100..100 + CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
     (100..100 + CAPACITY).for_each(|number| assert!(ask_number(&mut node, number)));
+    // Nothing is freed where packets wait.
+    assert!(node.engine.cs().policy_bytes() > 2 * one_bytes);
+    let n_retired = std::iter::from_fn(|| node.engine.cs_mut().take_retired_policy()).count();
+    assert!(n_retired > 10, "{n_retired}");
     set_policy(&mut node, &lru);
     set_policy(&mut node, &lru);
-    assert_eq!(node.engine.cs().policy_bytes(), 2 * one_bytes);
+    let (table_bytes, _) = node.engine.cs().policy().memory_by_part();
+    assert_eq!(node.engine.cs().policy_bytes(), one_bytes + table_bytes);
 }
 
 #[test]

@@ -334,6 +334,31 @@ fn asf_entry_lingers_for_slower_probes_and_takes_their_data_for_unsolicited() {
 }
 
 #[test]
+fn what_is_asked_for_by_prefix_counts_once_whether_its_entry_lingers_or_not() {
+    let mut node = node_with("asf/v=5/probing-interval~1000");
+    let n_requests = |node: &Node| node.engine.cs().policy().outcomes().n_requests;
+    let mut n_lingered = 0;
+    for n in 0..40 {
+        assert_eq!(n_requests(&node), n);
+        let by_prefix = interest(&format!("/a/{n}")).prefix();
+        let sent = node.interest(A, &by_prefix);
+        let faces: Vec<_> = sent.iter().map(|sent| sent.face).collect();
+        assert_eq!(
+            n_requests(&node),
+            n,
+            "which Data it is for is not known yet"
+        );
+        for &face in &faces {
+            node.data(face, &data(&format!("/a/{n}/x")));
+            n_lingered += node.engine.sizes().n_pit_entries;
+            assert_eq!(n_requests(&node), n + 1);
+        }
+        node.advance(ms(1_000));
+    }
+    assert!(n_lingered > 0, "no probe within 40 seconds");
+}
+
+#[test]
 fn probe_that_loops_back_to_a_lingering_entry_is_a_loop() {
     let mut node = node_with("asf/v=5/probing-interval~1000");
     // The store must not answer instead.

@@ -10,8 +10,9 @@
 
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency, FaceStatus,
-    FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags, status_code,
+    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
+    FaceStatus, FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags,
+    status_code,
 };
 
 /// The data plane, as the manager sees it.

@@ -17,8 +17,9 @@ pub mod segments;
 pub use announcement::{EXPIRATION_PERIOD, prefix_announcement};
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
-    ChannelStatus, CsInfo, CsPopularity, CsStats, DropCount, FaceEventNotification, FaceQueryFilter, FaceStatus,
-    FibEntry, ForwarderStatus, NextHopRecord, PopularityClass, RibEntry, Route, StrategyChoice, TableMemory,
+    ChannelStatus, CsInfo, CsPopularity, CsStats, DropCount, FaceEventNotification,
+    FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
+    RibEntry, Route, StrategyChoice, TableMemory,
 };
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{

@@ -17,9 +17,9 @@ use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency, FaceState,
-    FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass, StrategyChoice, TableMemory, cs_flags,
-    face_flags,
+    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
+    FaceState, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
+    StrategyChoice, TableMemory, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 use tracing::warn;
@@ -74,6 +74,10 @@ impl RouterControl {
         let changed = self.content_store.with_words(words);
         let changed = changed.map_err(ControlError::CsPolicy)?;
         if changed != self.content_store {
+            let capacity = self.call(|plane| plane.engine.cs().capacity())?;
+            changed
+                .check_memory(capacity.max_slots(), capacity.max_bytes)
+                .map_err(ControlError::CsPolicy)?;
             self.put_cs_policy(&changed)?;
             self.content_store = changed;
         }

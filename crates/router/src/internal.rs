@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use tachonym_face::{DropReason, FaceEvent};
+use tachonym_forward::StorePolicy;
 use tachonym_packet::{FaceId, MonoNs, Name, NameView};
 use tachonym_protocol::FaceEventKind;
 
@@ -51,6 +52,9 @@ pub(crate) enum ToManager {
     },
     /// A face came, went or changed state.
     Face(Box<FaceEvent>),
+    /// A policy of the content store of which nothing is asked any more. To drop it may take
+    /// long.
+    Retired(Box<StorePolicy>),
     /// The router stops.
     Stop,
 }
@@ -238,6 +242,12 @@ impl InternalFace {
             self.muted.remove(&event.face.id);
         }
         self.send(ToManager::Face(Box::new(event)));
+    }
+
+    /// Leaves a policy to the manager's thread, which has the time to give its memory back.
+    #[cold]
+    pub(crate) fn hand_over(&self, policy: StorePolicy) {
+        self.send(ToManager::Retired(Box::new(policy)));
     }
 
     /// Announcements and Nacks that found no room.

@@ -70,6 +70,7 @@ impl ManagerThread {
                         self.manager
                             .handle_face_event(now, notification_of(&event), out);
                     }
+                    ToManager::Retired(policy) => drop(policy),
                     ToManager::Stop => return,
                 }
             }

@@ -80,6 +80,13 @@ impl Plane {
         }
     }
 
+    /// Leaves to the manager what takes long to be freed.
+    fn hand_over_retired(&mut self) {
+        while let Some(policy) = self.engine.cs_mut().take_retired_policy() {
+            self.internal.hand_over(policy);
+        }
+    }
+
     /// Tells the engine what a face has become by a command.
     pub(crate) fn renew_traits(&mut self, face: FaceId) {
         if let Some(info) = self.faces.info(face) {
@@ -219,6 +226,7 @@ impl Worker {
             self.plane.handle_face_events();
             spare = self.forward(batch.received_at(), &batch, spare);
             self.run_jobs();
+            self.plane.hand_over_retired();
             self.plane.handle_face_events();
             self.plane.faces.flush();
         }

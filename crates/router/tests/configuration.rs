@@ -316,6 +316,7 @@ fn more_than_the_tables_hold_is_told() {
     let many = format!("tables.routes = 16\n{}", of(17, &|i| route(i, 1)));
     let remotes = format!("faces.max_faces = 2\n{}", of(3, &|i| route(1, i)));
     let next_hops = of(257, &|i| route(1, i));
+    let history = "[content_store]\nadmission = \"filter\"\nfilter_history = 1000000000\n";
     let pulling = "tables.routes = 64\ntables.fib_level_pulling = 64\n";
     let deep = format!(
         "[[route]]\nprefix = \"{}\"\nnext_hop = \"udp4://192.0.2.1\"",
@@ -324,6 +325,7 @@ fn more_than_the_tables_hold_is_told() {
     assert_told(&[
         (&many, 1, "tables.routes", "17"),
         (pulling, 2, "tables.fib_level_pulling", "64 components"),
+        (history, 3, "content_store.filter_history", "tables take"),
         (&remotes, 1, "faces.max_faces", "3 faces"),
         (&next_hops, 256 * 3 + 2, "route[256].prefix", "256"),
         (&deep, 2, "route[0].prefix", "32"),

@@ -25,8 +25,12 @@ pub(super) struct LowestNames {
 
 impl LowestNames {
     pub(super) fn new(capacity: usize) -> Self {
+        let n_places = match capacity {
+            0 => 0,
+            _ => 2 * capacity.next_power_of_two(),
+        };
         Self {
-            places: vec![Place::default(); 2 * capacity.next_power_of_two()].into(),
+            places: vec![Place::default(); n_places].into(),
             hashes: BinaryHeap::with_capacity(capacity),
             capacity,
             below: u64::MAX,

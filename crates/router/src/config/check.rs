@@ -14,12 +14,10 @@ use tachonym_packet::{DEFAULT_LIFETIME_MS, Name};
 use tachonym_policy::PolicyError;
 use tachonym_policy::eviction::MAX_SLOTS;
 use tachonym_protocol::{FaceUri, FaceUriError};
-use tachonym_tables::{MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
+use tachonym_tables::{CsCapacity, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
-use super::{
-    Config, ContentStore, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket,
-};
+use super::{Config, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket};
 use crate::{strategies, trust};
 
 /// How a name is to be written.
@@ -47,7 +45,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Faults::default();
     faces(config, &mut found);
     tables(config, &mut found);
-    content_store(&config.content_store, &mut found);
+    content_store(config, &mut found);
     forwarding(config, &mut found);
     routes(config, &mut found);
     management(config, &mut found);
@@ -452,8 +450,20 @@ fn level_pulling(t: &Tables, found: &mut Faults) {
 }
 
 /// The policies know best what makes sense.
-fn content_store(store: &ContentStore, found: &mut Faults) {
+fn content_store(config: &Config, found: &mut Faults) {
+    let (store, t) = (&config.content_store, &config.tables);
     let Err(error) = store.policy(0).check() else {
+        let capacity = CsCapacity {
+            max_pkts: t.cs_packets,
+            max_bytes: t.cs_bytes,
+        };
+        if let Err(reason) = store.check_memory(capacity.max_slots(), t.cs_bytes) {
+            let key = match store.filter_history {
+                0 => "tables.cs_packets",
+                _ => "content_store.filter_history",
+            };
+            found.push(key, reason, "lower it, or raise tables.cs_bytes");
+        }
         return;
     };
     let (key, remedy) = match error {

@@ -53,6 +53,30 @@ impl ContentStore {
     }
 }
 
+/// What policies may take of memory in any case, in bytes.
+const FREE_TABLE_BYTES: u64 = 16 << 20;
+
+impl ContentStore {
+    /// Whether the policy's tables are no larger than what they decide about: `max_slots`
+    /// Data in `cs_bytes`.
+    ///
+    /// # Errors
+    /// How large they are, for a person to read.
+    pub fn check_memory(&self, max_slots: usize, cs_bytes: usize) -> Result<(), String> {
+        let policy = PolicyConfig {
+            capacity: max_slots,
+            ..self.policy(0)
+        };
+        let (table_bytes, cs_bytes) = (policy.table_bytes(), cs_bytes as u64);
+        if table_bytes <= cs_bytes.max(FREE_TABLE_BYTES) {
+            return Ok(());
+        }
+        Err(format!(
+            "the policy's tables take {table_bytes} bytes, more than the {cs_bytes} of all Data"
+        ))
+    }
+}
+
 impl ContentStore {
     /// As words `key=value` with commas between; those that the choice does not use are
     /// left out.

@@ -82,8 +82,8 @@ struct CostsFile {
 }
 
 fn read_costs(file: &Path) -> anyhow::Result<Costs> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let refused = |problem: String| Failure::BadFile {
         file: file.to_owned(),
         problem,
@@ -156,12 +156,7 @@ struct Advice<'a> {
 }
 
 impl<'a> Advice<'a> {
-    fn new(
-        stats: &'a CsStats,
-        seen: &'a CsPopularity,
-        wanted: &[u64],
-        costs: &'a Costs,
-    ) -> Self {
+    fn new(stats: &'a CsStats, seen: &'a CsPopularity, wanted: &[u64], costs: &'a Costs) -> Self {
         let measured = measurement(seen);
         let popularity = measured.popularity();
         let mean_bytes = stats.n_bytes as f64 / stats.n_cs_entries.max(1) as f64;
@@ -327,7 +322,13 @@ impl<'a> Advice<'a> {
 
     fn to_text(&self) -> String {
         let head = [
-            "packets", "policy", "hits", "inserted", "ns/Interest", "memory", "",
+            "packets",
+            "policy",
+            "hits",
+            "inserted",
+            "ns/Interest",
+            "memory",
+            "",
         ];
         let mut lines = vec![head.map(str::to_owned).to_vec()];
         for &size in &self.sizes {
@@ -335,8 +336,8 @@ impl<'a> Advice<'a> {
             let all = of_size().filter(|row| !row.is_filter());
             lines.extend(all.map(|row| self.line(row)));
             for eviction in [EvictionKind::Fifo, EvictionKind::Lru] {
-                let filters = of_size()
-                    .filter(|row| row.is_filter() && row.choice.eviction() == eviction);
+                let filters =
+                    of_size().filter(|row| row.is_filter() && row.choice.eviction() == eviction);
                 let usual = filters
                     .clone()
                     .find(|row| row.choice.threshold_and_history() == Some((2, size)));
@@ -562,20 +563,27 @@ mod tests {
     fn what_runs_is_known_by_its_words() {
         let lru = running_choice("admission=none,eviction=lru", 10);
         assert_eq!(lru, Choice::all(EvictionKind::Lru));
-        let words_of_filter =
-            "admission=filter,eviction=fifo,filter_threshold=3,filter_history=0";
+        let words_of_filter = "admission=filter,eviction=fifo,filter_threshold=3,filter_history=0";
         let filter = running_choice(words_of_filter, 1_000);
         assert_eq!(filter, Choice::filter(EvictionKind::Fifo, 3, 1_000));
         let written = words(&filter.expect("the model knows it"));
         assert_eq!(running_choice(&written, 5), filter);
-        for other in ["admission=none,eviction=sieve", "admission=tinylfu,eviction=lru", ""] {
+        for other in [
+            "admission=none,eviction=sieve",
+            "admission=tinylfu,eviction=lru",
+            "",
+        ] {
             assert_eq!(running_choice(other, 10), None, "{other}");
         }
     }
 
     #[test]
     fn what_is_seen_stands_beside_what_is_expected() {
-        let (stats, seen, costs) = (stats("admission=none,eviction=lru"), seen(), Costs::default());
+        let (stats, seen, costs) = (
+            stats("admission=none,eviction=lru"),
+            seen(),
+            Costs::default(),
+        );
         let advice = Advice::new(&stats, &seen, &[], &costs);
         let json = advice.to_json();
         assert_eq!(json["seen"]["hit_ratio"], 0.8);
@@ -587,13 +595,18 @@ mod tests {
         let marked: Vec<_> = told.lines().filter(|l| l.ends_with("runs now")).collect();
         assert_eq!(marked.len(), 1, "{told}");
         assert!(marked[0].starts_with("1000"), "{told}");
-        assert!(told.lines().last().is_some_and(|line| line
-            .starts_with("tachonym cs config --capacity 1000 --policy admission=")));
+        assert!(told.lines().last().is_some_and(|line| {
+            line.starts_with("tachonym cs config --capacity 1000 --policy admission=")
+        }));
     }
 
     #[test]
     fn a_small_store_is_advised_to_filter_and_a_large_one_needs_none() {
-        let (stats, seen, costs) = (stats("admission=none,eviction=lru"), seen(), Costs::default());
+        let (stats, seen, costs) = (
+            stats("admission=none,eviction=lru"),
+            seen(),
+            Costs::default(),
+        );
         let of_size = |size| {
             let advice = Advice::new(&stats, &seen, &[size], &costs);
             advice.best.expect("there are choices")
@@ -607,7 +620,11 @@ mod tests {
 
     #[test]
     fn more_data_than_bytes_have_room_for_are_remarked_upon() {
-        let (mut stats, seen, costs) = (stats("admission=none,eviction=lru"), seen(), Costs::default());
+        let (mut stats, seen, costs) = (
+            stats("admission=none,eviction=lru"),
+            seen(),
+            Costs::default(),
+        );
         stats.capacity_bytes = 500_000;
         let advice = Advice::new(&stats, &seen, &[], &costs);
         assert_eq!(advice.running_size, 500, "by the bytes");
