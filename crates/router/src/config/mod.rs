@@ -265,7 +265,8 @@ pub struct Tables {
     pub pit_bytes: usize,
     /// Most Data packets in the content store.
     pub cs_packets: usize,
-    /// Most bytes of Data packets in the content store.
+    /// Most bytes of Data packets in the content store. What its policy remembers of names
+    /// comes on top: `tachonym cs stats` tells how much.
     pub cs_bytes: usize,
     /// How pending Interests and cached Data are found.
     pub index: TableIndex,
