@@ -92,9 +92,10 @@ impl PolicyConfig {
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
         let of_eviction = match self.eviction {
-            // A link to either side.
-            EvictionKind::Fifo | EvictionKind::Lru => 8 * (self.capacity as u64 + 1),
-            EvictionKind::Random => 8 * self.capacity as u64,
+            // A link to either side; its place in the list of all, and what is there.
+            EvictionKind::Fifo | EvictionKind::Lru | EvictionKind::Random => {
+                8 * self.capacity as u64
+            }
             other => other.max_bytes(self.capacity),
         };
         let of_admission = match self.admission {

@@ -169,8 +169,9 @@ fn names_that_are_never_asked_for_again_are_told_from_those_that_are() {
     let best = popularity.best_hit_ratio(1_000.0);
     assert!((best - 0.5).abs() < 0.01, "{best}");
     let [fifo, lru, twice, _] = models(2_000.0).map(|model| model.expected(&popularity));
-    // Of 2,000 Data that come one after the other, some are not for the first time.
-    assert!((0.40..0.49).contains(&fifo.hit_ratio), "{fifo:?}");
+    // Most of what comes is of no use, and takes the place of what is: equation 6 has 2,833
+    // requests for which a Data stays, equation 5 0.293 of hits.
+    assert!((fifo.hit_ratio - 0.293).abs() < 0.01, "{fifo:?}");
     assert!(
         lru.hit_ratio > fifo.hit_ratio && lru.hit_ratio < 0.5,
         "{lru:?}"

@@ -305,14 +305,17 @@ mod tests {
             n_asked += 1;
             assert_eq!(meter.outcomes().n_requests, n_asked);
         }
-        let observed = meter.observed();
-        assert_eq!(observed.windows[0].n_requests, n_asked);
+        let seen = |meter: &PopularityMeter| -> u64 {
+            let windows = meter.observed().windows;
+            windows.iter().map(|window| window.n_requests).sum()
+        };
+        assert_eq!(seen(&meter), n_asked);
         for name in 0..600_000 {
             meter.handle_request(hash(name));
         }
-        let n_requests: u64 = meter.observed().windows.iter().map(|w| w.n_requests).sum();
+        let n_requests = seen(&meter);
         assert_eq!(meter.outcomes().n_requests, n_requests);
-        assert!((160_000..330_000).contains(&n_requests), "{n_requests}");
+        assert!((140_000..330_000).contains(&n_requests), "{n_requests}");
     }
 
     #[test]
