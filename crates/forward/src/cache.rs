@@ -143,7 +143,7 @@ impl CachePolicy for StorePolicy {
 
     #[inline]
     fn admits_most(&self) -> bool {
-        self.0.admits_most()
+        self.policy.admits_most()
     }
 
     #[inline]
