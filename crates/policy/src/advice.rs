@@ -212,6 +212,27 @@ mod tests {
     }
 
     #[test]
+    fn no_policy_takes_more_than_is_said_before_it_is_made() {
+        let mut n_compared = 0;
+        for admission in AdmissionKind::ALL {
+            for eviction in EvictionKind::ALL {
+                for capacity in [100, 3_000] {
+                    let mut config = PolicyConfig::new(admission, eviction, capacity);
+                    config.pages = PagePreference::Base;
+                    let Ok(policy) = Policy::new(&config) else {
+                        continue;
+                    };
+                    let (said, taken) = (config.table_bytes(), policy.memory_bytes() as u64);
+                    // A few words that every policy has do not count.
+                    assert!(said + 1_024 >= taken, "{config:?}: {said}, {taken}");
+                    n_compared += 1;
+                }
+            }
+        }
+        assert!(n_compared > 50, "{n_compared}");
+    }
+
+    #[test]
     fn costs_follow_equations_one_and_two() {
         let popularity = Popularity::zipf(100_000, 0.8);
         let costs = Costs::default();

@@ -88,7 +88,8 @@ impl PolicyConfig {
     }
 
     /// Bytes of the tables for this: as [`Policy::memory_bytes`] tells, without making them,
-    /// and for evictions with ghosts at most so many.
+    /// but for evictions other than FIFO, LRU and at random, and for W-TinyLFU, which take
+    /// so many at most.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
         let of_eviction = match self.eviction {
@@ -103,9 +104,20 @@ impl PolicyConfig {
                 let as_the_cache = self.capacity.max(self.threshold as usize);
                 Filter::bytes_for(self.history_len.unwrap_or(as_the_cache), self.counters)
             }
-            _ => 0,
+            AdmissionKind::FilterAuto => AutoFilter::bytes_for(self.capacity),
+            AdmissionKind::TinyLfu => TinyLfu::bytes_for(self.window_len()),
+            // Links of the window, and what is held, beside it.
+            AdmissionKind::WTinyLfu => {
+                TinyLfu::bytes_for(self.window_len()) + 16 * self.capacity as u64
+            }
+            AdmissionKind::None | AdmissionKind::Lcp => 0,
         };
-        of_eviction + of_admission
+        of_eviction.saturating_add(of_admission)
+    }
+
+    /// Requests of the window of TinyLFU.
+    fn window_len(&self) -> usize {
+        self.capacity.max(1).saturating_mul(self.window_by_len)
     }
 
     fn check_filter(&self) -> Result<(), PolicyError> {
@@ -558,6 +570,5 @@ fn filter(config: &PolicyConfig) -> Result<Filter, PolicyError> {
 }
 
 fn frequencies(config: &PolicyConfig) -> Result<TinyLfu, PolicyError> {
-    let window_len = config.capacity.max(1).saturating_mul(config.window_by_len);
-    Ok(TinyLfu::new(window_len, config.pages)?)
+    Ok(TinyLfu::new(config.window_len(), config.pages)?)
 }

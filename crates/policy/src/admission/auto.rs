@@ -254,6 +254,12 @@ impl AutoFilter {
         self.filter.memory_bytes() + self.short.memory_bytes()
     }
 
+    /// The same for a cache of `capacity` Data, before it is made.
+    #[must_use]
+    pub fn bytes_for(capacity: usize) -> u64 {
+        Filter::sparse_bytes_for(capacity.saturating_mul(HISTORY_BY_LEN))
+    }
+
     #[cold]
     fn tune(&mut self) -> Change {
         let n_requests = self.n_requests as f64;

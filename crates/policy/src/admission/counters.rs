@@ -121,6 +121,12 @@ impl Counters {
         (n_words as u64).saturating_mul(8)
     }
 
+    /// The same of [`Counters::sparse`].
+    pub(super) fn sparse_bytes_for(history_len: usize) -> u64 {
+        let n_lines = Lines::n_lines(history_len / SPARSE_REQUESTS_BY_LINE);
+        64_u64.saturating_mul(n_lines as u64)
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.words().as_slice().len() * 8
     }

@@ -100,7 +100,14 @@ impl Filter {
     /// Bytes of history and counters for so many requests.
     #[must_use]
     pub fn bytes_for(history_len: usize, counters: CountersKind) -> u64 {
-        8 * history_len as u64 + Counters::bytes_for(counters, history_len)
+        let of_history = 8_u64.saturating_mul(history_len.max(1) as u64);
+        of_history.saturating_add(Counters::bytes_for(counters, history_len))
+    }
+
+    /// The same for one that [`AutoFilter`](super::AutoFilter) has.
+    pub(super) fn sparse_bytes_for(history_len: usize) -> u64 {
+        let of_history = 8_u64.saturating_mul(history_len.max(1) as u64);
+        of_history.saturating_add(Counters::sparse_bytes_for(history_len))
     }
 
     /// Requests in a full history.

@@ -26,6 +26,9 @@ const ROW_SEEDS: [u64; N_ROWS] = [
 /// Counters of 8 bits in a word; the eighth byte, the lowest, is a number of halvings.
 const COUNTERS_BY_WORD: usize = 7;
 
+/// Requests of the longest window.
+const MAX_WINDOW_LEN: usize = 1 << 40;
+
 /// Frequencies of names over a window of requests.
 #[derive(Debug)]
 pub struct TinyLfu {
@@ -46,9 +49,8 @@ impl TinyLfu {
     /// # Errors
     /// If there is not as much memory.
     pub fn new(window_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
-        let window_len = window_len.clamp(1, 1 << 40);
-        let n_words = window_len.div_ceil(COUNTERS_BY_WORD).next_power_of_two();
-        let n_words = n_words.max(8);
+        let window_len = window_len.clamp(1, MAX_WINDOW_LEN);
+        let n_words = n_words(window_len);
         Ok(Self {
             sketch: PlainWords::new(N_ROWS * n_words, pages)?,
             row_bits: n_words.trailing_zeros(),
@@ -56,6 +58,17 @@ impl TinyLfu {
             window_len,
             n_requests: 0,
         })
+    }
+
+    /// Bytes of the sketch for a window of so many requests.
+    #[must_use]
+    pub const fn bytes_for(window_len: usize) -> u64 {
+        let window_len = if window_len < MAX_WINDOW_LEN {
+            window_len
+        } else {
+            MAX_WINDOW_LEN
+        };
+        8 * (N_ROWS * n_words(window_len)) as u64
     }
 
     /// The word of a name's counter in a row, and the counter's place in that.
@@ -138,6 +151,12 @@ impl TinyLfu {
     pub fn memory_bytes(&self) -> usize {
         8 * self.sketch.as_slice().len()
     }
+}
+
+/// Words of a row.
+const fn n_words(window_len: usize) -> usize {
+    let n_words = window_len.div_ceil(COUNTERS_BY_WORD).next_power_of_two();
+    if n_words < 8 { 8 } else { n_words }
 }
 
 #[cfg(test)]

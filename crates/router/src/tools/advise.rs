@@ -24,7 +24,7 @@ use super::{Management, text};
 /// Sizes that are looked at, by the running one.
 const SIZES_BY_RUNNING: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 /// What Filter is tried with: thresholds, and histories by the size of the cache.
-const THRESHOLDS: [u32; 7] = [2, 3, 4, 6, 8, 11, 15];
+const THRESHOLDS: [u32; 9] = [2, 3, 4, 6, 8, 11, 15, 22, 32];
 const HISTORIES_BY_LEN: [usize; 3] = [1, 4, 16];
 /// Hit ratios closer than this are as good as each other: what costs less is advised then.
 const AS_GOOD: f64 = 0.005;
