@@ -100,14 +100,12 @@ impl Filter {
     /// Bytes of history and counters for so many requests.
     #[must_use]
     pub fn bytes_for(history_len: usize, counters: CountersKind) -> u64 {
-        let of_history = 8_u64.saturating_mul(history_len.max(1) as u64);
-        of_history.saturating_add(Counters::bytes_for(counters, history_len))
+        history_bytes(history_len).saturating_add(Counters::bytes_for(counters, history_len))
     }
 
     /// The same for one that [`AutoFilter`](super::AutoFilter) has.
     pub(super) fn sparse_bytes_for(history_len: usize) -> u64 {
-        let of_history = 8_u64.saturating_mul(history_len.max(1) as u64);
-        of_history.saturating_add(Counters::sparse_bytes_for(history_len))
+        history_bytes(history_len).saturating_add(Counters::sparse_bytes_for(history_len))
     }
 
     /// Requests in a full history.
@@ -166,4 +164,12 @@ impl Filter {
     pub fn memory_bytes(&self) -> usize {
         self.history.tokens.as_slice().len() * 8 + self.counters.memory_bytes()
     }
+}
+
+/// Bytes of a history, which takes whole cache lines.
+const fn history_bytes(history_len: usize) -> u64 {
+    const LINE_BYTES: u64 = 64;
+    (history_len as u64)
+        .div_ceil(LINE_BYTES / 8)
+        .saturating_mul(LINE_BYTES)
 }
