@@ -186,7 +186,8 @@ impl<'a> Advice<'a> {
             .collect();
         let running =
             running_choice(&stats.policy, running_size).map(|choice| row(running_size, choice));
-        let best = advised(rows.iter().filter(|row| row.size == advised_size));
+        let of_size = rows.iter().filter(|row| row.size == advised_size);
+        let best = advised(of_size, seen.n_requests);
         Self {
             stats,
             seen,
@@ -341,7 +342,7 @@ impl<'a> Advice<'a> {
                 let usual = filters
                     .clone()
                     .find(|row| row.choice.threshold_and_history() == Some((2, size)));
-                let best = advised(filters.clone());
+                let best = advised(filters.clone(), self.seen.n_requests);
                 lines.extend(usual.map(|row| self.line(row)));
                 let is_other = |row: &Row| usual.is_none_or(|usual| usual.choice != row.choice);
                 lines.extend(best.filter(is_other).map(|row| self.line(&row)));
@@ -469,8 +470,14 @@ fn choices(size: usize) -> Vec<Choice> {
     all.chain(filters).collect()
 }
 
-/// Of those whose hit ratio is next to the best, what costs least.
-fn advised<'r>(rows: impl Iterator<Item = &'r Row> + Clone) -> Option<Row> {
+/// Of those whose hit ratio is next to the best, what costs least. What admits so little that
+/// it would take longer to become what is expected than the requests that were measured is
+/// left out.
+fn advised<'r>(rows: impl Iterator<Item = &'r Row> + Clone, n_measured: u64) -> Option<Row> {
+    let rows = rows.filter(|row| {
+        let n_until_settled = row.expected.characteristic_requests;
+        !row.is_filter() || n_until_settled <= n_measured as f64
+    });
     let hit_ratios = rows.clone().map(|row| row.expected.hit_ratio);
     let best = hit_ratios.fold(0.0, f64::max);
     let as_good = rows.filter(|row| row.expected.hit_ratio >= best - AS_GOOD);
