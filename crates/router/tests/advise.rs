@@ -165,7 +165,7 @@ fn what_is_expected_of_the_running_policy_is_what_is_seen() {
     assert_eq!(&arguments[..2], ["cs", "config"]);
     bed.text(&arguments);
     // What admits little takes long until it has what it keeps.
-    consumer.ask(15_000);
+    consumer.ask(30_000);
     let n_hits = |bed: &Bed| number(&bed.json(&["cs", "stats"])["hits"]);
     let n_hits_before = n_hits(&bed);
     consumer.ask(6_000);

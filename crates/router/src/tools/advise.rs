@@ -28,6 +28,9 @@ const THRESHOLDS: [u32; 9] = [2, 3, 4, 6, 8, 11, 15, 22, 32];
 const HISTORIES_BY_LEN: [usize; 3] = [1, 4, 16];
 /// Hit ratios closer than this are as good as each other: what costs less is advised then.
 const AS_GOOD: f64 = 0.005;
+/// By the requests that were measured, those in which a filter that is advised has inserted as
+/// many Data as there is room for.
+const RENEWED_WITHIN: f64 = 4.0;
 /// Most Data that are asked about.
 const MAX_SIZE: u64 = 1 << 31;
 
@@ -470,13 +473,19 @@ fn choices(size: usize) -> Vec<Choice> {
     all.chain(filters).collect()
 }
 
-/// Of those whose hit ratio is next to the best, what costs least. What admits so little that
-/// it would take longer to become what is expected than the requests that were measured is
-/// left out.
+/// Of those whose hit ratio is next to the best, what costs least. A filter that
+/// admits so little that its Data would hardly ever be others is left out: what is expected
+/// of it comes as slowly.
 fn advised<'r>(rows: impl Iterator<Item = &'r Row> + Clone, n_measured: u64) -> Option<Row> {
     let rows = rows.filter(|row| {
-        let n_until_settled = row.expected.characteristic_requests;
-        !row.is_filter() || n_until_settled <= n_measured as f64
+        let Expectation {
+            hit_ratio,
+            insertion_ratio,
+            ..
+        } = row.expected;
+        // As many insertions as there are Data.
+        let n_until_renewed = row.size as f64 / ((1.0 - hit_ratio) * insertion_ratio);
+        !row.is_filter() || n_until_renewed <= RENEWED_WITHIN * n_measured as f64
     });
     let hit_ratios = rows.clone().map(|row| row.expected.hit_ratio);
     let best = hit_ratios.fold(0.0, f64::max);
