@@ -22,8 +22,9 @@ pub(super) const BLOCK_AT: usize = 1;
 /// Between two bursts: nothing counts.
 pub(super) const NOWHERE: u8 = 0;
 
-/// Rounds of bursts before the count.
-const N_WARM_UP_ROUNDS: usize = 64;
+/// Packets of each kind before the count: so many that the store has measured which names
+/// are popular for a while, of which it notes each until it has some thousands.
+const N_WARM_UP_PKTS: usize = 1 << 18;
 
 /// What the page says during a burst: what it carries, and whether it tells its
 /// blocks, which takes instructions of its own.
@@ -83,7 +84,7 @@ pub(super) fn run(page: &Path, options: &CountOptions) -> anyhow::Result<()> {
         page: page.bytes(),
         place: NOWHERE,
     });
-    for _ in 0..N_WARM_UP_ROUNDS {
+    for _ in 0..(N_WARM_UP_PKTS / 2).div_ceil(options.burst_pkts) {
         let round = write_round(&mut bed);
         carry(&mut bed, &round, &mut plain);
         let round = write_round(&mut bed);
