@@ -131,6 +131,11 @@ impl CachePolicy for StorePolicy {
             .handle_insert(slot, hash.0, |slot| hash_of(slot).0);
     }
 
+    fn handle_move(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash) {
+        self.policy
+            .handle_insert(slot, hash.0, |slot| hash_of(slot).0);
+    }
+
     #[inline]
     fn evict(&mut self, incoming: NameHash, hash_of: impl Fn(u32) -> NameHash) -> Option<u32> {
         self.policy.evict(incoming.0, |slot| hash_of(slot).0)

@@ -98,7 +98,8 @@ impl Words {
     }
 
     /// Makes the first `n_words` words usable, rounded up to whole pages, of 2 MiB if they
-    /// are more than that and may be huge; what is usable already stays, at its address. New words are zero.
+    /// are more than that and may be huge; what is usable already stays, at its address.
+    /// New words are zero.
     ///
     /// Huge pages of the kernel's pool are taken at once and zeroed, which takes
     /// about a second for 10 GiB; other memory is taken when it is first touched.

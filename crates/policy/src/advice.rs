@@ -135,17 +135,17 @@ impl Default for Costs {
     /// As measured: `docs/performance.md`, "Where the cycles go" for the packet path (of
     /// 2.5 TSC cycles each nanosecond: 625 for every Interest, 651 more for a hit, 869 more
     /// for a miss with its Data, 283 for an insertion with LRU's eviction), and "Cache
-    /// admission and eviction" for B2, B12 and B13.
+    /// admission and eviction" for B2, B12 and B13 with what they read fetched ahead.
     fn default() -> Self {
         Self {
             always: 250.0,
             hit: 260.0,
             miss: 348.0,
             insert: 91.0,
-            evict_fifo: 12.0,
-            evict_lru: 22.0,
-            history: 47.0,
-            admit: 6.6,
+            evict_fifo: 11.0,
+            evict_lru: 28.0,
+            history: 19.0,
+            admit: 10.0,
         }
     }
 }
@@ -240,13 +240,13 @@ mod tests {
             let expected = choice.expected(5_000, &popularity, &costs);
             let (hits, misses) = (expected.hit_ratio, 1.0 - expected.hit_ratio);
             let evict = if choice.eviction() == EvictionKind::Lru {
-                22.0
+                28.0
             } else {
-                12.0
+                11.0
             };
             let by_hand = if choice.threshold_and_history().is_some() {
                 let inserted = expected.insertion_ratio * (91.0 + evict);
-                297.0 + hits * 260.0 + misses * (348.0 + 6.6 + inserted)
+                269.0 + hits * 260.0 + misses * (348.0 + 10.0 + inserted)
             } else {
                 250.0 + hits * 260.0 + misses * (348.0 + 91.0 + evict)
             };

@@ -311,15 +311,6 @@ impl Policy {
         matches!(self.admission, Admission::All | Admission::Window { .. })
     }
 
-    /// What the Filter that tunes itself has found, if it is that.
-    #[must_use]
-    pub fn auto_filter(&self) -> Option<&AutoFilter> {
-        match &self.admission {
-            Admission::Auto(filter) => Some(filter),
-            _ => None,
-        }
-    }
-
     /// Which eviction it is.
     #[must_use]
     pub const fn eviction(&self) -> EvictionKind {

@@ -69,6 +69,22 @@ impl RouterControl {
         }
     }
 
+    /// Whether a policy, the one in force unless there are words for another one, makes
+    /// sense for so many packets: before anything is changed.
+    fn check_cs_policy(&self, words: Option<&str>, max_pkts: usize) -> Result<(), ControlError> {
+        let policy = match words {
+            Some(words) => self.content_store.with_words(words),
+            None => Ok(self.content_store.clone()),
+        };
+        let capacity = CsCapacity {
+            max_pkts,
+            ..self.call(|plane| plane.engine.cs().capacity())?
+        };
+        policy
+            .and_then(|policy| policy.check_memory(capacity.max_slots(), capacity.max_bytes))
+            .map_err(ControlError::CsPolicy)
+    }
+
     /// Changes what the content store admits and evicts.
     fn set_cs_policy(&mut self, words: &str) -> Result<(), ControlError> {
         let changed = self.content_store.with_words(words);
@@ -256,6 +272,7 @@ impl ControlPlane for RouterControl {
         let CsConfig { admit, serve, .. } = *config;
         if let Some(pkts) = config.capacity_pkts {
             let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
+            self.check_cs_policy(config.policy.as_deref(), max_pkts)?;
             while self.call(move |plane| shrink_some(plane, max_pkts))? {}
             // Shares of the cache are reckoned by its size.
             self.put_cs_policy(&self.content_store)?;

@@ -16,14 +16,11 @@
 //! came: with popularity that stays, they lie evenly over the history. Of one name in sixteen
 //! the last requests are counted apart, and if more of its requests are among them than
 //! should be, the estimate takes the history for as much shorter.
-//!
-//! The same counts make a [`Popularity`], from which the model tells what to expect.
 
 use tachonym_memory::{MemoryError, PagePreference, Pages};
 
 use super::filter::Filter;
 use crate::kind::CountersKind;
-use crate::model::{NameClass, Popularity};
 
 /// Requests in the history, by the size of the cache.
 pub const HISTORY_BY_LEN: usize = 20;
@@ -115,6 +112,12 @@ const fn is_counted_apart(hash: u64) -> bool {
     hash >> 32 & ((1 << SAMPLE_BITS) - 1) == 0
 }
 
+/// Requests that are counted apart.
+const fn short_len(capacity: usize) -> usize {
+    let len = capacity >> SAMPLE_BITS;
+    if len < 4 { 4 } else { len }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct AutoFilter {
@@ -125,8 +128,6 @@ pub struct AutoFilter {
     n_hits: usize,
     /// Requests of the period by the count that they led to: 1, 2 and so on.
     by_count: [u32; N_COUNTS],
-    /// The same of the period before, when the threshold was found.
-    tuned_by: [u32; N_COUNTS],
     /// Requests since popularity changed.
     n_since_change: usize,
     /// The hit ratio in the long run.
@@ -160,12 +161,11 @@ impl AutoFilter {
             n_requests: 0,
             n_hits: 0,
             by_count: [0; N_COUNTS],
-            tuned_by: [0; N_COUNTS],
             n_since_change: 0,
             hit_ratio: 0.0,
             variance: 0.0,
             recent_by: [0.0; N_COUNTS],
-            short: Filter::sparse((capacity >> SAMPLE_BITS).max(4), pages)?,
+            short: Filter::sparse(short_len(capacity), pages)?,
             met: Met::default(),
             recent_met: Met::default(),
             threshold: 256,
@@ -177,27 +177,6 @@ impl AutoFilter {
     #[must_use]
     pub fn threshold(&self) -> f64 {
         f64::from(self.threshold) / 256.0
-    }
-
-    /// How popular names are, by the requests before the threshold was last found: names
-    /// by how often they were asked for within the history, and as one class those whose
-    /// requests were their first, as many as there were such requests. `None`
-    /// before the first tuning.
-    #[must_use]
-    pub fn popularity(&self) -> Option<Popularity> {
-        let n_requests: u32 = self.tuned_by.iter().sum();
-        if n_requests == 0 {
-            return None;
-        }
-        let history_len = self.n_since_change.min(self.filter.history_len()) as f64;
-        let classes = self.tuned_by.iter().zip(1_u32..).map(|(&n_led, count)| {
-            let requests = history_len * f64::from(n_led) / f64::from(n_requests);
-            NameClass {
-                n_names: requests / f64::from(count),
-                share: f64::from(count) / history_len,
-            }
-        });
-        Some(Popularity::new(classes))
     }
 
     /// A name was asked for. Every so often this finds another threshold, which takes a
@@ -257,7 +236,8 @@ impl AutoFilter {
     /// The same for a cache of `capacity` Data, before it is made.
     #[must_use]
     pub fn bytes_for(capacity: usize) -> u64 {
-        Filter::sparse_bytes_for(capacity.saturating_mul(HISTORY_BY_LEN))
+        let history = Filter::sparse_bytes_for(capacity.saturating_mul(HISTORY_BY_LEN));
+        history.saturating_add(Filter::sparse_bytes_for(short_len(capacity)))
     }
 
     #[cold]
@@ -303,7 +283,7 @@ impl AutoFilter {
             names += more;
         }
         self.threshold = self.threshold.min(N_COUNTS as u32 * 256);
-        self.tuned_by = std::mem::replace(&mut self.by_count, [0; N_COUNTS]);
+        self.by_count = [0; N_COUNTS];
         (self.n_requests, self.n_hits) = (0, 0);
         change
     }
@@ -448,16 +428,5 @@ mod tests {
             "{before} {}",
             filter.threshold()
         );
-    }
-
-    #[test]
-    fn popularity_is_estimated_from_what_requests_meet() {
-        let mut filter = AutoFilter::new(1_000, PagePreference::Base).expect("little memory");
-        assert_eq!(filter.popularity(), None);
-        let mut random = Random::new(3);
-        ask(&mut filter, &mut random, 0, 4_000, 50_000);
-        let popularity = filter.popularity().expect("it was tuned");
-        let n_names: f64 = popularity.classes().iter().map(|class| class.n_names).sum();
-        assert!((3_500.0..4_500.0).contains(&n_names), "{n_names}");
     }
 }

@@ -74,7 +74,16 @@ impl Measurement {
                 .values()
                 .for_each(|&count| by_class.add(count as f64, 1.0));
         } else {
-            Noted::of(observation).add_to(&mut by_class, n_requests as f64, &counts);
+            let noted = Noted::of(observation);
+            if noted.n_noted == 0 {
+                // Of all names as many as have so small a hash were counted.
+                let scale = u64::MAX as f64 / below.max(1) as f64;
+                counts
+                    .values()
+                    .for_each(|&count| by_class.add(count as f64, scale));
+            } else {
+                noted.add_to(&mut by_class, n_requests as f64, &counts);
+            }
         }
         Self {
             n_requests,
@@ -126,7 +135,8 @@ impl Measurement {
     /// popularity is known by conjecture only. 0 to 1.
     #[must_use]
     pub fn unseen_share(&self) -> f64 {
-        let once = self.classes.iter().find(|c| c.n_names >= c.n_requests);
+        let is_once = |class: &&MeasuredClass| class.names_and_count().1 < 1.5;
+        let once = self.classes.iter().find(is_once);
         let n_once = once.map_or(0, |class| class.n_requests);
         n_once as f64 / self.n_requests.max(1) as f64
     }

@@ -259,7 +259,7 @@ impl PopularityMeter {
 /// Requests from one that is noted to the next, on average.
 const fn mean_gap(capacity: usize) -> u64 {
     let window_len = (capacity as u64).saturating_mul(WINDOW_BY_LEN);
-    match window_len / LOG_LEN as u64 {
+    match window_len.div_ceil(LOG_LEN as u64) {
         0 => 1,
         gap => gap,
     }

@@ -17,7 +17,7 @@ use tachonym_protocol::{FaceUri, FaceUriError};
 use tachonym_tables::{CsCapacity, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
-use super::{Config, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket};
+use super::{Admission, Config, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket};
 use crate::{strategies, trust};
 
 /// How a name is to be written.
@@ -458,9 +458,9 @@ fn content_store(config: &Config, found: &mut Faults) {
             max_bytes: t.cs_bytes,
         };
         if let Err(reason) = store.check_memory(capacity.max_slots(), t.cs_bytes) {
-            let key = match store.filter_history {
-                0 => "tables.cs_packets",
-                _ => "content_store.filter_history",
+            let key = match (store.admission, store.filter_history) {
+                (Admission::Filter, 1..) => "content_store.filter_history",
+                _ => "tables.cs_packets",
             };
             found.push(key, reason, "lower it, or raise tables.cs_bytes");
         }

@@ -54,7 +54,7 @@ impl ContentStore {
 }
 
 /// What policies may take of memory in any case, in bytes.
-const FREE_TABLE_BYTES: u64 = 16 << 20;
+pub(crate) const FREE_TABLE_BYTES: u64 = 16 << 20;
 
 impl ContentStore {
     /// Whether the policy's tables are no larger than what they decide about: `max_slots`
@@ -67,12 +67,14 @@ impl ContentStore {
             capacity: max_slots,
             ..self.policy(0)
         };
-        let (table_bytes, cs_bytes) = (policy.table_bytes(), cs_bytes as u64);
-        if table_bytes <= cs_bytes.max(FREE_TABLE_BYTES) {
+        let table_bytes = policy.table_bytes();
+        let max_bytes = (cs_bytes as u64).max(FREE_TABLE_BYTES);
+        if table_bytes <= max_bytes {
             return Ok(());
         }
         Err(format!(
-            "the policy's tables take {table_bytes} bytes, more than the {cs_bytes} of all Data"
+            "the policy's tables take {table_bytes} bytes, more than the {max_bytes} that a \
+             policy may for so many bytes of Data"
         ))
     }
 }

@@ -23,6 +23,7 @@ use tachonym_memory::PagePreference;
 use tachonym_packet::HashKind;
 
 pub(crate) use check::{NAME_REMEDY, parse_name};
+pub(crate) use content_store::FREE_TABLE_BYTES;
 pub use content_store::{Admission, ContentStore, Eviction};
 pub use load::{Complaint, ConfigError};
 pub use origin::{Origin, StartError};

@@ -14,12 +14,15 @@ use serde_json::{Value, json};
 use tachonym_client::Controller;
 use tachonym_policy::EvictionKind;
 use tachonym_policy::advice::{Choice, Costs, Expectation};
+use tachonym_policy::eviction::MAX_SLOTS;
 use tachonym_policy::model::Popularity;
 use tachonym_policy::popularity::{MeasuredClass, Measurement};
 use tachonym_protocol::{CsPopularity, CsStats};
+use tachonym_tables::CsCapacity;
 
 use super::failure::Failure;
 use super::{Management, text};
+use crate::config::FREE_TABLE_BYTES;
 
 /// Sizes that are looked at, by the running one.
 const SIZES_BY_RUNNING: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
@@ -32,7 +35,7 @@ const AS_GOOD: f64 = 0.005;
 /// many Data as there is room for.
 const RENEWED_WITHIN: f64 = 4.0;
 /// Most Data that are asked about.
-const MAX_SIZE: u64 = 1 << 31;
+const MAX_SIZE: u64 = MAX_SLOTS as u64;
 
 /// Show what to expect of the store's size and policy.
 #[derive(Args)]
@@ -187,9 +190,13 @@ impl<'a> Advice<'a> {
             .flat_map(|&size| choices(size).into_iter().map(move |choice| (size, choice)))
             .map(|(size, choice)| row(size, choice))
             .collect();
-        let running =
-            running_choice(&stats.policy, running_size).map(|choice| row(running_size, choice));
-        let of_size = rows.iter().filter(|row| row.size == advised_size);
+        let running = running_choice(&stats.policy, policy_size(stats))
+            .map(|choice| row(running_size, choice));
+        // The router refuses tables that take more than this.
+        let max_table_bytes = stats.capacity_bytes.max(FREE_TABLE_BYTES);
+        let of_size = rows
+            .iter()
+            .filter(|row| row.size == advised_size && row.expected.table_bytes <= max_table_bytes);
         let best = advised(of_size, seen.n_requests);
         Self {
             stats,
@@ -231,10 +238,14 @@ impl<'a> Advice<'a> {
         (self.mean_bytes * row.size as f64) as u64 + row.expected.table_bytes
     }
 
-    fn command(row: &Row) -> String {
+    fn command(&self, row: &Row) -> String {
+        let capacity = match row.size == self.running_size {
+            // The bytes may be what bounds it, and allow more packets one day.
+            true => String::new(),
+            false => format!(" --capacity {}", row.size),
+        };
         format!(
-            "tachonym cs config --capacity {} --policy {}",
-            row.size,
+            "tachonym cs config{capacity} --policy {}",
             words(&row.choice)
         )
     }
@@ -319,7 +330,7 @@ impl<'a> Advice<'a> {
             "sizes": self.rows.iter().map(row).collect::<Vec<_>>(),
             "blocks_ns": BTreeMap::from(costs_by_key(self.costs)),
             "advice": self.best.as_ref().map(row),
-            "command": self.best.as_ref().map(Self::command),
+            "command": self.best.as_ref().map(|row| self.command(row)),
             "remarks": self.remarks(),
         })
     }
@@ -365,7 +376,7 @@ impl<'a> Advice<'a> {
             for remark in self.remarks() {
                 told += &format!("Note: {remark}.\n");
             }
-            told += &format!("{}\n", Self::command(best));
+            told += &format!("{}\n", self.command(best));
         }
         told
     }
@@ -455,6 +466,15 @@ fn running_size(stats: &CsStats, mean_bytes: f64) -> usize {
         mean_bytes => stats.capacity_bytes as f64 / mean_bytes,
     };
     (stats.capacity as f64).min(by_bytes) as usize
+}
+
+/// Data that the router makes the policy for: as many as there could be of the least bytes.
+fn policy_size(stats: &CsStats) -> usize {
+    let capacity = CsCapacity {
+        max_pkts: stats.capacity as usize,
+        max_bytes: stats.capacity_bytes as usize,
+    };
+    capacity.max_slots()
 }
 
 /// What the model speaks of, at a size.
@@ -611,9 +631,11 @@ mod tests {
         let marked: Vec<_> = told.lines().filter(|l| l.ends_with("runs now")).collect();
         assert_eq!(marked.len(), 1, "{told}");
         assert!(marked[0].starts_with("1000"), "{told}");
-        assert!(told.lines().last().is_some_and(|line| {
-            line.starts_with("tachonym cs config --capacity 1000 --policy admission=")
-        }));
+        assert!(
+            told.lines()
+                .last()
+                .is_some_and(|line| { line.starts_with("tachonym cs config --policy admission=") })
+        );
     }
 
     #[test]
@@ -630,6 +652,9 @@ mod tests {
         assert!(of_size(100).is_filter());
         assert!(of_size(100).expected.hit_ratio > 0.85);
         assert!(!of_size(1_000_000).is_filter());
+        let other = Advice::new(&stats, &seen, &[100], &costs).to_json();
+        let command = other["command"].as_str().expect("a line");
+        assert!(command.starts_with("tachonym cs config --capacity 100 --policy"));
         // A store without room is advised nothing senseless.
         assert_eq!(of_size(1).size, 1);
     }

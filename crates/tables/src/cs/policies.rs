@@ -90,7 +90,7 @@ impl<P: CachePolicy> Policies<P> {
             if entry.is_live() && entry.policy_number == number {
                 entry.policy_number = number.wrapping_add(1);
                 let hash = entry.name_hash;
-                second.handle_insert(slot, hash, |slot| slots[slot].name_hash);
+                second.handle_move(slot, hash, |slot| slots[slot].name_hash);
             }
         }
     }
@@ -129,7 +129,11 @@ impl<P: CachePolicy> Policies<P> {
             None => self.in_charge.handle_hit(slot),
             Some(former) => {
                 former.handle_remove(slot);
-                self.handle_insert(slot, slots);
+                let entry = &mut slots[slot];
+                entry.policy_number = self.number;
+                let hash = entry.name_hash;
+                self.in_charge
+                    .handle_move(slot, hash, |slot| slots[slot].name_hash);
             }
         }
     }

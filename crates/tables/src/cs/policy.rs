@@ -54,6 +54,9 @@ pub trait CachePolicy: Debug + Sized {
     /// A slot that was not held has a new Data.
     fn handle_insert(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash);
 
+    /// As [`CachePolicy::handle_insert`], of a Data that another policy held before.
+    fn handle_move(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash);
+
     /// Takes out the slot to empty, so that a Data whose name hashes to `incoming` may
     /// come; `None` if none is held.
     fn evict(&mut self, incoming: NameHash, hash_of: impl Fn(u32) -> NameHash) -> Option<u32>;

@@ -84,6 +84,10 @@ impl CachePolicy for Oldest {
         self.links[end as usize][OLDER] = slot;
     }
 
+    fn handle_move(&mut self, slot: u32, hash: NameHash, hash_of: impl Fn(u32) -> NameHash) {
+        self.handle_insert(slot, hash, hash_of);
+    }
+
     fn evict(&mut self, _: NameHash, _: impl Fn(u32) -> NameHash) -> Option<u32> {
         let oldest = self.oldest()?;
         self.handle_remove(oldest);
