@@ -220,6 +220,34 @@ fn the_content_store_gets_another_policy_while_it_runs() {
 }
 
 #[test]
+fn a_store_whose_policy_would_take_more_than_its_data_stays_as_it_is() {
+    let bed = Bed::new();
+    let of_store = || {
+        let stats = bed.json(&["cs", "stats"]);
+        (stats["policy"].clone(), stats["capacity"].clone())
+    };
+    let auto = "admission=filter-auto,eviction=gclock";
+    bed.text(&["cs", "config", "--policy", auto]);
+    let before = of_store();
+    assert_eq!(before.0, auto);
+    let history = "admission=filter,eviction=fifo,filter_history=100000000";
+    for arguments in [
+        ["cs", "config", "--policy", history].as_slice(),
+        &["cs", "config", "--capacity", "10000000"],
+        &["cs", "config", "--capacity", "10", "--policy", history],
+    ] {
+        let (code, error) = bed.failure(arguments);
+        assert_eq!(code, 5, "{error}");
+        assert!(error.contains("the policy's tables take"), "{error}");
+        assert_eq!(of_store(), before, "{arguments:?}");
+    }
+    // Without history it may be as large as it likes.
+    let lru = "admission=none,eviction=lru";
+    bed.text(&["cs", "config", "--capacity", "10000000", "--policy", lru]);
+    assert_eq!(of_store().0, lru);
+}
+
+#[test]
 fn what_the_router_makes_of_a_value_is_told() {
     let bed = Bed::new();
     let told = |line: &str| {
