@@ -23,12 +23,12 @@ pub fn places_with_lower_half(line: &Line, pattern: u32) -> u32 {
     vectors::places::<LOWER_HALVES>(line, pattern, u32::MAX)
 }
 
-/// A bit for each half of a word that is `pattern`, but for the bits that `mask` leaves
+/// A bit for each half of four words that is `pattern`, but for the bits that `mask` leaves
 /// out, in the order in which they lie in memory.
 #[inline(always)]
 #[must_use]
-pub fn places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
-    vectors::places_of_halves(line, pattern, mask)
+pub fn places_of_halves(words: &[u64; 4], pattern: u32, mask: u32) -> u32 {
+    vectors::places_of_halves(words, pattern, mask)
 }
 
 /// Which of four 32-bit lanes a shuffle takes of its first operand, twice, and of its
@@ -73,25 +73,24 @@ mod vectors {
     }
 
     #[inline(always)]
-    pub(super) fn places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
+    pub(super) fn places_of_halves(words: &[u64; 4], pattern: u32, mask: u32) -> u32 {
         // SAFETY: every x86-64 processor has SSE2, and the program is compiled for it.
-        unsafe { halves_compared(line, pattern, mask) }
+        unsafe { halves_compared(words, pattern, mask) }
     }
 
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn halves_compared(line: &Line, pattern: u32, mask: u32) -> u32 {
+    fn halves_compared(words: &[u64; 4], pattern: u32, mask: u32) -> u32 {
         let pattern = _mm_set1_epi32(pattern.cast_signed());
         let mask = _mm_set1_epi32(mask.cast_signed());
-        let (pairs, _) = line.as_chunks::<2>();
+        let (pairs, _) = words.as_chunks::<2>();
         let agree = |pair: &[u64; 2]| {
             // SAFETY: the reference is to as many bytes as are loaded, however aligned.
             let halves = unsafe { _mm_loadu_si128((&raw const *pair).cast()) };
             _mm_cmpeq_epi32(_mm_and_si128(halves, mask), pattern)
         };
-        let of_four =
-            |first: usize| _mm_packs_epi32(agree(&pairs[first]), agree(&pairs[first + 1]));
-        _mm_movemask_epi8(_mm_packs_epi16(of_four(0), of_four(2))).cast_unsigned()
+        let all = _mm_packs_epi32(agree(&pairs[0]), agree(&pairs[1]));
+        _mm_movemask_epi8(_mm_packs_epi16(all, all)).cast_unsigned() & 0xff
     }
 }
 
@@ -118,8 +117,8 @@ fn portable_places<const HALVES: i32>(line: &Line, pattern: u32, mask: u32) -> u
 
 /// As [`places_of_halves`].
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn portable_places_of_halves(line: &Line, pattern: u32, mask: u32) -> u32 {
-    let halves = line
+fn portable_places_of_halves(words: &[u64; 4], pattern: u32, mask: u32) -> u32 {
+    let halves = words
         .iter()
         .flat_map(|&word| match cfg!(target_endian = "big") {
             true => [(word >> 32) as u32, word as u32],
@@ -163,10 +162,13 @@ mod tests {
                 places_with_lower_half(&line, pattern),
                 portable_places::<LOWER_HALVES>(&line, pattern, u32::MAX)
             );
-            prop_assert_eq!(
-                places_of_halves(&line, masked, mask),
-                portable_places_of_halves(&line, masked, mask)
-            );
+            let (fours, _) = line.as_chunks::<4>();
+            for words in fours {
+                prop_assert_eq!(
+                    places_of_halves(words, masked, mask),
+                    portable_places_of_halves(words, masked, mask)
+                );
+            }
         }
     }
 
@@ -181,10 +183,11 @@ mod tests {
             );
             assert_eq!(places_with_lower_half(&line, 0x2345_6789), 1 << place);
             assert_eq!(places_with_lower_half(&line, 0), 0xff & !(1 << place));
-            let low = 1 << (2 * place);
-            assert_eq!(places_of_halves(&line, 0x2345_6789, u32::MAX), low);
-            assert_eq!(places_of_halves(&line, 0xcd00, 0xff00), 0);
-            assert_eq!(places_of_halves(&line, 0xab << 24, 0xff << 24), low << 1);
+            let (fours, _) = line.as_chunks::<4>();
+            let (words, low) = (&fours[place / 4], 1 << (2 * (place % 4)));
+            assert_eq!(places_of_halves(words, 0x2345_6789, u32::MAX), low);
+            assert_eq!(places_of_halves(words, 0xcd00, 0xff00), 0);
+            assert_eq!(places_of_halves(words, 0xab << 24, 0xff << 24), low << 1);
         }
     }
 }

@@ -34,11 +34,11 @@ pub(super) trait Count {
 
 /// Counters of one row, as published: 2^24 of them.
 const ROW_BITS: u32 = 24;
-/// Requests in the history for each line of [`Lines`], of 64 bytes: so that even if each is
-/// for another name, hardly one of ten thousand finds its line full.
-const REQUESTS_BY_LINE: usize = 5;
+/// Requests in the history for each group of [`Lines`], of 32 bytes: so that even if each is
+/// for another name, one of a thousand finds its group full.
+const REQUESTS_BY_GROUP: usize = 2;
 /// The same for [`Counters::sparse`].
-const SPARSE_REQUESTS_BY_LINE: usize = 10;
+const SPARSE_REQUESTS_BY_GROUP: usize = 4;
 
 /// The counters of a Filter.
 #[derive(Debug)]
@@ -57,16 +57,16 @@ impl Counters {
     ) -> Result<Self, MemoryError> {
         Ok(match kind {
             CountersKind::Row => Self::Row(Row(PlainWords::new(1 << (ROW_BITS - 2), pages)?)),
-            CountersKind::Lines => Self::Lines(Lines::new(history_len / REQUESTS_BY_LINE, pages)?),
+            CountersKind::Lines => Self::Lines(Lines::new(history_len / REQUESTS_BY_GROUP, pages)?),
             CountersKind::Exact => Self::Exact(Exact::new(history_len, pages)?),
         })
     }
 
-    /// Lines of half as many bytes: enough for a history in which many requests are for
+    /// Groups of half as many bytes: enough for a history in which many requests are for
     /// names that are there already. If each is for another name, one of twenty is not
     /// counted.
     pub(super) fn sparse(history_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
-        let lines = Lines::new(history_len / SPARSE_REQUESTS_BY_LINE, pages)?;
+        let lines = Lines::new(history_len / SPARSE_REQUESTS_BY_GROUP, pages)?;
         Ok(Self::Lines(lines))
     }
 
@@ -115,7 +115,9 @@ impl Counters {
     pub(super) fn bytes_for(kind: CountersKind, history_len: usize) -> u64 {
         let n_words = match kind {
             CountersKind::Row => 1 << (ROW_BITS - 2),
-            CountersKind::Lines => Lines::n_lines(history_len / REQUESTS_BY_LINE).saturating_mul(8),
+            CountersKind::Lines => {
+                Lines::n_groups(history_len / REQUESTS_BY_GROUP).saturating_mul(GROUP_WORDS)
+            }
             CountersKind::Exact => Exact::n_words(history_len),
         };
         (n_words as u64).saturating_mul(8)
@@ -123,8 +125,8 @@ impl Counters {
 
     /// The same of [`Counters::sparse`].
     pub(super) fn sparse_bytes_for(history_len: usize) -> u64 {
-        let n_lines = Lines::n_lines(history_len / SPARSE_REQUESTS_BY_LINE);
-        64_u64.saturating_mul(n_lines as u64)
+        let n_groups = Lines::n_groups(history_len / SPARSE_REQUESTS_BY_GROUP);
+        (8 * GROUP_WORDS as u64).saturating_mul(n_groups as u64)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -189,17 +191,20 @@ impl Count for Row {
     }
 }
 
-/// Cells of 32 bits, sixteen to a cache line: 24 bits of a name's hash, which with the line
-/// tell names apart but for one pair in millions, and a count of 8 bits. Cells whose count
-/// is zero are zero. A name is counted in its line as long as there is a cell for it.
+/// Cells of 32 bits in groups of eight, two to a cache line: 24 bits of a name's hash, which
+/// with the group tell names apart but for one pair in millions, and a count of 8 bits. Cells
+/// whose count is zero are zero. A name is counted in its group as long as there is a cell
+/// for it.
 #[derive(Debug)]
 pub(super) struct Lines {
     words: PlainWords,
-    n_lines: u64,
+    n_groups: u64,
 }
 
-/// Cells of a line.
-const N_CELLS: u32 = 16;
+/// Cells of a group.
+const N_CELLS: u32 = 8;
+/// Words of a group.
+const GROUP_WORDS: usize = N_CELLS as usize / 2;
 /// The bits of a cell that are of the hash.
 const TAG: u32 = 0x00FF_FFFF;
 /// Bits of a cell below its count.
@@ -208,32 +213,32 @@ const COUNT_SHIFT: u32 = 24;
 impl Lines {
     const MAX_COUNT: u32 = 0xFF;
 
-    /// Lines that are made where so many would do.
-    fn n_lines(min_lines: usize) -> usize {
-        min_lines.max(8)
+    /// Groups that are made where so many would do.
+    fn n_groups(min_groups: usize) -> usize {
+        min_groups.max(8)
     }
 
-    fn new(min_lines: usize, pages: PagePreference) -> Result<Self, MemoryError> {
-        let n_lines = Self::n_lines(min_lines);
+    fn new(min_groups: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let n_groups = Self::n_groups(min_groups);
         Ok(Self {
-            words: PlainWords::new(n_lines.saturating_mul(8), pages)?,
-            n_lines: n_lines as u64,
+            words: PlainWords::new(n_groups.saturating_mul(GROUP_WORDS), pages)?,
+            n_groups: n_groups as u64,
         })
     }
 
-    /// The line of a name, by the upper bits of its hash.
+    /// The group of a name, by the upper bits of its hash.
     #[inline]
-    fn line_number(&self, hash: u64) -> usize {
-        ((u128::from(hash) * u128::from(self.n_lines)) >> 64) as usize
+    fn group_number(&self, hash: u64) -> usize {
+        ((u128::from(hash) * u128::from(self.n_groups)) >> 64) as usize
     }
 
     #[inline]
-    fn line(&self, number: usize) -> &[u64; 8] {
-        let line = &self.words.as_slice()[8 * number..8 * number + 8];
-        line.try_into().expect("eight words")
+    fn group(&self, number: usize) -> &[u64; GROUP_WORDS] {
+        let group = &self.words.as_slice()[GROUP_WORDS * number..GROUP_WORDS * (number + 1)];
+        group.try_into().expect("as long")
     }
 
-    /// What stands for a name in its line: the lower bits of its hash, and never zero.
+    /// What stands for a name in its group: the lower bits of its hash, and never zero.
     #[inline]
     const fn tag(hash: u64) -> u32 {
         let tag = hash as u32 & TAG;
@@ -244,10 +249,10 @@ impl Lines {
 impl Count for Lines {
     #[inline]
     fn add(&mut self, hash: u64) -> (Token, u32) {
-        let (number, tag) = (self.line_number(hash), Self::tag(hash));
-        let line = self.line(number);
-        let known = places_of_halves(line, tag, TAG);
-        let free = places_of_halves(line, 0, u32::MAX);
+        let (number, tag) = (self.group_number(hash), Self::tag(hash));
+        let group = self.group(number);
+        let known = places_of_halves(group, tag, TAG);
+        let free = places_of_halves(group, 0, u32::MAX);
         let cell = if known != 0 { known } else { free }.trailing_zeros();
         if cell >= N_CELLS {
             return (NOT_COUNTED, 0);
@@ -274,8 +279,8 @@ impl Count for Lines {
 
     #[inline]
     fn count(&self, hash: u64) -> u32 {
-        let number = self.line_number(hash);
-        let cell = places_of_halves(self.line(number), Self::tag(hash), TAG).trailing_zeros();
+        let number = self.group_number(hash);
+        let cell = places_of_halves(self.group(number), Self::tag(hash), TAG).trailing_zeros();
         if cell >= N_CELLS {
             return 0;
         }
@@ -284,7 +289,7 @@ impl Count for Lines {
 
     #[inline]
     fn prefetch(&self, hash: u64) {
-        prefetch(&self.words.as_slice()[8 * self.line_number(hash)]);
+        prefetch(&self.words.as_slice()[GROUP_WORDS * self.group_number(hash)]);
     }
 
     #[inline]
@@ -422,7 +427,7 @@ mod tests {
                 let mut history = VecDeque::new();
                 let mut oracle = BTreeMap::new();
                 for name in &names {
-                    // Many share a line.
+                    // Many share a group.
                     let hash = (name / 4) << 60 | name << 3;
                     if history.len() == len {
                         let (oldest, token) = history.pop_front().expect("not empty");
@@ -479,24 +484,24 @@ mod tests {
     }
 
     #[test]
-    fn a_full_line_counts_on_what_it_has_and_nothing_else_until_there_is_room() {
+    fn a_full_group_counts_on_what_it_has_and_nothing_else_until_there_is_room() {
         let mut counters = counters(CountersKind::Lines, 10);
-        let names = (1..=16).map(|name| name << 3);
+        let names = (1..=8).map(|name| name << 3);
         let tokens: Vec<_> = names.clone().map(|hash| add(&mut counters, hash)).collect();
         assert!(
             tokens
                 .iter()
                 .all(|&(token, count)| token != NOT_COUNTED && count == 1)
         );
-        let further = 17 << 3;
+        let further = 9 << 3;
         assert_eq!(add(&mut counters, further), (NOT_COUNTED, 0));
         assert_eq!(counters.count(further), 0);
         assert_eq!(add(&mut counters, 3 << 3).1, 2);
         take(&mut counters, NOT_COUNTED);
-        take(&mut counters, tokens[7].0);
-        assert_eq!(counters.count(8 << 3), 0);
+        take(&mut counters, tokens[6].0);
+        assert_eq!(counters.count(7 << 3), 0);
         assert_eq!(add(&mut counters, further).1, 1);
-        let still = names.filter(|&hash| hash != 8 << 3 && hash != 3 << 3);
+        let still = names.filter(|&hash| hash != 7 << 3 && hash != 3 << 3);
         assert!(still.into_iter().all(|hash| counters.count(hash) == 1));
     }
 

@@ -140,7 +140,7 @@ impl Filter {
 
     /// How often this name is in the history; not more than
     /// [`max_threshold`](Self::max_threshold). A name may be counted for another one, if it
-    /// shares its counter, or not at all, if its line of counters is full.
+    /// shares its counter, or not at all, if its group of counters is full.
     #[inline]
     #[must_use]
     pub fn count(&self, hash: u64) -> u32 {
