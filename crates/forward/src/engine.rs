@@ -1,5 +1,7 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
+use std::ops::Range;
+
 use tachonym_memory::Pages;
 use tachonym_packet::{FaceId, HashKey, HashSpan, MonoNs, NameHash, NameHashes};
 use tachonym_tables::{FibProbe, FibReader, FibView, Sighted};
@@ -36,7 +38,7 @@ pub struct Engine {
 /// What tags promise a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Promises {
-    /// Those of the FIB; `None`: it is not asked about the packet's name.
+    /// Those of the FIB; `None`: it has not been asked about the packet's name.
     fib: Option<FibProbe>,
     /// Those of the content store.
     cached: Sighted,
@@ -218,50 +220,77 @@ impl Burst<'_, '_> {
     /// Fetches the buckets of the packets before `end`.
     fn fetch_buckets_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
-        let end = end.min(self.spans.len());
-        let new = self.n_buckets_fetched..end;
-        for (packet, &span) in self.rx[new.clone()].iter().zip(&self.spans[new]) {
-            let hashes = self.hashes.slice(span);
-            self.pipelines.prefetch_buckets(packet, hashes);
-            if packet.is_routed_by_name() {
-                self.fib.prefetch_buckets(hashes);
-            }
+        let new = self.n_buckets_fetched..end.min(self.spans.len());
+        self.n_buckets_fetched = new.end;
+        for idx in new.clone() {
+            let hashes = self.hashes.slice(self.spans[idx]);
+            self.pipelines.prefetch_buckets(&self.rx[idx], hashes);
         }
-        self.n_buckets_fetched = end;
+        if !self.fetches_contents {
+            self.fetch_fib_buckets(new);
+        }
     }
 
-    /// Fetches what tags in the buckets of the packets before `end` promise: first asks
-    /// all tags, so that nothing stands between one fetch and the next, and memory
-    /// addresses are translated side by side.
+    /// Fetches what tags in the buckets of the packets before `end` promise.
     fn fetch_entries_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
         let new = self.promises.len()..end.min(self.spans.len());
-        let packets = self.rx[new.clone()].iter().zip(&self.spans[new.clone()]);
-        self.promises.extend(packets.clone().map(|(packet, &span)| {
-            Promises {
-                fib: packet
-                    .is_routed_by_name()
-                    .then(|| self.fib.probe(self.hashes.slice(span))),
-                cached: Sighted::default(),
-            }
-        }));
-        for ((packet, &span), promises) in packets.zip(&mut self.promises[new]) {
-            if let Some(probe) = promises.fib {
-                self.fib.prefetch_node(packet.name(), probe);
-            }
-            let hashes = self.hashes.slice(span);
-            promises.cached = self.pipelines.prefetch_entries(packet, hashes);
+        self.promises.resize(new.end, Promises::default());
+        if !self.fetches_contents {
+            self.fetch_fib_nodes(new.clone());
+        }
+        for idx in new.clone() {
+            let hashes = self.hashes.slice(self.spans[idx]);
+            self.promises[idx].cached = self.pipelines.prefetch_entries(&self.rx[idx], hashes);
+        }
+        if self.fetches_contents {
+            self.fetch_fib_buckets(new);
         }
     }
 
-    /// Fetches what the entries of the packets before `end` lead to.
+    /// Fetches what the entries of the packets before `end` lead to. Here the FIB is asked,
+    /// a step behind the other tables: an Interest that a Data seems to answer needs it not.
     fn fetch_contents_until(&mut self, end: usize, out: &mut impl Output) {
         out.enter(Block::Prefetch);
-        let end = end.min(self.promises.len());
-        for promises in &self.promises[self.n_contents_fetched..end] {
+        let new = self.n_contents_fetched..end.min(self.promises.len());
+        self.n_contents_fetched = new.end;
+        for promises in &self.promises[new.clone()] {
             self.pipelines.tables.prefetch_hit(promises.cached);
         }
-        self.n_contents_fetched = end;
+        self.fetch_fib_nodes(new);
+    }
+
+    /// Fetches the buckets in which the FIB looks for packets that need it.
+    fn fetch_fib_buckets(&self, packets: Range<usize>) {
+        for idx in packets {
+            if self.needs_fib(idx) {
+                self.fib
+                    .prefetch_buckets(self.hashes.slice(self.spans[idx]));
+            }
+        }
+    }
+
+    /// Fetches what tags of the FIB promise packets that need it: first asks all tags, so
+    /// that nothing stands between one fetch and the next, and memory addresses are
+    /// translated side by side.
+    fn fetch_fib_nodes(&mut self, packets: Range<usize>) {
+        for idx in packets.clone() {
+            if self.needs_fib(idx) {
+                let hashes = self.hashes.slice(self.spans[idx]);
+                self.promises[idx].fib = Some(self.fib.probe(hashes));
+            }
+        }
+        for (packet, promises) in self.rx[packets.clone()].iter().zip(&self.promises[packets]) {
+            if let Some(probe) = promises.fib {
+                self.fib.prefetch_node(packet.name(), probe);
+            }
+        }
+    }
+
+    /// Whether the FIB will be asked about a packet's name, as far as can be told.
+    fn needs_fib(&self, idx: usize) -> bool {
+        let promises = self.promises.get(idx);
+        self.rx[idx].is_routed_by_name() && promises.is_none_or(|promises| !promises.cached.hits())
     }
 
     /// Carries a packet through the tables.

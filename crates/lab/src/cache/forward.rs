@@ -66,7 +66,7 @@ pub(super) struct ForwardArgs {
           value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
     fib_prefixes: u32,
     /// Rounds, each of which measures every policy
-    #[arg(long, default_value_t = 15, value_name = "N",
+    #[arg(long, default_value_t = 75, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// Interests in a round, of each policy

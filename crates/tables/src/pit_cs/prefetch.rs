@@ -17,6 +17,15 @@ pub struct Sighted {
     cached: Option<u32>,
 }
 
+impl Sighted {
+    /// Whether a Data seems to answer.
+    #[inline]
+    #[must_use]
+    pub const fn hits(&self) -> bool {
+        self.cached.is_some()
+    }
+}
+
 impl<P: CachePolicy> PitCs<P> {
     /// Brings into the cache where an Interest of this name looks first.
     #[inline]
