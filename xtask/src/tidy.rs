@@ -23,6 +23,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tachonym-tables", 2),
     ("tachonym-dispatch", 3),
     ("tachonym-forward", 4),
+    ("tachonym-workers", 5),
     ("tachonym-face", 5),
     ("tachonym-manage", 6),
     ("tachonym-client", 6),

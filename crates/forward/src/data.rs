@@ -28,9 +28,8 @@ impl Pipelines {
         data: &DataView<'_>,
         out: &mut impl Output,
     ) {
-        self.counters.n_in_data += 1;
-        if !arrival.traits.is_local() && is_localhost(data.name()) {
-            return self.drop_packet(DropReason::LocalhostScope);
+        if !self.admits_data(arrival, data) {
+            return;
         }
         out.enter(Block::PendingRemoval);
         let mut matches = std::mem::take(&mut self.scratch.matches);
@@ -64,6 +63,78 @@ impl Pipelines {
         self.scratch.matches = matches;
     }
 
+    /// A Data has come for which Interests may wait at several engines. Whether any waited
+    /// here; then they have it, and `served` is longer by them. This engine caches it if
+    /// Data of its name are at home here.
+    pub(crate) fn shared_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        is_home: bool,
+        served: &mut Vec<Downstream>,
+        out: &mut impl Output,
+    ) -> bool {
+        let mut matches = std::mem::take(&mut self.scratch.matches);
+        let known = self
+            .tables
+            .matches_for_data(data, arrival.hashes, &mut matches);
+        matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
+        let is_wanted = !matches.is_empty();
+        if is_wanted {
+            std::mem::swap(&mut self.scratch.served, served);
+            self.scratch.is_shared = true;
+            let delivery = Delivery {
+                announcement: None,
+                arrival,
+                data,
+            };
+            self.learn_and_deliver(&matches, delivery, out);
+            self.scratch.is_shared = false;
+            std::mem::swap(&mut self.scratch.served, served);
+            if is_home && !arrival.headers.no_cache {
+                self.tables.note_answer(&matches, arrival.name_hash());
+            }
+            matches.retain(|&idx| self.satisfy(idx, arrival, data));
+            if is_home {
+                self.store(arrival, data, (&matches, known));
+            } else {
+                for &idx in &matches {
+                    self.tables.remove_pending(idx);
+                }
+            }
+        }
+        self.scratch.matches = matches;
+        is_wanted
+    }
+
+    /// A Data for which Interests might have waited at other engines has been there. Caches
+    /// it if they did, and else does with it what is to be done with such Data.
+    pub(crate) fn settle_shared_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        was_wanted: bool,
+    ) {
+        if was_wanted {
+            if !arrival.headers.no_cache {
+                self.tables.note_far_answer(arrival.name_hash());
+            }
+            self.store(arrival, data, (&[], Known::default()));
+        } else {
+            self.unsolicited_data(arrival, data, Known::default());
+        }
+    }
+
+    /// Whether a Data may go on: the scope of its name allows where it came from.
+    pub(crate) fn admits_data(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
+        self.counters.n_in_data += 1;
+        let is_in_scope = arrival.traits.is_local() || !is_localhost(data.name());
+        if !is_in_scope {
+            self.drop_packet(DropReason::LocalhostScope);
+        }
+        is_in_scope
+    }
+
     /// Delivers a Data that may tell of a route, or that somebody may want to learn the way
     /// from.
     #[inline(never)]
@@ -85,7 +156,7 @@ impl Pipelines {
 
     fn deliver(&mut self, matches: &[EntryIdx], delivery: &Delivery<'_>, out: &mut impl Output) {
         match *matches {
-            [idx] => self.deliver_to_one_entry(idx, delivery, out),
+            [idx] if !self.scratch.is_shared => self.deliver_to_one_entry(idx, delivery, out),
             _ => self.deliver_to_entries(matches, delivery, out),
         }
     }
@@ -171,6 +242,11 @@ impl Pipelines {
         }
         downstreams.sort_unstable_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         downstreams.dedup_by(|later, first| later.is_same(first));
+        if self.scratch.is_shared {
+            let served = &mut self.scratch.served;
+            downstreams.retain(|new| !served.iter().any(|served| served.is_same(new)));
+            served.extend_from_slice(downstreams);
+        }
         for downstream in downstreams {
             send_data(downstream, delivery, &self.faces, &mut self.counters, out);
         }

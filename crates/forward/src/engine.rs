@@ -25,9 +25,9 @@ pub struct Engine {
     pub(crate) routes: Routes,
     /// Numbers of faces rise; one that does not is used again.
     pub(crate) highest_face: FaceId,
-    fib: FibReader,
+    pub(crate) fib: FibReader,
     /// Prefix hashes of the names of one burst, and where each name's are.
-    hashes: NameHashes,
+    pub(crate) hashes: NameHashes,
     spans: Vec<HashSpan>,
     /// What tags promise each packet, of those whose entries are fetched.
     promises: Vec<Promises>,
@@ -73,6 +73,20 @@ impl Engine {
     /// of the content store.
     pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, EngineError> {
         let routes = Routes::new(config.fib, key.clone())?;
+        Self::sharing(config, key, seed, routes)
+    }
+
+    /// As [`Engine::new`], but with the routes of another engine, which has the same key;
+    /// `config.fib` does not matter. See [`sharing`](crate::sharing).
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn sharing(
+        config: EngineConfig,
+        key: HashKey,
+        seed: u64,
+        routes: Routes,
+    ) -> Result<Self, EngineError> {
         let (schedule, burst_distance) = (config.schedule, config.burst_distance);
         Ok(Self {
             fib: routes.reader(),
@@ -309,6 +323,7 @@ impl Burst<'_, '_> {
             traits,
             headers: packet.headers,
             announcement: packet.prefix_announcement,
+            lent: None,
             hashes: self.hashes.slice(self.spans[idx]),
             fib: self.fib,
             probe: self
@@ -360,7 +375,7 @@ impl Pipelines {
     }
 
     #[cold]
-    fn count_unknown_face(&mut self, packet: &RxPacket<'_>) {
+    pub(crate) fn count_unknown_face(&mut self, packet: &RxPacket<'_>) {
         match packet.packet {
             RxKind::Interest(_) => self.counters.n_in_interests += 1,
             RxKind::Data(_) => self.counters.n_in_data += 1,

@@ -166,8 +166,15 @@ impl Pipelines {
         interest: &InterestView<'_>,
         out: &mut impl Output,
     ) -> Result<(), Missed> {
-        let data = match self.tables.find_data(interest, arrival.hashes, self.now) {
-            Ok(data) => data,
+        let found = match arrival.lent {
+            Some(lent) => Ok(lent),
+            None => {
+                let found = self.tables.find_data(interest, arrival.hashes, self.now);
+                found.map(|data| data.wire())
+            }
+        };
+        let data_wire = match found {
+            Ok(data_wire) => data_wire,
             Err(missed) => {
                 self.counters.n_cs_misses += 1;
                 return Err(missed);
@@ -189,8 +196,8 @@ impl Pipelines {
         };
         out.enter(Block::DataTransmission);
         match announcement {
-            Some(known) => out.send_data_announcing(arrival.face, data.wire(), &headers, known),
-            None => out.send_data(arrival.face, data.wire(), &headers),
+            Some(known) => out.send_data_announcing(arrival.face, data_wire, &headers, known),
+            None => out.send_data(arrival.face, data_wire, &headers),
         }
         self.counters.n_cs_hits += 1;
         self.counters.n_satisfied_interests += 1;

@@ -33,6 +33,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) headers: &'a Headers,
     /// The prefix announcement that came with a Data.
     pub(crate) announcement: Option<&'a [u8]>,
+    /// The Data of another engine's store that answers an Interest.
+    pub(crate) lent: Option<&'a [u8]>,
     /// `hashes[i]` is the hash of the first `i` components of the name.
     pub(crate) hashes: &'a [NameHash],
     /// The FIB during this burst.
@@ -81,6 +83,9 @@ pub(crate) struct Scratch {
     pub(crate) walked: Vec<EntryIdx>,
     pub(crate) plan: Vec<Departure>,
     pub(crate) downstreams: Vec<Downstream>,
+    /// Who has got the Data in hand from other engines, while `is_shared`.
+    pub(crate) served: Vec<Downstream>,
+    pub(crate) is_shared: bool,
     /// An Interest that had to be written anew.
     pub(crate) interest: Vec<u8>,
     /// A prefix announcement to send with a Data.
@@ -96,7 +101,7 @@ pub(crate) const NON_DISCOVERY: u8 = 1;
 
 /// Who gets an answer, and with which token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Downstream {
+pub struct Downstream {
     pub(crate) face: FaceId,
     pub(crate) pit_token: Option<PitToken>,
     /// It does not know the way yet, and asks for an announcement.

@@ -44,6 +44,8 @@ pub use fib::{
 pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
 };
-pub use pit_cs::{Known, Missed, PitCs, PitCsConfig, PitCsLayout, Sighted, UnknownPitCsLayout};
+pub use pit_cs::{
+    Known, Missed, Offer, OfferRank, PitCs, PitCsConfig, PitCsLayout, Sighted, UnknownPitCsLayout,
+};
 pub use prefix_map::{MAX_PREFIX_COMPONENTS, PrefixEntry, PrefixMap, PrefixMapError};
 pub use wheel::TICK_NS;

@@ -374,6 +374,24 @@ impl<P: CachePolicy> ContentStore<P> {
         }
     }
 
+    /// The Data in a slot, which answers an Interest of another worker's.
+    pub(crate) fn lend(&mut self, slot: u32) -> DataRef<'_> {
+        self.policies.handle_hit(slot, &mut self.slots);
+        DataRef {
+            wire: self.slots[slot].wire(),
+        }
+    }
+
+    /// Whether the name of the Data in a slot is longer than `name`.
+    pub(crate) fn is_longer(&self, slot: u32, name: NameView<'_>) -> bool {
+        self.slots[slot].name_bytes().len() > name.value_bytes().len()
+    }
+
+    /// Until when the Data in a slot is fresh; zero if it never is.
+    pub(crate) fn fresh_until(&self, slot: u32) -> MonoNs {
+        self.slots[slot].fresh_until
+    }
+
     /// Caches a copy of `data`, evicting what has to make room. If it was not cached
     /// before, its word takes the place of `word`, which is indexed under its name; else
     /// that stays. `known` is what is cached under its name.

@@ -33,6 +33,12 @@ impl LengthCounts {
         }
     }
 
+    /// A bit for each length that has an entry; the highest stands for all from 63 on.
+    pub(super) fn bits(&self) -> u64 {
+        let lengths = (0..self.counts.len()).filter(|&length| self.has(length));
+        lengths.fold(0, |bits, length| bits | 1 << length.min(63))
+    }
+
     pub(super) fn has(&self, length: usize) -> bool {
         self.counts.get(length).is_some_and(|&count| count > 0)
     }

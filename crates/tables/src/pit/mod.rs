@@ -287,6 +287,13 @@ impl Pit {
         }
     }
 
+    /// At which lengths of names Interests with CanBePrefix are pending: a bit for each, the
+    /// highest for all from 63 on. Takes time linear in the longest of them.
+    #[must_use]
+    pub fn prefix_lengths(&self) -> u64 {
+        self.n_prefix_entries.bits()
+    }
+
     /// As [`Pit::for_each_data_hash`], but for the whole length.
     fn for_each_prefix_hash(&self, hashes: &[NameHash], mut visit: impl FnMut(usize, NameHash)) {
         let n_shorter = hashes.len().saturating_sub(1);

@@ -104,6 +104,42 @@ enum Seen {
     Absent { n_hints: u32 },
 }
 
+/// A cached Data that answers an Interest. Of several, from stores of which each has a part
+/// of the Data, the greatest is what one store with all of them would answer with: one whose
+/// name, or full name, is the Interest's, or else the one that is fresh longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    slot: u32,
+    is_exact: bool,
+    fresh_until: MonoNs,
+}
+
+impl Offer {
+    /// By what offers are compared.
+    #[must_use]
+    pub const fn rank(&self) -> OfferRank {
+        OfferRank {
+            is_exact: self.is_exact,
+            fresh_until: self.fresh_until,
+        }
+    }
+}
+
+/// See [`Offer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OfferRank {
+    is_exact: bool,
+    fresh_until: MonoNs,
+}
+
+impl OfferRank {
+    /// Whether no other can be better.
+    #[must_use]
+    pub const fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+}
+
 /// What a search for the entries that a Data answers has seen of the content store on its
 /// way; of use to [`PitCs::insert_data`] if nothing was cached or evicted since.
 #[derive(Clone, Copy, Debug, Default)]
@@ -307,25 +343,58 @@ impl<P: CachePolicy> PitCs<P> {
         now: MonoNs,
     ) -> Result<DataRef<'_>, Missed> {
         let mut missed = Missed::default();
-        let mut found = None;
-        if self.cs.serves() {
-            let hash = hashes[interest.name().len()];
-            found = match &self.indexes.cached {
-                Some(index) => self.cs.find_under_name(index, interest, hash, now),
-                None => self.find_both(interest, hash, now, &mut missed),
-            };
-            if found.is_none() {
-                let index = self.indexes.cached_mut();
-                found = self.cs.find_beyond_name(index, interest, hashes, now);
-            }
-        }
-        match found {
+        match self.locate(interest, hashes, now, &mut missed) {
             Some(slot) => Ok(self.cs.hit(slot)),
             None => {
                 self.cs.miss(interest, hashes);
                 Err(missed)
             }
         }
+    }
+
+    /// The slot of a Data that answers `interest`; counts nothing.
+    #[inline]
+    fn locate(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        now: MonoNs,
+        missed: &mut Missed,
+    ) -> Option<u32> {
+        if !self.cs.serves() {
+            return None;
+        }
+        let hash = hashes[interest.name().len()];
+        let found = match &self.indexes.cached {
+            Some(index) => self.cs.find_under_name(index, interest, hash, now),
+            None => self.find_both(interest, hash, now, missed),
+        };
+        found.or_else(|| {
+            let index = self.indexes.cached_mut();
+            self.cs.find_beyond_name(index, interest, hashes, now)
+        })
+    }
+
+    /// What the content store has to say to an Interest that several stores are asked
+    /// about; counts nothing.
+    pub fn offer(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        now: MonoNs,
+    ) -> Option<Offer> {
+        let slot = self.locate(interest, hashes, now, &mut Missed::default())?;
+        Some(Offer {
+            slot,
+            is_exact: !self.cs.is_longer(slot, interest.name()),
+            fresh_until: self.cs.fresh_until(slot),
+        })
+    }
+
+    /// The Data of an offer, if nothing was cached or evicted since. Counts as a use of it,
+    /// but as no hit of the store.
+    pub fn lend(&mut self, offer: Offer) -> DataRef<'_> {
+        self.cs.lend(offer.slot)
     }
 
     /// With one probe, the Data under the name of `interest` that answers it, and if
@@ -480,6 +549,11 @@ impl<P: CachePolicy> PitCs<P> {
         if entries.any(PitEntry::can_be_prefix) {
             self.cs.asked_by_prefix(name_hash);
         }
+    }
+
+    /// As [`PitCs::note_answer`], of an entry that waits in another PIT.
+    pub fn note_far_answer(&mut self, name_hash: NameHash) {
+        self.cs.asked_by_prefix(name_hash);
     }
 
     /// As [`PitCs::insert_data`]: in a shared index the Data gets the place of an entry

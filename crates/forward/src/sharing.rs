@@ -1,0 +1,143 @@
+//! What engines do for each other that share one router's work, each with its part of the
+//! names: together they answer as one would.
+//!
+//! A packet is for the engine where its name is *at home*; only two kinds concern others.
+//! An Interest with CanBePrefix whose name is so short that Data for it may be at home
+//! anywhere: all engines [offer](Engine::offer) what they have cached, and if the best is
+//! another one's, the Interest [is answered with it](Engine::handle_lent). And Data for which
+//! such an Interest may wait elsewhere, or which has had another home: it
+//! [visits](Engine::visit) the engines where that may be so, and its home
+//! [settles](Engine::settle) whether it is cached. Who carries packets from one engine to
+//! the other is not known here.
+
+use tachonym_packet::{InterestView, MonoNs};
+use tachonym_tables::{DataRef, Offer};
+
+use crate::burst::{Output, RxKind, RxPacket};
+use crate::counters::DropReason;
+use crate::engine::Engine;
+use crate::pipelines::{Arrival, Downstream};
+
+/// What became of a Data at an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visited {
+    /// Some waited for it; they have it.
+    Wanted,
+    /// Nobody waited for it.
+    Unwanted,
+    /// It is not to go on; counted.
+    Dropped,
+}
+
+impl Engine {
+    /// At which lengths of names Interests with CanBePrefix are pending: a bit for each, the
+    /// highest for all from 63 on.
+    #[must_use]
+    pub fn waiting_lengths(&self) -> u64 {
+        self.pipelines.tables.pit().prefix_lengths()
+    }
+
+    /// What this engine's store has for an Interest; counts nothing.
+    pub fn offer(&mut self, now: MonoNs, interest: &InterestView<'_>) -> Option<Offer> {
+        self.hashes.clear();
+        let span = self.hashes.push_name(&self.pipelines.key, interest.name());
+        let hashes = self.hashes.slice(span);
+        self.pipelines.tables.offer(interest, hashes, now)
+    }
+
+    /// The Data of an offer of which this engine has done nothing else since.
+    pub fn lend(&mut self, offer: Offer) -> DataRef<'_> {
+        self.pipelines.tables.lend(offer)
+    }
+
+    /// Carries an Interest, which is answered with the Data of another engine's store where
+    /// its own would be asked.
+    pub fn handle_lent(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        data_wire: &[u8],
+        out: &mut impl Output,
+    ) {
+        self.carry_alone(now, packet, false, |pipelines, arrival| {
+            let RxKind::Interest(interest) = &packet.packet else {
+                return;
+            };
+            let arrival = Arrival {
+                lent: Some(data_wire),
+                ..*arrival
+            };
+            pipelines.incoming_interest(&arrival, interest, out);
+        });
+    }
+
+    /// Hands a Data to those who wait for it here, but not to `served`, who have it: they
+    /// become more. At its home, `is_home`, it is counted as received, and cached if it is
+    /// wanted.
+    pub fn visit(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        is_home: bool,
+        served: &mut Vec<Downstream>,
+        out: &mut impl Output,
+    ) -> Visited {
+        let mut visited = Visited::Dropped;
+        self.carry_alone(now, packet, !is_home, |pipelines, arrival| {
+            let RxKind::Data(data) = &packet.packet else {
+                return;
+            };
+            if is_home && !pipelines.admits_data(arrival, data) {
+                return;
+            }
+            visited = match pipelines.shared_data(arrival, data, is_home, served, out) {
+                true => Visited::Wanted,
+                false => Visited::Unwanted,
+            };
+        });
+        visited
+    }
+
+    /// At the home of a Data that nobody wanted there: caches it if `was_wanted` by any of
+    /// those it has visited since, and else treats it as Data that nobody asked for.
+    pub fn settle(&mut self, now: MonoNs, packet: &RxPacket<'_>, was_wanted: bool) {
+        self.carry_alone(now, packet, true, |pipelines, arrival| {
+            if let RxKind::Data(data) = &packet.packet {
+                pipelines.settle_shared_data(arrival, data, was_wanted);
+            }
+        });
+    }
+
+    /// Has one packet meet the tables, unless its face is gone; `is_counted` tells whether it
+    /// has been counted as received.
+    fn carry_alone(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        is_counted: bool,
+        carry: impl FnOnce(&mut crate::pipelines::Pipelines, &Arrival<'_>),
+    ) {
+        let fib = self.fib.pin();
+        let pipelines = &mut self.pipelines;
+        pipelines.now = pipelines.now.max(now);
+        let Some(traits) = pipelines.faces.find(packet.face) else {
+            return match is_counted {
+                true => pipelines.counters.count_drop(DropReason::UnknownFace),
+                false => pipelines.count_unknown_face(packet),
+            };
+        };
+        self.hashes.clear();
+        let span = self.hashes.push_name(&pipelines.key, packet.name());
+        let arrival = Arrival {
+            face: packet.face,
+            traits,
+            headers: packet.headers,
+            announcement: packet.prefix_announcement,
+            lent: None,
+            hashes: self.hashes.slice(span),
+            fib: &fib,
+            probe: None,
+        };
+        carry(pipelines, &arrival);
+    }
+}

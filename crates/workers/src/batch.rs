@@ -1,0 +1,201 @@
+//! What crosses from one worker to another.
+//!
+//! Owns the memory of packets on their way between threads: a batch is filled by one, read
+//! by the other, and comes back empty.
+
+use std::ops::Range;
+
+use tachonym_dispatch::{WorkerId, WorkerSet};
+use tachonym_forward::Downstream;
+use tachonym_packet::FaceId;
+use tachonym_packet::lp::Headers;
+use tachonym_tables::OfferRank;
+
+/// A batch is full once it has so many packets.
+pub const MAX_BATCH_PKTS: usize = 64;
+/// Or so many bytes: what is larger than that at once still fits.
+const FULL_BYTES: usize = 48 << 10;
+/// Memory that an empty batch keeps: a flood of large packets is not remembered.
+const KEPT_BYTES: usize = 4 * FULL_BYTES;
+
+/// Why a packet crosses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// It has been received, and its name is at home where it goes.
+    Arrived,
+    /// A Data for which Interests may wait at several workers.
+    Visiting {
+        /// Where it goes next.
+        rest: WorkerSet,
+        /// Where its name is at home.
+        home: WorkerId,
+        /// Whether somebody has waited for it so far.
+        was_wanted: bool,
+        /// Whether its home knows already that it is to be cached.
+        is_settled: bool,
+    },
+    /// A Data that has been everywhere, back at its home.
+    Visited {
+        /// Whether somebody has waited for it.
+        was_wanted: bool,
+    },
+    /// An Interest: does the store have something?
+    Asking {
+        /// Who wants to know.
+        asker: WorkerId,
+        /// Under which number it waits there.
+        ticket: u64,
+    },
+    /// What a store has for an Interest.
+    Offered {
+        /// The number under which that waits.
+        ticket: u64,
+        /// How good the Data is; `None`: there is no packet, the store has none.
+        rank: Option<OfferRank>,
+    },
+    /// It leaves by a face that the receiving thread owns.
+    Leaving,
+}
+
+/// A packet that crosses.
+#[derive(Clone, Copy, Debug)]
+pub struct Parcel<'a> {
+    /// Why.
+    pub crossing: Crossing,
+    /// The face that it came by, or leaves by.
+    pub face: FaceId,
+    /// Its link-layer headers.
+    pub headers: &'a Headers,
+    /// The packet.
+    pub wire: &'a [u8],
+    /// A prefix announcement that came with it, or goes with it.
+    pub announcement: Option<&'a [u8]>,
+    /// Who has got it already.
+    pub served: &'a [Downstream],
+}
+
+#[derive(Clone, Debug)]
+struct Record {
+    crossing: Crossing,
+    face: FaceId,
+    headers: Headers,
+    wire: Range<u32>,
+    announcement: Option<Range<u32>>,
+    served: Range<u32>,
+}
+
+/// Packets that cross together, in their order.
+#[derive(Debug, Default)]
+pub struct Batch {
+    records: Vec<Record>,
+    bytes: Vec<u8>,
+    served: Vec<Downstream>,
+}
+
+impl Batch {
+    /// One that takes no memory yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            bytes: Vec::new(),
+            served: Vec::new(),
+        }
+    }
+
+    /// Number of packets.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Whether it should go before another packet is put into it.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.records.len() >= MAX_BATCH_PKTS || self.bytes.len() >= FULL_BYTES
+    }
+
+    /// Puts a copy of a packet behind the others.
+    pub fn push(&mut self, parcel: &Parcel<'_>) {
+        let wire = append(&mut self.bytes, parcel.wire);
+        let announcement = parcel.announcement.map(|it| append(&mut self.bytes, it));
+        let served = append(&mut self.served, parcel.served);
+        self.records.push(Record {
+            crossing: parcel.crossing,
+            face: parcel.face,
+            headers: *parcel.headers,
+            wire,
+            announcement,
+            served,
+        });
+    }
+
+    /// The packets, in the order in which they were put in.
+    pub fn iter(&self) -> impl Iterator<Item = Parcel<'_>> {
+        let bytes = |range: &Range<u32>| &self.bytes[range.start as usize..range.end as usize];
+        self.records.iter().map(move |record| Parcel {
+            crossing: record.crossing,
+            face: record.face,
+            headers: &record.headers,
+            wire: bytes(&record.wire),
+            announcement: record.announcement.as_ref().map(bytes),
+            served: &self.served[record.served.start as usize..record.served.end as usize],
+        })
+    }
+
+    /// Takes all packets out; keeps the memory.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.served.clear();
+    }
+}
+
+/// Appends, and tells where; a batch is full long before 2^32.
+fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> Range<u32> {
+    let start = all.len() as u32;
+    all.extend_from_slice(new);
+    start..all.len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_come_out_as_they_were_put_in_and_a_batch_is_full_in_time() {
+        let mut batch = Batch::new();
+        let headers = Headers {
+            congestion_mark: 3,
+            ..Headers::default()
+        };
+        let parcel = |wire, announcement| Parcel {
+            crossing: Crossing::Arrived,
+            face: FaceId(256),
+            headers: &headers,
+            wire,
+            announcement,
+            served: &[],
+        };
+        for _ in 0..2 {
+            batch.push(&parcel(b"one", None));
+            batch.push(&parcel(b"two", Some(b"of")));
+            let seen: Vec<_> = batch.iter().map(|p| (p.wire, p.announcement)).collect();
+            assert_eq!(seen, [(&b"one"[..], None), (b"two", Some(&b"of"[..]))]);
+            assert!(batch.iter().all(|parcel| *parcel.headers == headers));
+            batch.clear();
+            assert!(batch.is_empty());
+        }
+        while !batch.is_full() {
+            batch.push(&parcel(&[0; 8_800], None));
+        }
+        assert!(batch.len() < MAX_BATCH_PKTS && batch.bytes.len() < FULL_BYTES + 8_800);
+    }
+}

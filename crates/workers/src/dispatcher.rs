@@ -1,0 +1,150 @@
+//! Where a name is at home.
+
+use tachonym_dispatch::{
+    DispatchBy, Homes, Key, NameShape, Reach, Reader, ServiceId, WorkerId, WorkerSet,
+};
+use tachonym_packet::types::component::{GENERIC, IMPLICIT_SHA256_DIGEST};
+use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView};
+
+use crate::waiting::bit_of;
+
+/// The one service there is.
+const FORWARDING: ServiceId = ServiceId(0);
+/// Names of this host, and of its neighbours' management: the first worker serves them.
+const OWN_WORKER: WorkerId = WorkerId(0);
+const OWN_PREFIX_COMPONENTS: usize = 1;
+
+/// Finds homes for one thread. Allocates nothing in the long run, takes no lock and writes
+/// nothing that others read, but for [`refresh`](Self::refresh) when homes have changed.
+#[derive(Debug)]
+pub struct Dispatcher {
+    by: DispatchBy,
+    key: HashKey,
+    homes: Reader,
+    hashes: NameHashes,
+}
+
+impl Dispatcher {
+    /// `key` is that of the engines.
+    #[must_use]
+    pub fn new(by: DispatchBy, key: HashKey, homes: Reader) -> Self {
+        Self {
+            by,
+            key,
+            homes,
+            hashes: NameHashes::new(),
+        }
+    }
+
+    /// Takes the latest homes: between two bursts, when all that was dispatched by the
+    /// former ones is in a ring.
+    pub fn refresh(&mut self) {
+        self.homes.refresh();
+    }
+
+    /// Where names are at home.
+    #[must_use]
+    pub fn homes(&self) -> &Homes {
+        self.homes.homes()
+    }
+
+    /// The worker at which a name is at home.
+    #[inline]
+    pub fn home(&mut self, name: NameView<'_>) -> WorkerId {
+        if is_own(name) {
+            return OWN_WORKER;
+        }
+        let key = self.key_of(name);
+        self.homes().home(FORWARDING, key)
+    }
+
+    fn key_of(&mut self, name: NameView<'_>) -> Key {
+        let hashed = match self.by {
+            DispatchBy::Prefix { n_components } => {
+                name.prefix(name.len().min(n_components.get().into()))
+            }
+            DispatchBy::Name | DispatchBy::Batch { .. } => name,
+        };
+        self.hashes.clear();
+        let span = self.hashes.push_name(&self.key, hashed);
+        let hashes = self.hashes.slice(span);
+        // Of the whole name: what looks like a digest in the middle of it is none.
+        self.by.key(name, hashes)
+    }
+
+    /// Whether Data for an Interest may be at home elsewhere than the Interest.
+    #[inline]
+    pub(crate) fn reaches_all(&self, interest: &InterestView<'_>) -> bool {
+        if !interest.can_be_prefix() || self.homes().workers().len() == 1 {
+            return false;
+        }
+        let NameShape { n_components, .. } = NameShape::of(interest.name());
+        self.by
+            .interest_reach(n_components, true, OWN_PREFIX_COMPONENTS)
+            == Reach::All
+    }
+
+    /// Whether an Interest of a length at which one waits, elsewhere, may wait for Data of
+    /// this name.
+    #[inline]
+    pub(crate) fn may_be_awaited(&self, name: NameView<'_>, waiting_lengths: u64) -> bool {
+        if waiting_lengths == 0 {
+            return false;
+        }
+        let n_deciding = match self.by {
+            DispatchBy::Prefix { n_components } => {
+                OWN_PREFIX_COMPONENTS.max(n_components.get().into())
+            }
+            DispatchBy::Name | DispatchBy::Batch { .. } => return true,
+        };
+        // A prefix of the name that ends in digests is at home where it is without them.
+        let is_digest = |component: ComponentView<'_>| component.typ() == IMPLICIT_SHA256_DIGEST;
+        waiting_lengths & (bit_of(n_deciding) - 1) != 0
+            || name.get(n_deciding - 1).is_some_and(is_digest)
+    }
+
+    /// Whether all names are where they have always been.
+    pub(crate) fn is_settled(&self) -> bool {
+        let homes = self.homes();
+        homes.migrations().is_empty() && homes.map(FORWARDING).n_unsettled() == 0
+    }
+
+    /// Other workers than `me` that Data of a name concerns: those where Interests with
+    /// CanBePrefix may wait for it, `waits` telling that of a worker and a bit of a length,
+    /// and those that had the name before.
+    pub(crate) fn others_for(
+        &mut self,
+        me: WorkerId,
+        name: NameView<'_>,
+        waits: impl Fn(WorkerId, u64) -> bool,
+    ) -> WorkerSet {
+        self.hashes.clear();
+        let span = self.hashes.push_name(&self.key, name);
+        let hashes = self.hashes.slice(span);
+        let homes = self.homes.homes();
+        let mut others = match is_own(name) {
+            true => WorkerSet::EMPTY,
+            false => homes.holders(FORWARDING, self.by.key(name, hashes)),
+        };
+        for length in 0..name.len() {
+            let prefix = name.prefix(length);
+            let home = match is_own(prefix) {
+                true => OWN_WORKER,
+                false => homes.home(FORWARDING, self.by.key(prefix, hashes)),
+            };
+            if waits(home, bit_of(length)) {
+                others.insert(home);
+            }
+        }
+        others.remove(me);
+        others
+    }
+}
+
+/// Whether a name is under `/localhost` or `/localhop`.
+fn is_own(name: NameView<'_>) -> bool {
+    let first = name.get(0);
+    first.is_some_and(|first| {
+        first.typ() == GENERIC && matches!(first.value(), b"localhost" | b"localhop")
+    })
+}

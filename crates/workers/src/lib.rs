@@ -1,0 +1,29 @@
+//! Several forwarding engines that answer as one would.
+//!
+//! Each [`Worker`] has an engine with a PIT and a content store of its own; the FIB is
+//! shared. A name is at home at one worker, and whoever receives a packet takes it there:
+//! that is all that most packets need. What the others are needed for is done among the
+//! workers themselves, by the rules of [`tachonym_dispatch::key`]:
+//!
+//! | packet | at its home | elsewhere |
+//! |---|---|---|
+//! | Interest with CanBePrefix, so short that Data for it may be at home anywhere | [waits](parked) until all stores have said what they have, and is then answered with the best, or goes on | the store says what it has |
+//! | Data for which such Interests may wait elsewhere, or whose name has had another home | is delivered; the home of its name alone caches it | [is visited](Crossing::Visiting) by it, one worker after the other, so that nobody gets it twice |
+//!
+//! Packets cross in [batches](Batch) through [rings](Links) of which each has one sender and
+//! one receiver: no thread waits for another, and no memory is written by two. Threads,
+//! sockets and clocks are not known here.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod dispatcher;
+mod links;
+pub mod parked;
+mod waiting;
+mod worker;
+
+pub use batch::{Batch, Crossing, MAX_BATCH_PKTS, Parcel};
+pub use dispatcher::Dispatcher;
+pub use links::{LinkConfig, Links};
+pub use waiting::WaitingLengths;
+pub use worker::{Port, Worker, WorkerCounters};

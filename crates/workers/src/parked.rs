@@ -1,0 +1,176 @@
+//! Interests that wait until all content stores have said what they have.
+//!
+//! Owns copies of them, at most [`MAX_PARKED`] at a worker, each for [`MAX_WAIT_MS`] at most:
+//! if a worker does not answer, an Interest goes on as if its store had nothing.
+
+use tachonym_forward::RxPacket;
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameView, PacketView};
+use tachonym_tables::OfferRank;
+
+use crate::waiting::bit_of;
+
+/// Most Interests that wait at a worker; beyond, its own store alone is asked.
+pub const MAX_PARKED: usize = 1_024;
+/// Longest time that one waits, in milliseconds; answers take some microseconds.
+pub const MAX_WAIT_MS: u64 = 100;
+/// Buffers that are kept for later.
+const MAX_SPARE: usize = 16;
+
+/// An Interest that waits.
+#[derive(Debug)]
+pub(crate) struct ParkedInterest {
+    ticket: u64,
+    face: FaceId,
+    headers: Headers,
+    wire: Vec<u8>,
+    until: MonoNs,
+    n_outstanding: usize,
+    best: Option<Best>,
+}
+
+#[derive(Debug)]
+struct Best {
+    /// `None`: it came while the Interest waited, and answers it whatever stores have.
+    rank: Option<OfferRank>,
+    wire: Vec<u8>,
+}
+
+impl ParkedInterest {
+    /// The Interest as it was received, for `go_on`; with the best Data that came for it
+    /// from elsewhere, and its rank.
+    pub(crate) fn with_packet(
+        &self,
+        go_on: impl FnOnce(&RxPacket<'_>, Option<(Option<OfferRank>, &[u8])>),
+    ) {
+        let packet = PacketView::parse(&self.wire).ok();
+        let packet = packet.and_then(|packet| RxPacket::new(self.face, &self.headers, packet));
+        debug_assert!(packet.is_some(), "it was parsed when it came");
+        if let Some(packet) = packet {
+            let best = self.best.as_ref();
+            go_on(&packet, best.map(|best| (best.rank, &best.wire[..])));
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Parked {
+    /// The oldest first.
+    waiting: Vec<ParkedInterest>,
+    spare: Vec<Vec<u8>>,
+    last_ticket: u64,
+}
+
+impl Parked {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Lengths of the names that wait.
+    pub(crate) fn lengths(&self) -> u64 {
+        self.waiting.iter().fold(0, |bits, parked| {
+            let interest = InterestView::parse(&parked.wire);
+            bits | interest.map_or(0, |interest| bit_of(interest.name().len()))
+        })
+    }
+
+    /// Lets an Interest wait for so many answers. Its ticket, if there is room.
+    pub(crate) fn insert(
+        &mut self,
+        packet: &RxPacket<'_>,
+        interest: &InterestView<'_>,
+        n_outstanding: usize,
+        now: MonoNs,
+    ) -> Option<u64> {
+        if self.waiting.len() == MAX_PARKED {
+            return None;
+        }
+        let mut wire = self.spare.pop().unwrap_or_default();
+        wire.extend_from_slice(interest.wire());
+        self.last_ticket += 1;
+        self.waiting.push(ParkedInterest {
+            ticket: self.last_ticket,
+            face: packet.face,
+            headers: *packet.headers,
+            wire,
+            until: now.plus_ms(MAX_WAIT_MS),
+            n_outstanding,
+            best: None,
+        });
+        Some(self.last_ticket)
+    }
+
+    /// A store has said what it has. The Interest, if that was the last one.
+    pub(crate) fn handle_offer(
+        &mut self,
+        ticket: u64,
+        offer: Option<(OfferRank, &[u8])>,
+    ) -> Option<ParkedInterest> {
+        let idx = self
+            .waiting
+            .binary_search_by_key(&ticket, |parked| parked.ticket);
+        // It may have waited too long.
+        let idx = idx.ok()?;
+        let parked = &mut self.waiting[idx];
+        if let Some((rank, wire)) = offer {
+            let is_better = match &parked.best {
+                None => true,
+                Some(best) => best.rank.is_some_and(|best| best < rank),
+            };
+            if is_better {
+                parked.best = Some(Best {
+                    rank: Some(rank),
+                    wire: wire.to_vec(),
+                });
+            }
+        }
+        parked.n_outstanding -= 1;
+        (parked.n_outstanding == 0).then(|| self.waiting.remove(idx))
+    }
+
+    /// A Data has come; whether any Interest has waited for it.
+    pub(crate) fn handle_data(&mut self, data: &DataView<'_>) -> bool {
+        let mut is_wanted = false;
+        for parked in &mut self.waiting {
+            let Ok(interest) = InterestView::parse(&parked.wire) else {
+                continue;
+            };
+            if answers(interest.name(), data.name()) {
+                is_wanted = true;
+                if parked.best.as_ref().is_none_or(|best| best.rank.is_some()) {
+                    parked.best = Some(Best {
+                        rank: None,
+                        wire: data.wire().to_vec(),
+                    });
+                }
+            }
+        }
+        is_wanted
+    }
+
+    /// When the oldest has waited long enough.
+    pub(crate) fn next_timeout(&self) -> Option<MonoNs> {
+        self.waiting.first().map(|parked| parked.until)
+    }
+
+    /// The oldest, if it has waited long enough by `now`.
+    pub(crate) fn take_overdue(&mut self, now: MonoNs) -> Option<ParkedInterest> {
+        let is_overdue = self.next_timeout().is_some_and(|until| until <= now);
+        is_overdue.then(|| self.waiting.remove(0))
+    }
+
+    /// Takes memory back.
+    pub(crate) fn recycle(&mut self, parked: ParkedInterest) {
+        if self.spare.len() < MAX_SPARE {
+            let mut wire = parked.wire;
+            wire.clear();
+            self.spare.push(wire);
+        }
+    }
+}
+
+/// Whether Data of a name answers an Interest with CanBePrefix.
+fn answers(interest: NameView<'_>, data: NameView<'_>) -> bool {
+    data.starts_with(interest)
+}

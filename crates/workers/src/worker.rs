@@ -1,0 +1,407 @@
+//! A worker: an engine, and what it does with packets that concern others too.
+
+use std::sync::Arc;
+
+use tachonym_dispatch::{WorkerId, WorkerSet};
+use tachonym_forward::sharing::Visited;
+use tachonym_forward::{Downstream, Engine, Output, RxKind, RxPacket};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
+use tachonym_tables::OfferRank;
+
+use crate::batch::{Batch, Crossing, Parcel};
+use crate::dispatcher::Dispatcher;
+use crate::parked::{Parked, ParkedInterest};
+use crate::waiting::WaitingLengths;
+
+/// Where a worker's packets go: out by faces, or to another worker.
+pub trait Port: Output {
+    /// Takes a copy of a packet to another worker. What finds no room is dropped and counted.
+    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>);
+}
+
+/// What happened to packets that concerned several workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerCounters {
+    /// Interests about which all stores were asked.
+    pub n_asked: u64,
+    /// Of these, those that the store of another worker has answered.
+    pub n_lent: u64,
+    /// Interests that should have been, but too many waited already.
+    pub n_not_asked: u64,
+    /// Interests that went on without the answers of all.
+    pub n_overdue: u64,
+    /// Data of this worker that visited others.
+    pub n_visits: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Worker {
+    me: WorkerId,
+    engine: Engine,
+    dispatcher: Dispatcher,
+    waiting: Arc<WaitingLengths>,
+    parked: Parked,
+    /// Who has got the Data in hand.
+    served: Vec<Downstream>,
+    counters: WorkerCounters,
+}
+
+impl Worker {
+    /// Worker `me` with an engine that [shares](Engine::sharing) routes and key with those
+    /// of the others; `dispatcher` finds homes by the same rule in all of them.
+    #[must_use]
+    pub fn new(
+        me: WorkerId,
+        engine: Engine,
+        dispatcher: Dispatcher,
+        waiting: Arc<WaitingLengths>,
+    ) -> Self {
+        Self {
+            me,
+            engine,
+            dispatcher,
+            waiting,
+            parked: Parked::default(),
+            served: Vec::new(),
+            counters: WorkerCounters::default(),
+        }
+    }
+
+    /// Its engine.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Its engine, to be changed between two bursts.
+    pub const fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// What finds homes for packets that this worker receives itself.
+    pub const fn dispatcher_mut(&mut self) -> &mut Dispatcher {
+        &mut self.dispatcher
+    }
+
+    /// What happened to packets that concerned several workers.
+    #[must_use]
+    pub const fn counters(&self) -> &WorkerCounters {
+        &self.counters
+    }
+
+    /// Carries packets that are at home here.
+    pub fn handle_burst<P: Port>(&mut self, now: MonoNs, rx: &[RxPacket<'_>], port: &mut P) {
+        self.dispatcher.refresh();
+        let waits_elsewhere = self.waiting.of_others(self.me);
+        let mut rest = rx;
+        while !rest.is_empty() {
+            let is_plain = |packet: &RxPacket<'_>| self.is_plain(packet, waits_elsewhere);
+            let n_plain = rest.iter().take_while(|packet| is_plain(packet)).count();
+            let (plain, others) = rest.split_at(n_plain);
+            if !plain.is_empty() {
+                self.engine.handle_burst(now, plain, port);
+            }
+            rest = others;
+            if let Some((packet, others)) = others.split_first() {
+                match &packet.packet {
+                    RxKind::Interest(interest) => self.ask_all(now, packet, interest, port),
+                    RxKind::Data(data) => self.home_data(now, packet, data, port),
+                    RxKind::Nack(..) => {}
+                }
+                rest = others;
+            }
+        }
+        self.publish_lengths();
+    }
+
+    /// Takes packets that another thread has sent: [`Crossing::Leaving`] is not for a worker.
+    pub fn handle_batch<P: Port>(&mut self, now: MonoNs, batch: &Batch, port: &mut P) {
+        let mut burst = Vec::with_capacity(batch.len());
+        for parcel in batch.iter() {
+            let Some(packet) = packet_of(&parcel) else {
+                continue;
+            };
+            if parcel.crossing == Crossing::Arrived {
+                burst.push(packet);
+                continue;
+            }
+            if !burst.is_empty() {
+                self.handle_burst(now, &burst, port);
+                burst.clear();
+            }
+            self.handle_crossing(now, &parcel, &packet, port);
+        }
+        if !burst.is_empty() {
+            self.handle_burst(now, &burst, port);
+        }
+    }
+
+    /// Does what has become due by `now`.
+    pub fn handle_timeout<P: Port>(&mut self, now: MonoNs, port: &mut P) {
+        while let Some(parked) = self.parked.take_overdue(now) {
+            self.counters.n_overdue += 1;
+            self.go_on(now, parked, port);
+        }
+        self.engine.handle_timeout(now, port);
+        self.publish_lengths();
+    }
+
+    /// When [`Worker::handle_timeout`] next has work.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<MonoNs> {
+        let parked = self.parked.next_timeout();
+        parked.into_iter().chain(self.engine.poll_timeout()).min()
+    }
+
+    /// Whether a packet concerns this worker alone.
+    #[inline]
+    fn is_plain(&self, packet: &RxPacket<'_>, waits_elsewhere: u64) -> bool {
+        match &packet.packet {
+            RxKind::Interest(interest) => !self.dispatcher.reaches_all(interest),
+            RxKind::Data(data) => {
+                self.parked.is_empty()
+                    && self.dispatcher.is_settled()
+                    && !self.dispatcher.may_be_awaited(data.name(), waits_elsewhere)
+            }
+            RxKind::Nack(..) => true,
+        }
+    }
+
+    /// Tells the others at which lengths Interests wait here.
+    fn publish_lengths(&self) {
+        let mut lengths = self.engine.waiting_lengths();
+        if !self.parked.is_empty() {
+            lengths |= self.parked.lengths();
+        }
+        self.waiting.publish(self.me, lengths);
+    }
+
+    /// An Interest for which Data may be at home anywhere: asks all stores.
+    #[cold]
+    fn ask_all<P: Port>(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        interest: &InterestView<'_>,
+        port: &mut P,
+    ) {
+        let mut others = self.dispatcher.homes().workers();
+        others.remove(self.me);
+        let own = self.engine.offer(now, interest);
+        if others.is_empty() || own.is_some_and(|own| own.rank().is_exact()) {
+            return self.engine.handle_burst(now, &[*packet], port);
+        }
+        let Some(ticket) = self.parked.insert(packet, interest, others.len(), now) else {
+            self.counters.n_not_asked += 1;
+            return self.engine.handle_burst(now, &[*packet], port);
+        };
+        self.counters.n_asked += 1;
+        // Whoever is asked sees that this one waits, and brings Data that comes later.
+        self.publish_lengths();
+        for worker in others {
+            let asking = Parcel {
+                crossing: Crossing::Asking {
+                    asker: self.me,
+                    ticket,
+                },
+                ..parcel_of(packet)
+            };
+            port.pass(worker, &asking);
+        }
+    }
+
+    /// All stores have answered, or have had their time: an Interest goes on.
+    fn go_on<P: Port>(&mut self, now: MonoNs, parked: ParkedInterest, port: &mut P) {
+        let Self {
+            engine, counters, ..
+        } = self;
+        parked.with_packet(|packet, best| {
+            let RxKind::Interest(interest) = &packet.packet else {
+                return;
+            };
+            let lent = best.filter(|(rank, _)| {
+                let own = engine.offer(now, interest).map(|own| own.rank());
+                rank.is_none_or(|rank| own.is_none_or(|own| own < rank))
+            });
+            match lent {
+                Some((_, wire)) => {
+                    counters.n_lent += 1;
+                    engine.handle_lent(now, packet, wire, port);
+                }
+                None => engine.handle_burst(now, &[*packet], port),
+            }
+        });
+        self.parked.recycle(parked);
+        self.publish_lengths();
+    }
+
+    /// A Data that is at home here, and for which Interests may wait elsewhere too.
+    #[cold]
+    fn home_data<P: Port>(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        data: &DataView<'_>,
+        port: &mut P,
+    ) {
+        let waiting = &self.waiting;
+        let waits = |worker, length_bit| waiting.of(worker) & length_bit != 0;
+        let mut others = self.dispatcher.others_for(self.me, data.name(), waits);
+        self.served.clear();
+        let served = &mut self.served;
+        let visited = self.engine.visit(now, packet, true, served, port);
+        if visited == Visited::Dropped {
+            return;
+        }
+        let is_wanted_parked = self.parked.handle_data(data);
+        let is_settled = visited == Visited::Wanted || is_wanted_parked;
+        if visited == Visited::Unwanted && (is_wanted_parked || others.is_empty()) {
+            self.engine.settle(now, packet, is_wanted_parked);
+        }
+        if let Some(next) = take_first(&mut others) {
+            self.counters.n_visits += 1;
+            let visiting = Parcel {
+                crossing: Crossing::Visiting {
+                    rest: others,
+                    home: self.me,
+                    was_wanted: is_settled,
+                    is_settled,
+                },
+                served: &self.served,
+                ..parcel_of(packet)
+            };
+            port.pass(next, &visiting);
+        }
+    }
+
+    /// A packet that another worker has sent.
+    #[cold]
+    fn handle_crossing<P: Port>(
+        &mut self,
+        now: MonoNs,
+        parcel: &Parcel<'_>,
+        packet: &RxPacket<'_>,
+        port: &mut P,
+    ) {
+        match (parcel.crossing, &packet.packet) {
+            (
+                Crossing::Visiting {
+                    mut rest,
+                    home,
+                    was_wanted,
+                    is_settled,
+                },
+                RxKind::Data(data),
+            ) => {
+                self.served.clear();
+                self.served.extend_from_slice(parcel.served);
+                let served = &mut self.served;
+                let visited = self.engine.visit(now, packet, false, served, port);
+                let is_wanted = visited == Visited::Wanted || self.parked.handle_data(data);
+                let was_wanted = was_wanted || is_wanted;
+                let (to, crossing) = match take_first(&mut rest) {
+                    Some(next) => {
+                        let crossing = Crossing::Visiting {
+                            rest,
+                            home,
+                            was_wanted,
+                            is_settled,
+                        };
+                        (next, crossing)
+                    }
+                    None if is_settled => return self.publish_lengths(),
+                    None => (home, Crossing::Visited { was_wanted }),
+                };
+                let onwards = Parcel {
+                    crossing,
+                    served: &self.served,
+                    ..*parcel
+                };
+                port.pass(to, &onwards);
+                self.publish_lengths();
+            }
+            (Crossing::Visited { was_wanted }, RxKind::Data(_)) => {
+                self.engine.settle(now, packet, was_wanted);
+            }
+            (Crossing::Asking { asker, ticket }, RxKind::Interest(interest)) => {
+                self.tell(now, (asker, ticket), interest, port);
+            }
+            (Crossing::Offered { ticket, rank }, _) => {
+                self.handle_offer(now, ticket, rank.map(|rank| (rank, parcel.wire)), port);
+            }
+            _ => debug_assert!(false, "not for a worker: {:?}", parcel.crossing),
+        }
+    }
+
+    /// Tells who asks what this worker's store has for an Interest.
+    fn tell<P: Port>(
+        &mut self,
+        now: MonoNs,
+        (asker, ticket): (WorkerId, u64),
+        interest: &InterestView<'_>,
+        port: &mut P,
+    ) {
+        let offer = self.engine.offer(now, interest);
+        let rank = offer.map(|offer| offer.rank());
+        let answer = Parcel {
+            crossing: Crossing::Offered { ticket, rank },
+            face: FaceId::CONTENT_STORE,
+            headers: &Headers::EMPTY,
+            // An empty answer brings the Interest back: every parcel has a packet.
+            wire: match offer {
+                Some(offer) => self.engine.lend(offer).wire(),
+                None => interest.wire(),
+            },
+            announcement: None,
+            served: &[],
+        };
+        port.pass(asker, &answer);
+    }
+
+    fn handle_offer<P: Port>(
+        &mut self,
+        now: MonoNs,
+        ticket: u64,
+        offer: Option<(OfferRank, &[u8])>,
+        port: &mut P,
+    ) {
+        if let Some(parked) = self.parked.handle_offer(ticket, offer) {
+            self.go_on(now, parked, port);
+        }
+    }
+}
+
+/// The first of a set, which it leaves.
+fn take_first(workers: &mut WorkerSet) -> Option<WorkerId> {
+    let first = workers.into_iter().next()?;
+    workers.remove(first);
+    Some(first)
+}
+
+/// A packet as it was received, to be sent on.
+fn parcel_of<'a>(packet: &'a RxPacket<'a>) -> Parcel<'a> {
+    Parcel {
+        crossing: Crossing::Arrived,
+        face: packet.face,
+        headers: packet.headers,
+        wire: match &packet.packet {
+            RxKind::Interest(interest) | RxKind::Nack(_, interest) => interest.wire(),
+            RxKind::Data(data) => data.wire(),
+        },
+        announcement: packet.prefix_announcement,
+        served: &[],
+    }
+}
+
+/// The packet in a parcel; `None` if there is none: nobody sends what cannot be parsed.
+fn packet_of<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
+    let packet = PacketView::parse(parcel.wire).ok();
+    let packet = packet.and_then(|it| RxPacket::new(parcel.face, parcel.headers, it));
+    debug_assert!(packet.is_some(), "only packets cross");
+    packet.map(|packet| RxPacket {
+        prefix_announcement: parcel.announcement,
+        ..packet
+    })
+}
