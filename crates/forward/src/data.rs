@@ -9,6 +9,7 @@ use crate::burst::Output;
 use crate::counters::{Counters, DropReason};
 use crate::faces::{FaceTable, LinkType};
 use crate::pipelines::{Arrival, Downstream, Pipelines, is_localhost};
+use crate::sharing::Served;
 use crate::strategy::{Answer, is_awaited};
 
 /// A Data on its way to downstreams.
@@ -71,7 +72,7 @@ impl Pipelines {
         arrival: &Arrival<'_>,
         data: &DataView<'_>,
         is_home: bool,
-        served: &mut Vec<Downstream>,
+        served: &mut Served,
         out: &mut impl Output,
     ) -> bool {
         let mut matches = std::mem::take(&mut self.scratch.matches);
@@ -81,16 +82,14 @@ impl Pipelines {
         matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
         let is_wanted = !matches.is_empty();
         if is_wanted {
-            std::mem::swap(&mut self.scratch.served, served);
-            self.scratch.is_shared = true;
+            self.scratch.served = Some(std::mem::take(served));
             let delivery = Delivery {
                 announcement: None,
                 arrival,
                 data,
             };
             self.learn_and_deliver(&matches, delivery, out);
-            self.scratch.is_shared = false;
-            std::mem::swap(&mut self.scratch.served, served);
+            *served = self.scratch.served.take().unwrap_or_default();
             if is_home && !arrival.headers.no_cache {
                 self.tables.note_answer(&matches, arrival.name_hash());
             }
@@ -156,7 +155,7 @@ impl Pipelines {
 
     fn deliver(&mut self, matches: &[EntryIdx], delivery: &Delivery<'_>, out: &mut impl Output) {
         match *matches {
-            [idx] if !self.scratch.is_shared => self.deliver_to_one_entry(idx, delivery, out),
+            [idx] if self.scratch.served.is_none() => self.deliver_to_one_entry(idx, delivery, out),
             _ => self.deliver_to_entries(matches, delivery, out),
         }
     }
@@ -238,14 +237,25 @@ impl Pipelines {
         let downstreams = &mut self.scratch.downstreams;
         downstreams.clear();
         for entry in matches.iter().filter_map(|&idx| self.tables.pit().get(idx)) {
-            downstreams.extend(live_downstreams(entry, self.now));
+            match &self.scratch.served {
+                None => downstreams.extend(live_downstreams(entry, self.now)),
+                Some(served) => {
+                    let live = entry.in_records().filter(|record| record.expiry > self.now);
+                    let lifetime_ms = entry.interest().lifetime_ms().min(self.max_lifetime_ms);
+                    let unserved = live.filter(|record| {
+                        // The records of an entry mostly have one lifetime.
+                        let asked_at =
+                            MonoNs(record.expiry.0.saturating_sub(lifetime_ms * 1_000_000));
+                        !served.includes(&Downstream::of(record), asked_at)
+                    });
+                    downstreams.extend(unserved.map(Downstream::of));
+                }
+            }
         }
         downstreams.sort_unstable_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         downstreams.dedup_by(|later, first| later.is_same(first));
-        if self.scratch.is_shared {
-            let served = &mut self.scratch.served;
-            downstreams.retain(|new| !served.iter().any(|served| served.is_same(new)));
-            served.extend_from_slice(downstreams);
+        if let Some(served) = &mut self.scratch.served {
+            served.downstreams.extend_from_slice(downstreams);
         }
         for downstream in downstreams {
             send_data(downstream, delivery, &self.faces, &mut self.counters, out);

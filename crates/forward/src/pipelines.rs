@@ -21,6 +21,7 @@ use crate::counters::{Counters, DropReason};
 use crate::engine::TableSizes;
 use crate::faces::{FaceTable, FaceTraits};
 use crate::rng::Rng;
+use crate::sharing::Served;
 use crate::strategy::{Departure, EntryState, InstanceIdx, StrategyTable};
 use crate::upkeep::Upkeep;
 use crate::wakeups::Wakeups;
@@ -83,9 +84,8 @@ pub(crate) struct Scratch {
     pub(crate) walked: Vec<EntryIdx>,
     pub(crate) plan: Vec<Departure>,
     pub(crate) downstreams: Vec<Downstream>,
-    /// Who has got the Data in hand from other engines, while `is_shared`.
-    pub(crate) served: Vec<Downstream>,
-    pub(crate) is_shared: bool,
+    /// Who has got the Data in hand from other engines, if they may.
+    pub(crate) served: Option<Served>,
     /// An Interest that had to be written anew.
     pub(crate) interest: Vec<u8>,
     /// A prefix announcement to send with a Data.
@@ -117,6 +117,16 @@ impl Downstream {
         }
     }
 
+    /// Who an Interest came from.
+    #[must_use]
+    pub const fn of_interest(face: FaceId, headers: &Headers) -> Self {
+        Self {
+            face,
+            pit_token: headers.pit_token,
+            is_discovering: !headers.non_discovery,
+        }
+    }
+
     /// Brings equal downstreams together, one that is discovering first.
     pub(crate) fn sort_key(&self) -> (FaceId, &[u8], bool) {
         let token = self
@@ -127,7 +137,8 @@ impl Downstream {
     }
 
     /// Whether it is the same face, which waits with the same token.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
         self.face == other.face && self.pit_token == other.pit_token
     }
 }

@@ -29,6 +29,24 @@ pub enum Visited {
     Dropped,
 }
 
+/// Who has got a Data that visits several engines.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// When it came to its home: whoever asked later may not mean the copy that he has.
+    pub since: MonoNs,
+    /// Who.
+    pub downstreams: Vec<Downstream>,
+}
+
+impl Served {
+    /// Whether a downstream that asked then has it, and knows that it is for this.
+    #[must_use]
+    pub fn includes(&self, downstream: &Downstream, asked_at: MonoNs) -> bool {
+        let mut downstreams = self.downstreams.iter();
+        asked_at < self.since && downstreams.any(|served| served.is_same(downstream))
+    }
+}
+
 impl Engine {
     /// At which lengths of names Interests with CanBePrefix are pending: a bit for each, the
     /// highest for all from 63 on.
@@ -79,7 +97,7 @@ impl Engine {
         now: MonoNs,
         packet: &RxPacket<'_>,
         is_home: bool,
-        served: &mut Vec<Downstream>,
+        served: &mut Served,
         out: &mut impl Output,
     ) -> Visited {
         let mut visited = Visited::Dropped;

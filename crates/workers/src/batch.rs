@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::Downstream;
-use tachonym_packet::FaceId;
 use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, MonoNs};
 use tachonym_tables::OfferRank;
 
 /// A batch is full once it has so many packets.
@@ -29,6 +29,8 @@ pub enum Crossing {
         rest: WorkerSet,
         /// Where its name is at home.
         home: WorkerId,
+        /// See [`Served`](tachonym_forward::sharing::Served).
+        since: MonoNs,
         /// Whether somebody has waited for it so far.
         was_wanted: bool,
         /// Whether its home knows already that it is to be cached.

@@ -122,19 +122,15 @@ impl Dispatcher {
         let span = self.hashes.push_name(&self.key, name);
         let hashes = self.hashes.slice(span);
         let homes = self.homes.homes();
-        let mut others = match is_own(name) {
-            true => WorkerSet::EMPTY,
+        let holders = |name: NameView<'_>| match is_own(name) {
+            true => WorkerSet::only(OWN_WORKER),
             false => homes.holders(FORWARDING, self.by.key(name, hashes)),
         };
+        let mut others = holders(name);
         for length in 0..name.len() {
-            let prefix = name.prefix(length);
-            let home = match is_own(prefix) {
-                true => OWN_WORKER,
-                false => homes.home(FORWARDING, self.by.key(prefix, hashes)),
-            };
-            if waits(home, bit_of(length)) {
-                others.insert(home);
-            }
+            let bit = bit_of(length);
+            let waiting = holders(name.prefix(length)).into_iter();
+            others = others.union(waiting.filter(|&worker| waits(worker, bit)).collect());
         }
         others.remove(me);
         others

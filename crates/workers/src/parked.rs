@@ -5,7 +5,7 @@
 
 use tachonym_forward::RxPacket;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameView, PacketView};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, PacketView};
 use tachonym_tables::OfferRank;
 
 use crate::waiting::bit_of;
@@ -24,31 +24,30 @@ pub(crate) struct ParkedInterest {
     face: FaceId,
     headers: Headers,
     wire: Vec<u8>,
-    until: MonoNs,
+    since: MonoNs,
     n_outstanding: usize,
-    best: Option<Best>,
-}
-
-#[derive(Debug)]
-struct Best {
-    /// `None`: it came while the Interest waited, and answers it whatever stores have.
-    rank: Option<OfferRank>,
-    wire: Vec<u8>,
+    /// The best Data that stores have, with its rank.
+    best: Option<(OfferRank, Vec<u8>)>,
 }
 
 impl ParkedInterest {
-    /// The Interest as it was received, for `go_on`; with the best Data that came for it
-    /// from elsewhere, and its rank.
+    /// When it came.
+    pub(crate) const fn since(&self) -> MonoNs {
+        self.since
+    }
+
+    /// The Interest as it was received, for `go_on`; with the best Data that other stores
+    /// have for it, and its rank.
     pub(crate) fn with_packet(
         &self,
-        go_on: impl FnOnce(&RxPacket<'_>, Option<(Option<OfferRank>, &[u8])>),
+        go_on: impl FnOnce(&RxPacket<'_>, Option<(OfferRank, &[u8])>),
     ) {
         let packet = PacketView::parse(&self.wire).ok();
         let packet = packet.and_then(|packet| RxPacket::new(self.face, &self.headers, packet));
         debug_assert!(packet.is_some(), "it was parsed when it came");
         if let Some(packet) = packet {
             let best = self.best.as_ref();
-            go_on(&packet, best.map(|best| (best.rank, &best.wire[..])));
+            go_on(&packet, best.map(|(rank, wire)| (*rank, &wire[..])));
         }
     }
 }
@@ -94,7 +93,7 @@ impl Parked {
             face: packet.face,
             headers: *packet.headers,
             wire,
-            until: now.plus_ms(MAX_WAIT_MS),
+            since: now,
             n_outstanding,
             best: None,
         });
@@ -113,45 +112,28 @@ impl Parked {
         // It may have waited too long.
         let idx = idx.ok()?;
         let parked = &mut self.waiting[idx];
-        if let Some((rank, wire)) = offer {
-            let is_better = match &parked.best {
-                None => true,
-                Some(best) => best.rank.is_some_and(|best| best < rank),
-            };
-            if is_better {
-                parked.best = Some(Best {
-                    rank: Some(rank),
-                    wire: wire.to_vec(),
-                });
-            }
+        if let Some((rank, wire)) = offer
+            && parked.best.as_ref().is_none_or(|(best, _)| *best < rank)
+        {
+            parked.best = Some((rank, wire.to_vec()));
         }
         parked.n_outstanding -= 1;
         (parked.n_outstanding == 0).then(|| self.waiting.remove(idx))
     }
 
-    /// A Data has come; whether any Interest has waited for it.
-    pub(crate) fn handle_data(&mut self, data: &DataView<'_>) -> bool {
-        let mut is_wanted = false;
-        for parked in &mut self.waiting {
-            let Ok(interest) = InterestView::parse(&parked.wire) else {
-                continue;
-            };
-            if answers(interest.name(), data.name()) {
-                is_wanted = true;
-                if parked.best.as_ref().is_none_or(|best| best.rank.is_some()) {
-                    parked.best = Some(Best {
-                        rank: None,
-                        wire: data.wire().to_vec(),
-                    });
-                }
-            }
-        }
-        is_wanted
+    /// The first Interest that a Data of this name answers: it need not wait any more.
+    pub(crate) fn take_answered(&mut self, name: NameView<'_>) -> Option<ParkedInterest> {
+        let idx = self.waiting.iter().position(|parked| {
+            let interest = InterestView::parse(&parked.wire);
+            interest.is_ok_and(|interest| name.starts_with(interest.name()))
+        })?;
+        Some(self.waiting.remove(idx))
     }
 
     /// When the oldest has waited long enough.
     pub(crate) fn next_timeout(&self) -> Option<MonoNs> {
-        self.waiting.first().map(|parked| parked.until)
+        let first = self.waiting.first();
+        first.map(|parked| parked.since.plus_ms(MAX_WAIT_MS))
     }
 
     /// The oldest, if it has waited long enough by `now`.
@@ -168,9 +150,4 @@ impl Parked {
             self.spare.push(wire);
         }
     }
-}
-
-/// Whether Data of a name answers an Interest with CanBePrefix.
-fn answers(interest: NameView<'_>, data: NameView<'_>) -> bool {
-    data.starts_with(interest)
 }

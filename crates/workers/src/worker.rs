@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_forward::sharing::Visited;
-use tachonym_forward::{Downstream, Engine, Output, RxKind, RxPacket};
+use tachonym_forward::sharing::{Served, Visited};
+use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
 use tachonym_tables::OfferRank;
@@ -44,7 +44,7 @@ pub struct Worker {
     waiting: Arc<WaitingLengths>,
     parked: Parked,
     /// Who has got the Data in hand.
-    served: Vec<Downstream>,
+    served: Served,
     counters: WorkerCounters,
 }
 
@@ -64,7 +64,7 @@ impl Worker {
             dispatcher,
             waiting,
             parked: Parked::default(),
-            served: Vec::new(),
+            served: Served::default(),
             counters: WorkerCounters::default(),
         }
     }
@@ -223,7 +223,7 @@ impl Worker {
             };
             let lent = best.filter(|(rank, _)| {
                 let own = engine.offer(now, interest).map(|own| own.rank());
-                rank.is_none_or(|rank| own.is_none_or(|own| own < rank))
+                own.is_none_or(|own| own < *rank)
             });
             match lent {
                 Some((_, wire)) => {
@@ -249,13 +249,14 @@ impl Worker {
         let waiting = &self.waiting;
         let waits = |worker, length_bit| waiting.of(worker) & length_bit != 0;
         let mut others = self.dispatcher.others_for(self.me, data.name(), waits);
-        self.served.clear();
+        self.served.since = now;
+        self.served.downstreams.clear();
         let served = &mut self.served;
         let visited = self.engine.visit(now, packet, true, served, port);
         if visited == Visited::Dropped {
             return;
         }
-        let is_wanted_parked = self.parked.handle_data(data);
+        let is_wanted_parked = self.answer_parked(now, packet, data, port);
         let is_settled = visited == Visited::Wanted || is_wanted_parked;
         if visited == Visited::Unwanted && (is_wanted_parked || others.is_empty()) {
             self.engine.settle(now, packet, is_wanted_parked);
@@ -266,14 +267,42 @@ impl Worker {
                 crossing: Crossing::Visiting {
                     rest: others,
                     home: self.me,
+                    since: now,
                     was_wanted: is_settled,
                     is_settled,
                 },
-                served: &self.served,
+                served: &self.served.downstreams,
                 ..parcel_of(packet)
             };
             port.pass(next, &visiting);
         }
+    }
+
+    /// Answers the Interests with a Data that have waited until stores would tell what they
+    /// have, whether there were any. Nobody gets it twice, nor back.
+    fn answer_parked<P: Port>(
+        &mut self,
+        now: MonoNs,
+        data_packet: &RxPacket<'_>,
+        data: &DataView<'_>,
+        port: &mut P,
+    ) -> bool {
+        let mut is_wanted = false;
+        while let Some(parked) = self.parked.take_answered(data.name()) {
+            is_wanted = true;
+            parked.with_packet(|packet, _| {
+                let traits = self.engine.face(packet.face);
+                let hears_all = traits.is_some_and(|traits| traits.link == LinkType::AdHoc);
+                let has_it = packet.face == data_packet.face && !hears_all;
+                let downstream = Downstream::of_interest(packet.face, packet.headers);
+                if !has_it && !self.served.includes(&downstream, parked.since()) {
+                    self.served.downstreams.push(downstream);
+                    self.engine.handle_lent(now, packet, data.wire(), port);
+                }
+            });
+            self.parked.recycle(parked);
+        }
+        is_wanted
     }
 
     /// A packet that another worker has sent.
@@ -290,22 +319,25 @@ impl Worker {
                 Crossing::Visiting {
                     mut rest,
                     home,
+                    since,
                     was_wanted,
                     is_settled,
                 },
                 RxKind::Data(data),
             ) => {
-                self.served.clear();
-                self.served.extend_from_slice(parcel.served);
+                self.served.since = since;
+                self.served.downstreams.clear();
+                self.served.downstreams.extend_from_slice(parcel.served);
                 let served = &mut self.served;
                 let visited = self.engine.visit(now, packet, false, served, port);
-                let is_wanted = visited == Visited::Wanted || self.parked.handle_data(data);
-                let was_wanted = was_wanted || is_wanted;
+                let is_wanted_parked = self.answer_parked(now, packet, data, port);
+                let was_wanted = was_wanted || visited == Visited::Wanted || is_wanted_parked;
                 let (to, crossing) = match take_first(&mut rest) {
                     Some(next) => {
                         let crossing = Crossing::Visiting {
                             rest,
                             home,
+                            since,
                             was_wanted,
                             is_settled,
                         };
@@ -316,7 +348,7 @@ impl Worker {
                 };
                 let onwards = Parcel {
                     crossing,
-                    served: &self.served,
+                    served: &self.served.downstreams,
                     ..*parcel
                 };
                 port.pass(to, &onwards);

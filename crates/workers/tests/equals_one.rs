@@ -240,6 +240,7 @@ proptest! {
         let mut writer = Writer::default();
         let mut now = MonoNs(1_000_000);
         for (i, step) in steps.iter().enumerate() {
+            now = MonoNs(now.0 + 1);
             if let Step::Wait { ms } = step {
                 now = now.plus_ms(*ms);
             }

@@ -47,6 +47,9 @@ pub(crate) fn one() -> Engine {
 }
 
 fn add_routes(engine: &mut Engine) {
+    let hop = NextHop::new(FaceId(258), 0);
+    let to_one = engine.add_next_hop(name("/p").view(), hop);
+    to_one.expect("room for a route");
     for (cost, prefix) in ["/", "/a", "/a/b", "/b", "/localhost"].iter().enumerate() {
         for face in [256, 258, 259 + cost as u64 % 2] {
             let hop = NextHop::new(FaceId(face), cost as u64);
