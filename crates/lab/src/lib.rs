@@ -38,3 +38,4 @@ pub mod stats;
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.
 mod sys;
 pub mod transfer;
+pub mod workers;

@@ -324,6 +324,22 @@ impl<'a> PacketView<'a> {
         }
     }
 
+    /// The name of the Interest or Data that `wire` seems to be, without a look at the rest:
+    /// if [`parse`](Self::parse) succeeds, this is what its name is.
+    ///
+    /// # Errors
+    /// If it is neither, or has no well-formed name.
+    #[inline]
+    pub fn name_of(wire: &'a [u8]) -> Result<NameView<'a>, DecodeError> {
+        let typ = match wire.first() {
+            Some(&typ) if u32::from(typ) == types::INTEREST => types::INTEREST,
+            Some(&typ) if u32::from(typ) == types::DATA => types::DATA,
+            _ => return Err(type_error(wire)),
+        };
+        let mut fields = tlv::Reader::new(tlv::read_single(wire, typ)?);
+        NameView::parse_packet_name(fields.read_expected(types::NAME)?)
+    }
+
     /// The whole element.
     #[must_use]
     pub const fn wire(&self) -> &'a [u8] {

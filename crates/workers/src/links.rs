@@ -91,6 +91,19 @@ impl Links {
         true
     }
 
+    /// Whether another packet for a thread has room.
+    ///
+    /// # Panics
+    /// If there is no such thread, or it is this one.
+    #[must_use]
+    pub fn has_room(&self, to: WorkerId) -> bool {
+        let link = self.to[to.idx()]
+            .as_ref()
+            .expect("a link to another thread");
+        let fits = link.current.as_ref().is_some_and(|batch| !batch.is_full());
+        fits || !link.spare.is_empty()
+    }
+
     /// Sends all batches that have something. Those who got any since the last time, for
     /// they may sleep.
     pub fn flush(&mut self) -> WorkerSet {

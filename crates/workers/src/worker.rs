@@ -33,6 +33,8 @@ pub struct WorkerCounters {
     pub n_overdue: u64,
     /// Data of this worker that visited others.
     pub n_visits: u64,
+    /// What came from other threads and is no packet, whatever its name.
+    pub n_malformed: u64,
 }
 
 /// See the module.
@@ -121,6 +123,7 @@ impl Worker {
         let mut burst = Vec::with_capacity(batch.len());
         for parcel in batch.iter() {
             let Some(packet) = packet_of(&parcel) else {
+                self.counters.n_malformed += 1;
                 continue;
             };
             if parcel.crossing == Crossing::Arrived {
@@ -427,13 +430,11 @@ fn parcel_of<'a>(packet: &'a RxPacket<'a>) -> Parcel<'a> {
     }
 }
 
-/// The packet in a parcel; `None` if there is none: nobody sends what cannot be parsed.
+/// The packet in a parcel, if it is one.
 fn packet_of<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
-    let packet = PacketView::parse(parcel.wire).ok();
-    let packet = packet.and_then(|it| RxPacket::new(parcel.face, parcel.headers, it));
-    debug_assert!(packet.is_some(), "only packets cross");
-    packet.map(|packet| RxPacket {
+    let packet = PacketView::parse(parcel.wire).ok()?;
+    Some(RxPacket {
         prefix_announcement: parcel.announcement,
-        ..packet
+        ..RxPacket::new(parcel.face, parcel.headers, packet)?
     })
 }

@@ -1,6 +1,8 @@
 //! Workers in one thread, with links among them in which packets wait for as long as chance
 //! would have it.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
