@@ -171,3 +171,27 @@ fn forwarding_is_measured_with_each_policy_of_the_store() {
     let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
     assert!(drawing.contains("<svg") && drawing.contains("filter/fifo"));
 }
+
+#[test]
+fn workers_are_measured_and_every_interest_is_answered_by_one_of_them() {
+    for rule in ["prefix", "name"] {
+        let figures = figures(&[
+            "workers",
+            "--workers=1,3",
+            "--fib-prefixes=2000",
+            "--requests=98304",
+            "--rounds=2",
+            "--dispatch",
+            rule,
+            "--json",
+        ]);
+        let rows = figures["rows"].as_array().expect("a list");
+        let shares: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| row["crossed"].as_f64())
+            .collect();
+        assert_eq!(shares[0], 0.0);
+        assert!((shares[1] - 2.0 / 3.0).abs() < 0.05, "{shares:?}");
+        assert!(rows[1]["imbalance"].as_f64().expect("a number") < 1.1);
+    }
+}
