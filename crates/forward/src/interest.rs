@@ -166,15 +166,11 @@ impl Pipelines {
         interest: &InterestView<'_>,
         out: &mut impl Output,
     ) -> Result<(), Missed> {
-        let found = match arrival.lent {
-            Some(lent) => Ok(lent),
-            None => {
-                let found = self.tables.find_data(interest, arrival.hashes, self.now);
-                found.map(|data| data.wire())
-            }
-        };
-        let data_wire = match found {
-            Ok(data_wire) => data_wire,
+        if let Some(lent) = arrival.lent {
+            return self.answer_with_lent(arrival, lent, out);
+        }
+        let data = match self.tables.find_data(interest, arrival.hashes, self.now) {
+            Ok(data) => data,
             Err(missed) => {
                 self.counters.n_cs_misses += 1;
                 return Err(missed);
@@ -196,9 +192,30 @@ impl Pipelines {
         };
         out.enter(Block::DataTransmission);
         match announcement {
-            Some(known) => out.send_data_announcing(arrival.face, data_wire, &headers, known),
-            None => out.send_data(arrival.face, data_wire, &headers),
+            Some(known) => out.send_data_announcing(arrival.face, data.wire(), &headers, known),
+            None => out.send_data(arrival.face, data.wire(), &headers),
         }
+        self.counters.n_cs_hits += 1;
+        self.counters.n_satisfied_interests += 1;
+        self.counters.n_out_data += 1;
+        Ok(())
+    }
+
+    /// Sends the Data of another engine's store: the Interest is too short to look for a
+    /// route to what it names.
+    #[cold]
+    fn answer_with_lent(
+        &mut self,
+        arrival: &Arrival<'_>,
+        lent: &[u8],
+        out: &mut impl Output,
+    ) -> Result<(), Missed> {
+        let headers = Headers {
+            pit_token: arrival.headers.pit_token,
+            incoming_face_id: Some(FaceId::CONTENT_STORE),
+            ..Headers::default()
+        };
+        out.send_data(arrival.face, lent, &headers);
         self.counters.n_cs_hits += 1;
         self.counters.n_satisfied_interests += 1;
         self.counters.n_out_data += 1;

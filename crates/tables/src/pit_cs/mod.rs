@@ -343,7 +343,19 @@ impl<P: CachePolicy> PitCs<P> {
         now: MonoNs,
     ) -> Result<DataRef<'_>, Missed> {
         let mut missed = Missed::default();
-        match self.locate(interest, hashes, now, &mut missed) {
+        let mut found = None;
+        if self.cs.serves() {
+            let hash = hashes[interest.name().len()];
+            found = match &self.indexes.cached {
+                Some(index) => self.cs.find_under_name(index, interest, hash, now),
+                None => self.find_both(interest, hash, now, &mut missed),
+            };
+            if found.is_none() {
+                let index = self.indexes.cached_mut();
+                found = self.cs.find_beyond_name(index, interest, hashes, now);
+            }
+        }
+        match found {
             Some(slot) => Ok(self.cs.hit(slot)),
             None => {
                 self.cs.miss(interest, hashes);
@@ -352,38 +364,31 @@ impl<P: CachePolicy> PitCs<P> {
         }
     }
 
-    /// The slot of a Data that answers `interest`; counts nothing.
-    #[inline]
-    fn locate(
-        &mut self,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-        now: MonoNs,
-        missed: &mut Missed,
-    ) -> Option<u32> {
-        if !self.cs.serves() {
-            return None;
-        }
-        let hash = hashes[interest.name().len()];
-        let found = match &self.indexes.cached {
-            Some(index) => self.cs.find_under_name(index, interest, hash, now),
-            None => self.find_both(interest, hash, now, missed),
-        };
-        found.or_else(|| {
-            let index = self.indexes.cached_mut();
-            self.cs.find_beyond_name(index, interest, hashes, now)
-        })
-    }
-
     /// What the content store has to say to an Interest that several stores are asked
     /// about; counts nothing.
+    #[cold]
     pub fn offer(
         &mut self,
         interest: &InterestView<'_>,
         hashes: &[NameHash],
         now: MonoNs,
     ) -> Option<Offer> {
-        let slot = self.locate(interest, hashes, now, &mut Missed::default())?;
+        if !self.cs.serves() {
+            return None;
+        }
+        let name = interest.name();
+        let index = self.indexes.cached();
+        let under_name = index.find(hashes[name.len()].0, |word| {
+            let answers = |slot| self.cs.is_answer(slot, interest, hashes[name.len()], now);
+            as_cached(word).is_some_and(answers)
+        });
+        let slot = match under_name.and_then(as_cached) {
+            Some(slot) => slot,
+            None => {
+                let index = self.indexes.cached_mut();
+                self.cs.find_beyond_name(index, interest, hashes, now)?
+            }
+        };
         Some(Offer {
             slot,
             is_exact: !self.cs.is_longer(slot, interest.name()),
