@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use crate::buckets::BucketMap;
-use crate::{Key, Laps, MapError, ServiceId, ServiceLoad, WorkerId};
+use crate::{Homes, Key, Laps, MapError, ServiceId, ServiceLoad, WorkerId};
 
 /// What chooses the worker of each packet.
 pub trait Scheduler {
@@ -31,6 +31,15 @@ pub trait Scheduler {
     /// Hears what services did in an interval that ends now. Loads lack the mean queue,
     /// which is for the scheduler to find.
     fn handle_loads(&mut self, _: u64, _: u64, _: &mut [ServiceLoad], _queue_lens: &[u32]) {}
+
+    /// The homes by which it dispatches, if changes of them are told apart by version, so
+    /// that packets of what moves can be kept in [order](crate::order).
+    fn homes(&self) -> Option<&Homes> {
+        None
+    }
+
+    /// Hears up to which version changes are in effect.
+    fn handle_in_effect(&mut self, _: u64) {}
 }
 
 impl<T: Scheduler + ?Sized> Scheduler for Box<T> {
@@ -50,6 +59,14 @@ impl<T: Scheduler + ?Sized> Scheduler for Box<T> {
         queue_lens: &[u32],
     ) {
         (**self).handle_loads(now_ns, interval_ns, loads, queue_lens);
+    }
+
+    fn homes(&self) -> Option<&Homes> {
+        (**self).homes()
+    }
+
+    fn handle_in_effect(&mut self, version: u64) {
+        (**self).handle_in_effect(version);
     }
 }
 
@@ -73,6 +90,14 @@ impl Scheduler for Laps {
             load.mean_queue = self.mean_queue(ServiceId(service as u8), queue_lens);
         }
         self.handle_interval(now_ns, interval_ns, loads);
+    }
+
+    fn homes(&self) -> Option<&Homes> {
+        Some(Self::homes(self))
+    }
+
+    fn handle_in_effect(&mut self, version: u64) {
+        Self::handle_in_effect(self, version);
     }
 }
 

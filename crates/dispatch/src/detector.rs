@@ -145,15 +145,16 @@ impl Detector {
         Ok(detector)
     }
 
-    /// Sees a packet, and looks at it if it is its turn.
+    /// Sees a packet, and looks at it if it is its turn. Returns whether it was.
     #[inline]
-    pub fn handle_packet(&mut self, service: ServiceId, key: Key) {
+    pub fn handle_packet(&mut self, service: ServiceId, key: Key) -> bool {
         if self.n_until_sample > 0 {
             self.n_until_sample -= 1;
-        } else {
-            self.draw_gap();
-            self.handle_sample(service, key);
+            return false;
         }
+        self.draw_gap();
+        self.handle_sample(service, key);
+        true
     }
 
     /// Looks at a packet that was chosen elsewhere. Takes time linear in the names tracked,

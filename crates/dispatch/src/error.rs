@@ -107,9 +107,12 @@ pub enum LapsError {
         /// Which.
         service: ServiceId,
     },
-    /// All places that a name may have are pinned.
+    /// All places that a name may have are pinned, or of names on their way home.
     #[error("no place for another pinned name: unpin one, or have room for more migrations")]
     Pinned,
+    /// A place was made free, and will be once the name that had it is at home.
+    #[error("another name is going home to make room for the pinned one: try again in a moment")]
+    NotYet,
     /// A map refused.
     #[error(transparent)]
     Map(#[from] MapError),

@@ -56,6 +56,33 @@ impl Homes {
         }
     }
 
+    /// The workers, other than its home, that a key was at before changes later than
+    /// `version`, and the latest of these changes; `None` if there are none. Takes constant
+    /// time and allocates nothing.
+    ///
+    /// Some of the workers may have lost the key in earlier changes.
+    ///
+    /// # Panics
+    /// If there is no such service.
+    #[inline]
+    #[must_use]
+    pub fn moved_since(
+        &self,
+        service: ServiceId,
+        key: Key,
+        version: u64,
+    ) -> Option<(WorkerSet, u64)> {
+        let (mut former, mut latest) = self.maps[service.idx()].moved_since(key, version);
+        if let Some(migration) = self.migrations.find(service, key)
+            && migration.version > version
+        {
+            former = former.union(migration.former);
+            latest = latest.max(migration.version);
+        }
+        former.remove(self.home(service, key));
+        (!former.is_empty()).then_some((former, latest))
+    }
+
     /// All workers: those that an Interest that [reaches all](crate::Reach::All) concerns.
     #[must_use]
     pub const fn workers(&self) -> WorkerSet {
@@ -89,24 +116,26 @@ impl Homes {
         self.version
     }
 
-    /// Moves a name.
+    /// Moves a name, or has another one go home to make room for it later. Changes up to
+    /// `in_effect` are in effect everywhere.
     pub(crate) fn migrate(
         &mut self,
         service: ServiceId,
         key: Key,
-        worker: WorkerId,
-        state: MigrationState,
+        (worker, state): (WorkerId, MigrationState),
+        in_effect: u64,
     ) -> Placed {
         let former = WorkerSet::only(self.home(service, key));
         self.version += 1;
-        self.migrations.place(Migration {
+        let migration = Migration {
             key,
             service,
             worker,
             state,
             former,
             version: self.version,
-        })
+        };
+        self.migrations.place(migration, in_effect)
     }
 
     /// Sends the moved names home that `is_concerned`, and returns how many these were.
@@ -115,9 +144,7 @@ impl Homes {
         let version = self.version;
         self.migrations.retain(|migration| {
             if migration.state != MigrationState::Returned && is_concerned(migration) {
-                migration.former.insert(migration.worker);
-                migration.state = MigrationState::Returned;
-                migration.version = version;
+                migration.send_home(version);
                 n_sent += 1;
             }
             true

@@ -12,6 +12,7 @@
 //! | [`migration`] | names that have another home than the map says |
 //! | [`allocation`] | how many workers a service needs |
 //! | [`laps`] | all of these together: the locality-aware packet scheduler |
+//! | [`order`] | how packets of a name that moves keep their order |
 //! | [`publish`] | how receiving threads read what one thread decides |
 //! | [`baselines`] | other schedulers, to compare with |
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub mod laps;
 mod linear;
 mod map;
 pub mod migration;
+pub mod order;
 pub mod publish;
 mod worker;
 
@@ -36,9 +38,10 @@ pub use detector::{Aggressive, Detector, DetectorConfig};
 pub use error::{LapsError, MapError};
 pub use homes::Homes;
 pub use key::{DispatchBy, Key, NameShape, Reach};
-pub use laps::{DetectorScope, Laps, LapsConfig, LapsCounters};
+pub use laps::{DetectorScope, Laps, LapsConfig, LapsCounters, MoveRule};
 pub use linear::LinearMap;
 pub use map::{MapKind, ServiceMap};
 pub use migration::{Migration, MigrationState, MigrationTable};
+pub use order::{Offer, Order, OrderConfig};
 pub use publish::{Publisher, Reader};
 pub use worker::{MAX_SERVICES, MAX_WORKERS, ServiceId, WorkerId, WorkerSet};

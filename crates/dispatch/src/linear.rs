@@ -81,6 +81,21 @@ impl LinearMap {
         self.workers[self.bucket(key)]
     }
 
+    /// The part of all names that is at home at a worker; 0 if it has no bucket.
+    #[must_use]
+    pub(crate) fn share(&self, worker: WorkerId) -> f64 {
+        let Some(bucket) = self.workers.iter().position(|&other| other == worker) else {
+            return 0.0;
+        };
+        let n_round = self.n_round as usize;
+        if self.workers.len() < n_round {
+            // What is gone has spread over all.
+            return 1.0 / self.workers.len() as f64;
+        }
+        let is_split = bucket < self.split as usize || bucket >= n_round;
+        1.0 / if is_split { 2 * n_round } else { n_round } as f64
+    }
+
     /// Whose each bucket is; the last one came last.
     #[must_use]
     pub fn workers(&self) -> &[WorkerId] {

@@ -85,6 +85,34 @@ impl ServiceMap {
         holders
     }
 
+    /// Who had a key before changes later than `version`, and the latest of these changes;
+    /// nobody if there was none.
+    #[inline]
+    pub(crate) fn moved_since(&self, key: Key, version: u64) -> (WorkerSet, u64) {
+        if self.n_unsettled == 0 {
+            return (WorkerSet::EMPTY, 0);
+        }
+        let former = &self.former[self.bucket(key)];
+        if former.version > version {
+            (former.workers, former.version)
+        } else {
+            (WorkerSet::EMPTY, 0)
+        }
+    }
+
+    /// The part of all names, each as likely as another, that is at home at a worker; 0 if
+    /// it isn't in the map. Takes time linear in the buckets.
+    #[must_use]
+    pub fn share(&self, worker: WorkerId) -> f64 {
+        match &self.map {
+            Map::Linear(map) => map.share(worker),
+            Map::Buckets(map) => {
+                let n_here = (map.buckets().iter()).filter(|&&it| it == worker).count();
+                n_here as f64 / map.buckets().len() as f64
+            }
+        }
+    }
+
     fn bucket(&self, key: Key) -> usize {
         match &self.map {
             Map::Linear(map) => map.bucket(key),

@@ -3,8 +3,9 @@
 //! Sets of eight, each found by a key's bits and searched as a whole: a look-up reads one
 //! line of keys, and no pattern of keys makes it longer. The thesis (Iqbal 2013, section
 //! 4.4) leaves the size open, and what happens when there is no room: here, a name that
-//! was not met since others came gives way (second chance), and goes home to where the map
-//! says; pinned names stay.
+//! was not met since others came gives way (second chance): it goes home to where the map
+//! says, and its place is taken once that is in effect, so that the order of its packets is
+//! known meanwhile. Pinned names stay.
 
 use crate::{Key, ServiceId, WorkerId, WorkerSet};
 
@@ -42,6 +43,15 @@ pub struct Migration {
     pub version: u64,
 }
 
+impl Migration {
+    /// Goes to where the map says, in this version.
+    pub(crate) fn send_home(&mut self, version: u64) {
+        self.former.insert(self.worker);
+        self.state = MigrationState::Returned;
+        self.version = version;
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Place {
     migration: Migration,
@@ -66,9 +76,9 @@ const EMPTY: Place = Place {
 pub enum Placed {
     /// It is there.
     Done,
-    /// It is there, and this one gave way to it.
-    Instead(Migration),
-    /// It is not: all its places are pinned.
+    /// It is not yet: another one went home to make room, once that is in effect.
+    Later,
+    /// It is not: all its places are pinned, or of names that are going home.
     Refused,
 }
 
@@ -152,9 +162,10 @@ impl MigrationTable {
     }
 
     /// Puts a name into the table, or changes its entry, whose former workers it keeps.
-    pub(crate) fn place(&mut self, mut migration: Migration) -> Placed {
+    /// A place whose name has gone home is taken if that is in effect everywhere, as changes
+    /// up to `in_effect` are.
+    pub(crate) fn place(&mut self, mut migration: Migration, in_effect: u64) -> Placed {
         let set = self.set_of(migration.key);
-        let mut placed = Placed::Done;
         let way = match self.locate(migration.service, migration.key) {
             Some((_, way)) => {
                 let was = &self.places[set][way].migration;
@@ -162,14 +173,15 @@ impl MigrationTable {
                 way
             }
             None => {
-                let Some(way) = self.room(set) else {
+                let Some(way) = self.room(set, in_effect) else {
                     return Placed::Refused;
                 };
-                let was = self.places[set][way].migration;
+                let was = &mut self.places[set][way].migration;
                 if was.worker == NOBODY {
                     self.len += 1;
-                } else {
-                    placed = Placed::Instead(was);
+                } else if was.state == MigrationState::Migrated {
+                    was.send_home(migration.version);
+                    return Placed::Later;
                 }
                 way
             }
@@ -180,19 +192,20 @@ impl MigrationTable {
             migration,
             is_used: true,
         };
-        placed
+        Placed::Done
     }
 
-    /// A place of a set to take: an empty one, one that has settled at home, one that was
-    /// not met for long.
-    fn room(&mut self, set: usize) -> Option<usize> {
+    /// A place of a set to take: an empty one, one whose name is at home again, one that
+    /// was not met for long.
+    fn room(&mut self, set: usize, in_effect: u64) -> Option<usize> {
         let places = &mut self.places[set];
         let rank = |place: &Place| match place.migration.state {
             _ if place.migration.worker == NOBODY => 0,
-            MigrationState::Returned => 1,
+            MigrationState::Returned if place.migration.version <= in_effect => 1,
+            MigrationState::Returned => 4,
             MigrationState::Migrated if !place.is_used => 2,
             MigrationState::Migrated => 3,
-            MigrationState::Pinned => 4,
+            MigrationState::Pinned => 5,
         };
         let (way, rank) = (places.iter().map(rank).enumerate()).min_by_key(|&(_, rank)| rank)?;
         if rank == 3 {

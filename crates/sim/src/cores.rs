@@ -8,11 +8,15 @@
 //! Since a core works in order and its next packet is known, when a packet will be done is
 //! known when it arrives. Between arrivals, packets leave in the order of their times, over
 //! all cores; a packet whose flow has had a later one leave before is out of order.
+//!
+//! With [`CoresConfig::order`], packets of a flow that moves are held until its former core
+//! has done what it had, as the receiving threads of a router do, by the same code
+//! ([`Order`]). A held packet takes a place of its new core's queue.
 
 use std::collections::VecDeque;
 
-use tachonym_dispatch::ServiceLoad;
 use tachonym_dispatch::baselines::Scheduler;
+use tachonym_dispatch::{Offer, Order, OrderConfig, ServiceLoad};
 
 use crate::service::{Penalties, ServiceModel};
 use crate::traffic::{Packet, key_of};
@@ -30,6 +34,9 @@ pub struct CoresConfig {
     pub penalties: Penalties,
     /// How often the scheduler hears of loads.
     pub interval_ns: u64,
+    /// Whether, and within which bounds, packets of what moves are kept in order, if the
+    /// scheduler tells what moves. As published, they are not.
+    pub order: Option<OrderConfig>,
 }
 
 /// How often the scheduler hears of loads, where nothing else is said; the thesis names no
@@ -46,6 +53,7 @@ impl CoresConfig {
             services,
             penalties: Penalties::PUBLISHED,
             interval_ns: INTERVAL_NS,
+            order: None,
         }
     }
 }
@@ -65,6 +73,12 @@ pub struct Counts {
     pub n_moved: u64,
     /// Those whose core had worked for another service before.
     pub n_cold: u64,
+    /// Those that were held until their flow's former core was done.
+    pub n_held: u64,
+    /// Those of the dropped ones that had to be held and found no room.
+    pub n_dropped_unheld: u64,
+    /// How long packets were held, all together.
+    pub held_ns: u64,
 }
 
 impl Counts {
@@ -78,6 +92,9 @@ impl Counts {
             n_out_of_order: self.n_out_of_order - before.n_out_of_order,
             n_moved: self.n_moved - before.n_moved,
             n_cold: self.n_cold - before.n_cold,
+            n_held: self.n_held - before.n_held,
+            n_dropped_unheld: self.n_dropped_unheld - before.n_dropped_unheld,
+            held_ns: self.held_ns - before.held_ns,
         }
     }
 }
@@ -91,6 +108,15 @@ pub struct AtMigration {
     pub n_flows: u32,
     /// Those of them that are large.
     pub n_large: u32,
+}
+
+/// A packet that was numbered among its flow's, on its way to a core.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    packet: Packet,
+    /// Which of its flow's packets that found room it is, from 1 on.
+    nth: u32,
+    core: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +153,11 @@ pub struct Cores<S> {
     /// When each core will have nothing to do, and for whom it worked last.
     idle_at_ns: Vec<u64>,
     last_service: Vec<Option<u8>>,
+    /// Packets that came into each queue, and that are done.
+    queued: Vec<u64>,
+    done: Vec<u64>,
+    order: Option<Order<Numbered>>,
+    released: Vec<Numbered>,
     flows: Vec<Flow>,
     counts: Counts,
     by_service: Vec<Counts>,
@@ -152,7 +183,13 @@ impl<S: Scheduler> Cores<S> {
             last_departed: 0,
             core: NO_CORE,
         };
+        let order = (config.order.zip(scheduler.homes()))
+            .map(|(bounds, homes)| Order::new(bounds, n_cores, homes.version()));
         Self {
+            queued: vec![0; n_cores],
+            done: vec![0; n_cores],
+            order,
+            released: Vec::new(),
             queues: vec![VecDeque::with_capacity(config.queue_pkts); n_cores],
             lens: vec![0; n_cores],
             heads_ns: vec![NEVER; n_cores],
@@ -198,15 +235,94 @@ impl<S: Scheduler> Cores<S> {
         if self.large_flows.is_some() && self.scheduler.n_shifts() > n_shifts {
             self.note_migration(&packet);
         }
+        self.adopt();
         if self.lens[core] as usize >= self.config.queue_pkts {
-            self.counts.n_dropped += 1;
-            self.by_service[service].n_dropped += 1;
+            self.drop_one(&packet);
             return;
         }
-        self.accept(packet, core);
+        self.lens[core] += 1;
+        let flow = &mut self.flows[packet.flow as usize];
+        let numbered = Numbered {
+            packet,
+            nth: flow.n_accepted + 1,
+            core: core as u16,
+        };
+        let offer = match (&mut self.order, self.scheduler.homes()) {
+            (Some(order), Some(homes)) if !order.is_calm() => {
+                order.offer(homes, (packet.service, key), &self.done, numbered)
+            }
+            _ => Offer::Go(numbered),
+        };
+        match offer {
+            Offer::Go(numbered) => {
+                flow.n_accepted += 1;
+                self.accept(numbered, packet.at_ns);
+            }
+            Offer::Held => {
+                flow.n_accepted += 1;
+                self.counts.n_held += 1;
+                self.by_service[service].n_held += 1;
+            }
+            Offer::NoRoom(_) => {
+                self.lens[core] -= 1;
+                self.counts.n_dropped_unheld += 1;
+                self.by_service[service].n_dropped_unheld += 1;
+                self.drop_one(&packet);
+            }
+        }
     }
 
-    fn accept(&mut self, packet: Packet, core: usize) {
+    fn drop_one(&mut self, packet: &Packet) {
+        self.counts.n_dropped += 1;
+        self.by_service[packet.service.idx()].n_dropped += 1;
+    }
+
+    /// Marks the queues if the scheduler changed something.
+    #[inline]
+    fn adopt(&mut self) {
+        if let (Some(order), Some(homes)) = (&mut self.order, self.scheduler.homes()) {
+            order.adopt(homes.version(), &self.queued);
+        }
+    }
+
+    /// Lets packets go that need not be held any more, now that one is done.
+    fn release(&mut self, now_ns: u64) {
+        let (Some(order), Some(homes)) = (&mut self.order, self.scheduler.homes()) else {
+            return;
+        };
+        let lens = &mut self.lens;
+        let released = &mut self.released;
+        released.clear();
+        order.release(homes, &self.done, |home, _, _, mut numbered| {
+            if home.0 != numbered.core {
+                // The flow's new core has changed meanwhile, and its place with it.
+                lens[usize::from(numbered.core)] -= 1;
+                lens[home.idx()] += 1;
+                numbered.core = home.0;
+            }
+            released.push(numbered);
+        });
+        let in_effect = order.in_effect();
+        self.scheduler.handle_in_effect(in_effect);
+        for nth in 0..self.released.len() {
+            let numbered = self.released[nth];
+            let (core, packet) = (usize::from(numbered.core), numbered.packet);
+            if self.lens[core] as usize > self.config.queue_pkts {
+                self.lens[core] -= 1;
+                self.drop_one(&packet);
+                continue;
+            }
+            let held_ns = now_ns - packet.at_ns;
+            self.counts.held_ns += held_ns;
+            self.by_service[packet.service.idx()].held_ns += held_ns;
+            self.accept(numbered, now_ns);
+        }
+    }
+
+    /// Puts a packet into the queue that keeps a place for it.
+    fn accept(&mut self, numbered: Numbered, now_ns: u64) {
+        let Numbered { packet, nth, core } = numbered;
+        let core = usize::from(core);
         let service = packet.service.idx();
         let counts = &mut self.by_service[service];
         let flow = &mut self.flows[packet.flow as usize];
@@ -225,16 +341,15 @@ impl<S: Scheduler> Cores<S> {
             self.counts.n_cold += 1;
             counts.n_cold += 1;
         }
-        let done_ns = self.idle_at_ns[core].max(packet.at_ns) + takes_ns;
+        let done_ns = self.idle_at_ns[core].max(now_ns) + takes_ns;
         self.idle_at_ns[core] = done_ns;
-        flow.n_accepted += 1;
         self.queues[core].push_back(Waiting {
             done_ns,
             flow: packet.flow,
-            nth: flow.n_accepted,
+            nth,
             service: packet.service.0,
         });
-        self.lens[core] += 1;
+        self.queued[core] += 1;
         self.heads_ns[core] = self.heads_ns[core].min(done_ns);
         self.loads[service].n_arrived += 1;
     }
@@ -256,6 +371,7 @@ impl<S: Scheduler> Cores<S> {
                 return;
             };
             self.lens[core] -= 1;
+            self.done[core] += 1;
             self.heads_ns[core] = self.queues[core].front().map_or(NEVER, |it| it.done_ns);
             let service = usize::from(done.service);
             self.counts.n_departed += 1;
@@ -268,6 +384,9 @@ impl<S: Scheduler> Cores<S> {
             } else {
                 flow.last_departed = done.nth;
             }
+            if self.order.as_ref().is_some_and(|order| !order.is_calm()) {
+                self.release(head_ns);
+            }
         }
     }
 
@@ -276,6 +395,7 @@ impl<S: Scheduler> Cores<S> {
         self.scheduler
             .handle_loads(now_ns, self.config.interval_ns, &mut self.loads, &self.lens);
         self.loads.fill(ServiceLoad::default());
+        self.adopt();
         self.next_interval_ns += self.config.interval_ns;
     }
 

@@ -54,7 +54,9 @@ impl Laps {
             self.take(worker, from)?;
         }
         self.homes.version += 1;
-        self.homes.maps[to.idx()].insert(worker, self.homes.version)?;
+        let map = &mut self.homes.maps[to.idx()];
+        map.insert(worker, self.homes.version)?;
+        self.loads.handle_map(map, None);
         self.serves[worker.idx()] = Some(to);
         self.counters.n_transfers += 1;
         if self.transfers.len() < crate::MAX_WORKERS {
@@ -66,7 +68,9 @@ impl Laps {
     /// Takes a worker from a service, which has others.
     fn take(&mut self, worker: WorkerId, from: ServiceId) -> Result<(), MapError> {
         self.homes.version += 1;
-        self.homes.maps[from.idx()].remove(worker, self.homes.version)?;
+        let map = &mut self.homes.maps[from.idx()];
+        map.remove(worker, self.homes.version)?;
+        self.loads.handle_map(map, Some(worker));
         self.serves[worker.idx()] = None;
         let n_sent = self
             .homes
@@ -143,6 +147,7 @@ impl Laps {
     pub fn settle(&mut self, version: u64) {
         self.homes.version += 1;
         self.homes.settle(version);
+        self.handle_in_effect(version);
     }
 
     /// Keeps a name at a worker of its service, whatever the queues say. The pin ends when
@@ -155,12 +160,15 @@ impl Laps {
         if self.service_of(worker) != Some(service) {
             return Err(LapsError::OtherService { worker, service });
         }
-        match (self.homes).migrate(service, key, worker, MigrationState::Pinned) {
-            Placed::Refused => return Err(LapsError::Pinned),
-            Placed::Instead(_) => self.counters.n_displaced += 1,
-            Placed::Done => {}
+        let to = (worker, MigrationState::Pinned);
+        match self.homes.migrate(service, key, to, self.in_effect) {
+            Placed::Refused => Err(LapsError::Pinned),
+            Placed::Later => {
+                self.counters.n_displaced += 1;
+                Err(LapsError::NotYet)
+            }
+            Placed::Done => Ok(()),
         }
-        Ok(())
     }
 
     /// Lets a pinned name go home. Returns whether it was pinned.

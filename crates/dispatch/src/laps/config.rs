@@ -16,6 +16,28 @@ pub enum DetectorScope {
     PerService,
 }
 
+/// Which name moves off an overloaded worker, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveRule {
+    /// As published: the aggressive name that arrives, to the worker with the shortest
+    /// queue; again as soon as that is overloaded, too.
+    Published,
+    /// An aggressive name of the worker whose move evens measured loads out. A name moves again only when its last move is in effect.
+    Evens {
+        /// Samples after which all counts are halved, from 2^10 on, and at most half of the
+        /// detector's saturation: about as many as loads are measured over.
+        halve_every: u32,
+    },
+}
+
+impl MoveRule {
+    /// The second rule, with counts of 16 bits. Of as many samples 16 workers have 2,000
+    /// each, which are known to 2 %.
+    pub const EVENS: Self = Self::Evens {
+        halve_every: (1 << 15) - 1,
+    };
+}
+
 /// Everything that a [`Laps`](crate::Laps) is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LapsConfig {
@@ -34,12 +56,14 @@ pub struct LapsConfig {
     pub n_migrations: usize,
     /// Packets in a worker's queue from which on it is overloaded, from 1 on.
     pub high_threshold: u32,
+    /// Which names move.
+    pub rule: MoveRule,
     /// How long a service must need fewer workers before one is surplus.
     pub idle_ns: u64,
 }
 
 impl LapsConfig {
-    /// One service on so many workers; otherwise as published. The thesis names neither the
+    /// One service on so many workers; otherwise as published, but for the rule. The thesis names neither the
     /// threshold nor the size of the migration table: here 80 packets, of queues of 100,
     /// and 1024 names.
     #[must_use]
@@ -52,6 +76,7 @@ impl LapsConfig {
             detector_scope: DetectorScope::Shared,
             n_migrations: 1_024,
             high_threshold: 80,
+            rule: MoveRule::EVENS,
             idle_ns: 10_000,
         }
     }
@@ -88,6 +113,14 @@ impl LapsConfig {
         };
         within("names moved", self.n_migrations, 1, MAX_MIGRATIONS)?;
         let threshold = self.high_threshold as usize;
-        within("high threshold", threshold, 1, u32::MAX as usize)
+        within("high threshold", threshold, 1, u32::MAX as usize)?;
+        match self.rule {
+            MoveRule::Published => Ok(()),
+            MoveRule::Evens { halve_every } => {
+                let what = "samples until counts are halved";
+                let most = self.detector.saturation / 2;
+                within(what, halve_every as usize, 1 << 10, most as usize)
+            }
+        }
     }
 }

@@ -6,6 +6,12 @@
 //! [aggressive](crate::Detector), the name moves to the least loaded worker of its service
 //! and stays there. Workers pass between services by [need](crate::Need).
 //!
+//! That is [`MoveRule::Published`]. By [`MoveRule::Evens`], loads are measured, and what
+//! moves is the aggressive name of the overloaded worker whose move evens loads out best,
+//! to the worker of the service with the least load; nothing moves that would not help,
+//! and nothing that is still on its way. Packets of what moves keep their
+//! [order](crate::order).
+//!
 //! What the thesis leaves open: the threshold's value ([`LapsConfig::high_threshold`]); a
 //! name moves only to a worker whose queue is below the threshold, since a move from one
 //! overloaded worker to another reorders packets and relieves nobody; there is one detector
@@ -24,8 +30,11 @@
 
 mod changes;
 mod config;
+mod loads;
 
-pub use config::{DetectorScope, LapsConfig};
+pub use config::{DetectorScope, LapsConfig, MoveRule};
+
+use loads::Loads;
 
 use crate::allocation::{Allocator, Need, Transfer};
 use crate::detector::Detector;
@@ -39,16 +48,18 @@ use crate::{Key, LapsError, MAX_WORKERS, ServiceId, WorkerId, WorkerSet};
 pub struct LapsCounters {
     /// Names that moved off an overloaded worker.
     pub n_migrations: u64,
-    /// Names that went home for want of room in the migration table.
+    /// Names that went home to make room in the migration table for others, later.
     pub n_displaced: u64,
-    /// Names that had to move and found no room, since all places are pinned.
+    /// Names that had to move and found no room: all places are pinned, or of names on their
+    /// way home.
     pub n_refused: u64,
     /// Moved names that went home since their worker left their service.
     pub n_sent_home: u64,
     /// Workers that passed to another service, or to one from none.
     pub n_transfers: u64,
     /// Packets, or looks at queues, that met an overloaded worker and could move nothing:
-    /// no name was aggressive, or all workers of the service were overloaded.
+    /// no name was aggressive, all workers of the service were overloaded, or no move would
+    /// have evened loads out.
     pub n_stuck: u64,
 }
 
@@ -59,6 +70,10 @@ pub struct Laps {
     detectors: Vec<Detector>,
     allocator: Allocator,
     high_threshold: u32,
+    rule: MoveRule,
+    loads: Loads,
+    /// The latest version that is in effect everywhere.
+    in_effect: u64,
     /// The service of each worker.
     serves: Vec<Option<ServiceId>>,
     transfers: Vec<Transfer>,
@@ -108,6 +123,12 @@ impl Laps {
             detectors: vec![Detector::new(config.detector)?; n_detectors],
             allocator,
             high_threshold: config.high_threshold,
+            rule: config.rule,
+            loads: Loads::new(match config.rule {
+                MoveRule::Published => u32::MAX,
+                MoveRule::Evens { halve_every } => halve_every,
+            }),
+            in_effect: 0,
             serves,
             transfers: Vec::with_capacity(MAX_WORKERS),
             is_frozen: false,
@@ -123,9 +144,12 @@ impl Laps {
     /// If there is no such service, or a worker without a length.
     pub fn dispatch(&mut self, service: ServiceId, key: Key, queue_lens: &[u32]) -> WorkerId {
         let detector = self.detector_idx(service);
-        self.detectors[detector].handle_packet(service, key);
+        let is_sampled = self.detectors[detector].handle_packet(service, key);
         self.homes.migrations.touch(service, key);
         let home = self.homes.home(service, key);
+        if is_sampled {
+            self.count_sample(home);
+        }
         if queue_lens[home.idx()] < self.high_threshold || self.is_frozen {
             return home;
         }
@@ -133,13 +157,16 @@ impl Laps {
             self.counters.n_stuck += 1;
             return home;
         }
-        match self.relief(service, home, queue_lens) {
-            Some(worker) if self.migrate(service, key, worker) => worker,
-            _ => {
-                self.counters.n_stuck += 1;
-                home
-            }
+        let has_moved = match self.rule {
+            MoveRule::Published => (self.shortest(service, home, queue_lens))
+                .is_some_and(|worker| self.migrate(service, key, worker)),
+            MoveRule::Evens { .. } => self.even_out(service, home, queue_lens),
+        };
+        if !has_moved {
+            self.counters.n_stuck += 1;
+            return home;
         }
+        self.homes.home(service, key)
     }
 
     /// Looks at a packet that a receiving thread chose: where sampling is, the detectors'
@@ -151,15 +178,25 @@ impl Laps {
         let detector = self.detector_idx(service);
         self.detectors[detector].handle_sample(service, key);
         self.homes.migrations.touch(service, key);
+        self.count_sample(self.homes.home(service, key));
+    }
+
+    #[inline]
+    fn count_sample(&mut self, home: WorkerId) {
+        if let MoveRule::Evens { halve_every } = self.rule
+            && self.loads.handle_sample(home, halve_every)
+        {
+            self.loads.halve();
+            self.detectors.iter_mut().for_each(Detector::halve);
+        }
     }
 
     /// Relieves each worker whose queue has reached the threshold of one aggressive name,
     /// and returns how many names moved. For a router: see the [module](self).
     ///
-    /// The name is the one that was met most often among those that make up at most half of
-    /// what the worker's aggressive names do: to move more would move the overload. If
-    /// there is one such large name only, it moves once, and later on others move off its
-    /// worker. Takes time linear in workers and names tracked. Allocates nothing.
+    /// The name is the one that [`MoveRule::Evens`] chooses, whatever the rule is: with the
+    /// published one nothing is measured, and so nothing moves here. Takes time linear in
+    /// workers and names tracked. Allocates nothing.
     ///
     /// # Panics
     /// If there is a worker without a length.
@@ -175,38 +212,63 @@ impl Laps {
             if queue_lens[worker.idx()] < self.high_threshold {
                 continue;
             }
-            let to = self.relief(service, worker, queue_lens);
-            match to.zip(self.name_to_move(service, worker)) {
-                Some((to, key)) if self.migrate(service, key, to) => n_moved += 1,
-                _ => self.counters.n_stuck += 1,
+            if self.even_out(service, worker, queue_lens) {
+                n_moved += 1;
+            } else {
+                self.counters.n_stuck += 1;
             }
         }
         n_moved
     }
 
-    fn name_to_move(&self, service: ServiceId, worker: WorkerId) -> Option<Key> {
-        let detector = &self.detectors[self.detector_idx(service)];
-        let here = || {
-            let of_service = detector.aggressive().filter(|it| it.service == service);
-            of_service.filter(|it| self.homes.home(service, it.key) == worker)
+    /// Moves the aggressive name off an overloaded worker that evens loads out best, and
+    /// returns whether there is one.
+    fn even_out(&mut self, service: ServiceId, from: WorkerId, queue_lens: &[u32]) -> bool {
+        let workers = self.homes.maps[service.idx()].workers().iter().copied();
+        let others = workers.filter(|&worker| {
+            worker != from && queue_lens[worker.idx()] < self.high_threshold
+        });
+        let least = others.min_by_key(|&worker| {
+            (self.loads.of(worker), queue_lens[worker.idx()], worker.idx())
+        });
+        let Some(to) = least else {
+            return false;
         };
-        let is_state = |key, state| {
-            let found = self.homes.migrations.find(service, key);
-            found.is_some_and(|migration| migration.state == state)
+        let (load, least_load) = (self.loads.of(from), self.loads.of(to));
+        let names = self.detectors[self.detector_idx(service)].aggressive();
+        let here = names.filter(|it| it.service == service && self.may_move(service, it.key, from));
+        let ranked = here.filter_map(|it| {
+            let count = u64::from(it.count);
+            Some((loads::benefit(count, load, least_load)?, count, it.key))
+        });
+        let Some((_, count, key)) = ranked.max() else {
+            return false;
         };
-        let total: u64 = here().map(|it| u64::from(it.count)).sum();
-        let movable = || here().filter(|it| !is_state(it.key, MigrationState::Pinned));
-        let small = movable().filter(|it| 2 * u64::from(it.count) <= total);
-        let large = || {
-            let not_moved = movable().filter(|it| !is_state(it.key, MigrationState::Migrated));
-            not_moved.max_by_key(|it| (it.count, it.key))
-        };
-        let chosen = small.max_by_key(|it| (it.count, it.key)).or_else(large);
-        chosen.map(|it| it.key)
+        let has_moved = self.migrate(service, key, to);
+        if has_moved {
+            self.loads.handle_move(from, to, count);
+        }
+        has_moved
     }
 
-    /// The least loaded worker of a service, if it is below the threshold.
-    fn relief(&self, service: ServiceId, home: WorkerId, queue_lens: &[u32]) -> Option<WorkerId> {
+    /// Whether a name is at home at a worker, not pinned there, and not on its way.
+    fn may_move(&self, service: ServiceId, key: Key, from: WorkerId) -> bool {
+        let found = self.homes.migrations.find(service, key);
+        self.homes.home(service, key) == from
+            && found.is_none_or(|migration| {
+                migration.state != MigrationState::Pinned && migration.version <= self.in_effect
+            })
+    }
+
+    /// Hears that changes up to this version are in effect: whatever was dispatched by
+    /// earlier ones is done. Names of these changes may move again. Versions that
+    /// [settle](Self::settle) are in effect.
+    pub fn handle_in_effect(&mut self, version: u64) {
+        self.in_effect = self.in_effect.max(version);
+    }
+
+    /// The worker of a service with the shortest queue, if it is below the threshold.
+    fn shortest(&self, service: ServiceId, home: WorkerId, queue_lens: &[u32]) -> Option<WorkerId> {
         let workers = self.homes.maps[service.idx()].workers();
         let least = (workers.iter().copied())
             .min_by_key(|worker| (queue_lens[worker.idx()], worker.idx()))?;
@@ -218,16 +280,21 @@ impl Laps {
         if found.is_some_and(|migration| migration.state == MigrationState::Pinned) {
             return false;
         }
-        match (self.homes).migrate(service, key, worker, MigrationState::Migrated) {
-            Placed::Refused => {
-                self.counters.n_refused += 1;
-                return false;
+        // Published, nobody cares what is on its way.
+        let in_effect = match self.rule {
+            MoveRule::Published => u64::MAX,
+            MoveRule::Evens { .. } => self.in_effect,
+        };
+        let to = (worker, MigrationState::Migrated);
+        match self.homes.migrate(service, key, to, in_effect) {
+            Placed::Refused => self.counters.n_refused += 1,
+            Placed::Later => self.counters.n_displaced += 1,
+            Placed::Done => {
+                self.counters.n_migrations += 1;
+                return true;
             }
-            Placed::Instead(_) => self.counters.n_displaced += 1,
-            Placed::Done => {}
         }
-        self.counters.n_migrations += 1;
-        true
+        false
     }
 
     fn detector_idx(&self, service: ServiceId) -> usize {

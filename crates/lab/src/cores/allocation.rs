@@ -5,13 +5,12 @@ use std::fmt;
 use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
-use tachonym_dispatch::MapKind;
 use tachonym_sim::cores::{Cores, CoresConfig};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::PATHS;
 use tachonym_sim::traffic::{Traffic, mean_packet_bytes};
 
-use super::bed::{self, Common, percent};
+use super::bed::{self, Common, Kind, percent};
 use super::published;
 use crate::cache::plot::Chart;
 use crate::output;
@@ -119,8 +118,9 @@ pub(super) fn run(args: &AllocationArgs) -> anyhow::Result<()> {
         ),
     ];
     let mut traffic = Traffic::new(traffic, args.speedup, args.common.seed);
-    let laps = bed::laps(n_cores, &services, (16, MapKind::Linear), 80)?;
-    let config = CoresConfig::new(n_cores, services);
+    let kind = Kind::Laps { n_tracked: 16 };
+    let laps = kind.laps(n_cores, &services, 80)?;
+    let config = kind.cores(&CoresConfig::new(n_cores, services));
     let mut cores = Cores::new(config, laps, traffic.n_flows());
     let mut rows: Vec<Row> = Vec::new();
     let end_ns = (TRAFFIC_S / args.speedup * 1e9) as u64;

@@ -54,6 +54,11 @@ struct Row {
     n_shifts: u64,
     /// Packets that went to another core than their flow's before.
     moved_pct: f64,
+    /// Packets held until their flow's former core was done, how long on average, and those
+    /// for which there was no room.
+    held_pct: f64,
+    mean_held_us: f64,
+    n_unheld: u64,
     drops_by_dlb: Option<f64>,
     reordering_below_dlb_pct: Option<f64>,
     shifts_below_dlb_pct: Option<f64>,
@@ -76,8 +81,8 @@ impl fmt::Display for Report {
             "forwarding on {} cores, {} of what they do without penalties, threshold {} of 100, \
              {} s of virtual time\n\n\
              | trace | scheduler | dropped % | out of order % | shifts | packets moved % \
-             | drops by DLB | reordering below DLB % | shifts below DLB % |\n\
-             |---|---|---|---|---|---|---|---|---|",
+             | held % | for, µs | no room | drops by DLB | reordering below DLB % | shifts below DLB % |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|",
             self.n_cores, self.load, self.threshold, self.seconds
         )?;
         let or_nothing = |value: Option<f64>, places: usize| {
@@ -86,13 +91,16 @@ impl fmt::Display for Report {
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {:.3} | {:.4} | {} | {:.4} | {} | {} | {} |",
+                "| {} | {} | {:.3} | {:.4} | {} | {:.4} | {:.4} | {:.1} | {} | {} | {} | {} |",
                 row.trace,
                 row.scheduler,
                 row.dropped_pct,
                 row.out_of_order_pct,
                 row.n_shifts,
                 row.moved_pct,
+                row.held_pct,
+                row.mean_held_us,
+                row.n_unheld,
                 or_nothing(row.drops_by_dlb, 3),
                 or_nothing(row.reordering_below_dlb_pct, 1),
                 or_nothing(row.shifts_below_dlb_pct, 1)
@@ -126,16 +134,17 @@ pub(super) fn run(args: &BalanceArgs) -> anyhow::Result<()> {
             .iter()
             .map(|&n_tracked| Kind::Laps { n_tracked }),
     );
+    kinds.push(Kind::LapsLinear { n_tracked: 16 });
+    kinds.push(Kind::LapsPublished { n_tracked: 16 });
     kinds.push(Kind::Oracle { n_tracked: 16 });
     let mut rows = Vec::new();
     for (name, trace) in args.file.traces(&TRACES, args.common.seed)? {
         let mut dlb = None;
         for &kind in &kinds {
-            let scheduler = kind.scheduler(n_cores, &services, args.threshold)?;
             let traffic = vec![(rate, trace.clone())];
             let run = bed::simulate(
                 &config,
-                scheduler,
+                (kind, args.threshold),
                 traffic,
                 (args.seconds, 1.0),
                 args.common.seed,
@@ -152,6 +161,9 @@ pub(super) fn run(args: &BalanceArgs) -> anyhow::Result<()> {
                 out_of_order_pct: percent(counts.n_out_of_order, counts.n_departed),
                 n_shifts: run.n_shifts,
                 moved_pct: percent(counts.n_moved, counts.n_arrived),
+                held_pct: percent(counts.n_held, counts.n_arrived),
+                mean_held_us: counts.held_ns as f64 / 1e3 / counts.n_held.max(1) as f64,
+                n_unheld: counts.n_dropped_unheld,
                 drops_by_dlb: (n_dropped_by_dlb > 0 && !is_dlb)
                     .then(|| counts.n_dropped as f64 / n_dropped_by_dlb as f64),
                 reordering_below_dlb_pct: below(counts.n_out_of_order, dlb.counts.n_out_of_order),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash, TopNames};
-use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind};
+use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind, MoveRule, OrderConfig};
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::ServiceModel;
@@ -99,11 +99,16 @@ pub(super) fn trace(name: &str, seed: u64) -> Trace {
 /// A scheduler of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// As a router runs it: moves even loads out and keep order; a name dispatch table.
     Laps {
         n_tracked: usize,
     },
-    /// With a name dispatch table in place of linear hashing.
-    LapsEven {
+    /// The same with linear hashing in place of the table.
+    LapsLinear {
+        n_tracked: usize,
+    },
+    /// As published: whatever aggressive flow arrives moves; linear hashing.
+    LapsPublished {
         n_tracked: usize,
     },
     Dlb,
@@ -119,7 +124,8 @@ impl Kind {
     pub(super) fn label(self) -> String {
         match self {
             Self::Laps { n_tracked } => format!("LAPS, {n_tracked} tracked"),
-            Self::LapsEven { n_tracked } => format!("LAPS, even shares, {n_tracked} tracked"),
+            Self::LapsLinear { n_tracked } => format!("LAPS, linear, {n_tracked} tracked"),
+            Self::LapsPublished { n_tracked } => format!("LAPS as published, {n_tracked} tracked"),
             Self::Dlb => "DLB".to_owned(),
             Self::Afs => "AFS".to_owned(),
             Self::Fcfs => "FCFS".to_owned(),
@@ -136,14 +142,8 @@ impl Kind {
         high_threshold: u32,
     ) -> anyhow::Result<Box<dyn Scheduler>> {
         Ok(match self {
-            Self::Laps { n_tracked } => {
-                let map = MapKind::Linear;
-                Box::new(laps(n_cores, services, (n_tracked, map), high_threshold)?)
-            }
-            Self::LapsEven { n_tracked } => {
-                let n_buckets_log2 = BUCKETS_LOG2;
-                let map = MapKind::Buckets { n_buckets_log2 };
-                Box::new(laps(n_cores, services, (n_tracked, map), high_threshold)?)
+            Self::Laps { .. } | Self::LapsLinear { .. } | Self::LapsPublished { .. } => {
+                Box::new(self.laps(n_cores, services, high_threshold)?)
             }
             Self::Dlb => {
                 let grain = Grain::Name;
@@ -173,28 +173,46 @@ impl Kind {
             )?),
         })
     }
-}
 
-/// LAPS, as published if its maps are linear.
-pub(super) fn laps(
-    n_cores: usize,
-    services: &[ServiceModel],
-    (n_tracked, map): (usize, MapKind),
-    high_threshold: u32,
-) -> anyhow::Result<Laps> {
-    let rates = services
-        .iter()
-        .map(|service| service.rate_pps(mean_packet_bytes()));
-    Ok(Laps::new(&LapsConfig {
-        worker_rates_pps: rates.collect(),
-        detector: DetectorConfig {
-            n_aggressive: n_tracked,
-            ..DetectorConfig::default()
-        },
-        map,
-        high_threshold,
-        ..LapsConfig::new(n_cores)
-    })?)
+    /// LAPS of this kind; that of a router for other kinds.
+    pub(super) fn laps(
+        self,
+        n_cores: usize,
+        services: &[ServiceModel],
+        high_threshold: u32,
+    ) -> anyhow::Result<Laps> {
+        let n_buckets_log2 = BUCKETS_LOG2;
+        let table = MapKind::Buckets { n_buckets_log2 };
+        let (n_aggressive, map, rule) = match self {
+            Self::Laps { n_tracked } => (n_tracked, table, MoveRule::EVENS),
+            Self::LapsLinear { n_tracked } => (n_tracked, MapKind::Linear, MoveRule::EVENS),
+            Self::LapsPublished { n_tracked } => (n_tracked, MapKind::Linear, MoveRule::Published),
+            _ => (16, table, MoveRule::EVENS),
+        };
+        let rates = services
+            .iter()
+            .map(|service| service.rate_pps(mean_packet_bytes()));
+        Ok(Laps::new(&LapsConfig {
+            worker_rates_pps: rates.collect(),
+            detector: DetectorConfig {
+                n_aggressive,
+                ..DetectorConfig::default()
+            },
+            map,
+            rule,
+            high_threshold,
+            ..LapsConfig::new(n_cores)
+        })?)
+    }
+
+    /// Cores that keep packets of what moves in order, if this kind has that.
+    pub(super) fn cores(self, config: &CoresConfig) -> CoresConfig {
+        let keeps_order = matches!(self, Self::Laps { .. } | Self::LapsLinear { .. });
+        CoresConfig {
+            order: keeps_order.then(OrderConfig::default),
+            ..config.clone()
+        }
+    }
 }
 
 /// What a run came to.
@@ -210,7 +228,7 @@ pub(super) struct Outcome {
 /// Runs traffic for so many seconds of virtual time; the first tenth is not counted.
 pub(super) fn simulate(
     config: &CoresConfig,
-    scheduler: Box<dyn Scheduler>,
+    (kind, high_threshold): (Kind, u32),
     services: Vec<(RateModel, Trace)>,
     (seconds, speedup): (f64, f64),
     seed: u64,
@@ -218,7 +236,8 @@ pub(super) fn simulate(
     ensure!(seconds > 0.0 && speedup > 0.0, "a run takes time");
     let mut traffic = Traffic::new(services, speedup, seed);
     let n_flows = traffic.n_flows();
-    let mut cores = Cores::new(config.clone(), scheduler, n_flows);
+    let scheduler = kind.scheduler(config.n_cores, &config.services, high_threshold)?;
+    let mut cores = Cores::new(kind.cores(config), scheduler, n_flows);
     let end_ns = (seconds * 1e9) as u64;
     let warm_ns = end_ns / 10;
     let mut warm = None;

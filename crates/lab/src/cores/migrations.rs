@@ -6,13 +6,12 @@ use std::fmt;
 use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
-use tachonym_dispatch::MapKind;
 use tachonym_sim::cores::{Cores, CoresConfig};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::PATHS;
 use tachonym_sim::traffic::Traffic;
 
-use super::bed::{self, Common, FileArgs};
+use super::bed::{self, Common, FileArgs, Kind};
 use super::published;
 use crate::cache::plot::Chart;
 use crate::output;
@@ -30,6 +29,20 @@ pub(super) struct MigrationsArgs {
     /// Seconds of virtual time
     #[arg(long, default_value_t = 0.2, value_name = "S")]
     seconds: f64,
+    /// Moves whatever aggressive flow arrives, as published
+    #[arg(long)]
+    published: bool,
+}
+
+impl MigrationsArgs {
+    const fn kind(&self) -> Kind {
+        let n_tracked = N_LARGE as usize;
+        if self.published {
+            Kind::LapsPublished { n_tracked }
+        } else {
+            Kind::Laps { n_tracked }
+        }
+    }
 }
 
 const TRACES: [&str; 4] = ["caida 1", "caida 2", "auckland 1", "auckland 2"];
@@ -115,9 +128,9 @@ pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let mut lines = [Vec::new(), Vec::new()];
     for (name, trace) in args.file.traces(&TRACES, args.common.seed)? {
-        let laps = bed::laps(N_CORES, &services, (N_LARGE as usize, MapKind::Linear), 80)?;
+        let laps = args.kind().laps(N_CORES, &services, 80)?;
         let mut traffic = Traffic::new(vec![(rate, trace)], 1.0, args.common.seed);
-        let config = CoresConfig::new(N_CORES, services.clone());
+        let config = args.kind().cores(&CoresConfig::new(N_CORES, services.clone()));
         let mut cores = Cores::new(config, laps, traffic.n_flows());
         cores.watch_migrations(N_LARGE);
         let end_ns = (args.seconds * 1e9) as u64;

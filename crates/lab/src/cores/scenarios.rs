@@ -40,7 +40,12 @@ const GROUPS: [[&str; 4]; 4] = [
     ["auckland 5", "auckland 6", "auckland 7", "auckland 8"],
 ];
 const SETS: [[RateModel; 4]; 2] = [SET_1, SET_2];
-const KINDS: [Kind; 3] = [Kind::Fcfs, Kind::Afs, Kind::Laps { n_tracked: 16 }];
+const KINDS: [Kind; 4] = [
+    Kind::Fcfs,
+    Kind::Afs,
+    Kind::Laps { n_tracked: 16 },
+    Kind::LapsPublished { n_tracked: 16 },
+];
 
 #[derive(Serialize)]
 struct Row {
@@ -98,7 +103,7 @@ impl fmt::Display for Report {
 /// If a number makes no sense, or the drawing cannot be written.
 pub(super) fn run(args: &ScenariosArgs) -> anyhow::Result<()> {
     let services = PATHS.to_vec();
-    let config = CoresConfig::new(N_CORES, services.clone());
+    let config = CoresConfig::new(N_CORES, services);
     let seed = args.common.seed;
     let mut rows = Vec::new();
     for scenario in 0..8 {
@@ -106,9 +111,8 @@ pub(super) fn run(args: &ScenariosArgs) -> anyhow::Result<()> {
         let traces = GROUPS[scenario % 4].map(|name| bed::trace(name, seed));
         for kind in KINDS {
             let traffic = models.into_iter().zip(traces.clone()).collect();
-            let scheduler = kind.scheduler(N_CORES, &services, args.threshold)?;
             let times = (TRAFFIC_S / args.speedup, args.speedup);
-            let run = bed::simulate(&config, scheduler, traffic, times, seed)?;
+            let run = bed::simulate(&config, (kind, args.threshold), traffic, times, seed)?;
             let counts = run.counts;
             rows.push(Row {
                 scenario: scenario + 1,

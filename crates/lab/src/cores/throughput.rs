@@ -125,7 +125,7 @@ impl fmt::Display for Report {
 /// If a rate makes no sense, or the drawing cannot be written.
 pub(super) fn run(args: &ThroughputArgs) -> anyhow::Result<()> {
     let services = PATHS.to_vec();
-    let published = CoresConfig::new(N_CORES, services.clone());
+    let published = CoresConfig::new(N_CORES, services);
     let ideal = CoresConfig {
         penalties: Penalties::NONE,
         ..published.clone()
@@ -133,8 +133,13 @@ pub(super) fn run(args: &ThroughputArgs) -> anyhow::Result<()> {
     let runs = [
         ("LAPS", Kind::Laps { n_tracked: 16 }, &published),
         (
-            "LAPS, even shares",
-            Kind::LapsEven { n_tracked: 16 },
+            "LAPS, linear",
+            Kind::LapsLinear { n_tracked: 16 },
+            &published,
+        ),
+        (
+            "LAPS as published",
+            Kind::LapsPublished { n_tracked: 16 },
             &published,
         ),
         ("AFS", Kind::Afs, &published),
@@ -151,8 +156,13 @@ pub(super) fn run(args: &ThroughputArgs) -> anyhow::Result<()> {
         for rate_mpps in &args.rates {
             let rate = RateModel::constant(rate_mpps * 1e6 / 4.0);
             let traffic = traces.iter().map(|trace| (rate, trace.clone())).collect();
-            let scheduler = kind.scheduler(N_CORES, &services, args.threshold)?;
-            let run = bed::simulate(config, scheduler, traffic, (args.seconds, 1.0), seed)?;
+            let run = bed::simulate(
+                config,
+                (*kind, args.threshold),
+                traffic,
+                (args.seconds, 1.0),
+                seed,
+            )?;
             let dropped_pct = bed::percent(run.counts.n_dropped, run.counts.n_arrived);
             most_pps = most_pps.max(run.done_pps);
             if dropped_pct <= KEPT_PCT {
