@@ -149,14 +149,21 @@ impl Allocator {
     }
 
     /// The neediest service that another worker can be had for, and where from, if nobody
-    /// has `n_idle` workers. To be asked again once the worker is its.
-    pub(crate) fn next(&self, n_idle: usize) -> Option<(ServiceId, Source)> {
+    /// has `n_idle` workers. To be asked again once the worker is its. Services that
+    /// `may_change` refuses neither get nor give one.
+    pub(crate) fn next(
+        &self,
+        n_idle: usize,
+        may_change: impl Fn(ServiceId) -> bool,
+    ) -> Option<(ServiceId, Source)> {
+        let may_change = |idx: usize| may_change(ServiceId(idx as u8));
         let mut needy = None;
         for (idx, need) in self.needs.iter().enumerate() {
             let n_missing = need.n_needed.saturating_sub(need.n_workers);
             if n_missing > 0
                 && needy.is_none_or(|(most, _, _)| n_missing > most)
-                && let Some(source) = self.source(idx, n_idle)
+                && may_change(idx)
+                && let Some(source) = self.source(idx, n_idle, may_change)
             {
                 needy = Some((n_missing, idx, source));
             }
@@ -164,12 +171,17 @@ impl Allocator {
         needy.map(|(_, idx, source)| (ServiceId(idx as u8), source))
     }
 
-    fn source(&self, needy: usize, n_idle: usize) -> Option<Source> {
+    fn source(
+        &self,
+        needy: usize,
+        n_idle: usize,
+        may_change: impl Fn(usize) -> bool,
+    ) -> Option<Source> {
         if n_idle > 0 {
             return Some(Source::Idle);
         }
         let longest = (self.needs.iter().enumerate())
-            .filter(|&(_, need)| need.n_surplus > 0 && need.n_workers > 1)
+            .filter(|&(idx, need)| need.n_surplus > 0 && need.n_workers > 1 && may_change(idx))
             .min_by_key(|&(idx, need)| (need.surplus_since_ns, idx));
         if let Some((idx, _)) = longest {
             return Some(Source::Surplus(ServiceId(idx as u8)));
@@ -188,7 +200,7 @@ impl Allocator {
             return None;
         }
         let (idx, above) = (self.needs.iter().enumerate())
-            .filter(|&(idx, need)| idx != needy && need.n_workers > 1)
+            .filter(|&(idx, need)| idx != needy && need.n_workers > 1 && may_change(idx))
             .map(|(idx, need)| (idx, above_share(need)))
             .fold(None, |most: Option<(usize, f64)>, it| match most {
                 Some(most) if most.1 >= it.1 => Some(most),

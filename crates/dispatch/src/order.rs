@@ -8,9 +8,13 @@
 //! thread that adopts nothing new pays a comparison per packet.
 //!
 //! Why packets wait, and do not go on to the old home until that has none of the name: a
-//! name that is asked for all the time would never leave. What is held is bounded, by names
-//! and by packets of each ([`OrderConfig`]); what finds no room is handed back, for the
+//! name that is asked for all the time would never leave. What is held is bounded, all
+//! together and of each name ([`OrderConfig`]); what finds no room is handed back, for the
 //! caller to drop and count. A wait ends with what the worker's queue held at the mark.
+//!
+//! Held packets stand in lanes, by their names' keys. A name that moves in a crowd, as when
+//! a worker comes, may wait behind others of its lane, but never longer than the change
+//! takes.
 //!
 //! With several receiving threads, each has an [`Order`] and queues of its own: what one
 //! thread receives of a name leaves in its order. Changes are in effect everywhere up to
@@ -26,24 +30,32 @@ pub struct OrderConfig {
     /// Changes that may be on their way, each with marks of its own, from 1 on. Further ones
     /// share the marks of the latest, which move on then.
     pub n_changes: usize,
-    /// Names with packets held.
-    pub n_names: usize,
-    /// Packets held of each.
+    /// Packets held, up to 2^20.
     pub n_packets: usize,
+    /// Packets held in one lane, and so at most of one name.
+    pub n_of_lane: usize,
 }
 
 impl Default for OrderConfig {
-    /// 16 names, as many as are tracked, of which as many packets wait as a queue of 100 has
-    /// room for: those of a name with half of all traffic, when another such queue is
-    /// drained. Choices of this module.
+    /// Of a name, as many packets as a queue of 100 has room for, and some; all together,
+    /// what ten such queues have. Choices of this module.
     fn default() -> Self {
         Self {
             n_changes: 16,
-            n_names: 16,
-            n_packets: 100,
+            n_packets: 1_024,
+            n_of_lane: 128,
         }
     }
 }
+
+/// Lanes of an [`Order`].
+pub const N_LANES: usize = 256;
+
+/// Most packets that an [`Order`] may hold.
+const MAX_PACKETS: usize = 1 << 20;
+
+/// No place.
+const NONE: u32 = u32::MAX;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +68,25 @@ pub enum Offer<T> {
     NoRoom(T),
 }
 
+/// A place for a packet that is held; in a list of a lane's, or of empty ones.
 #[derive(Clone, Debug)]
-struct HeldName<T> {
-    service: ServiceId,
-    key: Key,
-    packets: VecDeque<T>,
+struct Place<T> {
+    held: Option<(ServiceId, Key, T)>,
+    next: u32,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+const EMPTY: Lane = Lane {
+    first: NONE,
+    last: NONE,
+    len: 0,
+};
 
 /// See the [module](self). Takes all memory when it is made.
 #[derive(Clone, Debug)]
@@ -75,9 +100,13 @@ pub struct Order<T> {
     changes: VecDeque<u64>,
     /// For each of them, how many packets had been put into each worker's queue.
     marks: VecDeque<u64>,
-    /// The first `n_held_names` have packets.
-    held: Vec<HeldName<T>>,
-    n_held_names: usize,
+    places: Vec<Place<T>>,
+    /// The first empty place.
+    free: u32,
+    n_held: usize,
+    lanes: Vec<Lane>,
+    /// Which lanes have packets, a bit each.
+    occupied: [u64; N_LANES / 64],
 }
 
 impl<T> Order<T> {
@@ -88,19 +117,22 @@ impl<T> Order<T> {
     #[must_use]
     pub fn new(config: OrderConfig, n_workers: usize, version: u64) -> Self {
         assert!(config.n_changes > 0, "a change takes time");
-        let held = (0..config.n_names).map(|_| HeldName {
-            service: ServiceId::default(),
-            key: Key(0),
-            packets: VecDeque::with_capacity(config.n_packets),
-        });
+        let n_places = config.n_packets.min(MAX_PACKETS) as u32;
+        let place = |nth: u32| Place {
+            held: None,
+            next: if nth + 1 < n_places { nth + 1 } else { NONE },
+        };
         Self {
             n_workers,
             version,
             in_effect: version,
             changes: VecDeque::with_capacity(config.n_changes),
             marks: VecDeque::with_capacity(config.n_changes * n_workers),
-            held: held.collect(),
-            n_held_names: 0,
+            places: (0..n_places).map(place).collect(),
+            free: if n_places > 0 { 0 } else { NONE },
+            n_held: 0,
+            lanes: vec![EMPTY; N_LANES],
+            occupied: [0; N_LANES / 64],
             config,
         }
     }
@@ -134,18 +166,18 @@ impl<T> Order<T> {
     #[inline]
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.changes.is_empty() && self.n_held_names == 0
+        self.changes.is_empty() && self.n_held == 0
     }
 
-    /// Names with packets held.
+    /// Packets held.
     #[must_use]
-    pub const fn n_held_names(&self) -> usize {
-        self.n_held_names
+    pub const fn n_held(&self) -> usize {
+        self.n_held
     }
 
     /// Says what becomes of a packet. `homes` are those adopted, `done` has how many packets
-    /// of each worker's queue are done. Takes time linear in the names held if there are
-    /// any, and allocates nothing.
+    /// of each worker's queue are done. Takes time linear in the changes on their way, and
+    /// allocates nothing.
     ///
     /// # Panics
     /// If there is a worker without a number.
@@ -160,31 +192,35 @@ impl<T> Order<T> {
         if self.is_calm() {
             return Offer::Go(packet);
         }
-        let held = &mut self.held[..self.n_held_names];
-        if let Some(name) = (held.iter_mut()).find(|it| it.key == key && it.service == service) {
-            if name.packets.len() == self.config.n_packets {
-                return Offer::NoRoom(packet);
-            }
-            name.packets.push_back(packet);
-            return Offer::Held;
-        }
-        if !self.must_wait(homes, service, key, done) {
+        let lane_idx = lane_of(key);
+        let lane = self.lanes[lane_idx];
+        if lane.len == 0 && !self.must_wait(homes, service, key, done) {
             return Offer::Go(packet);
         }
-        if self.n_held_names == self.held.len() || self.config.n_packets == 0 {
+        let place = self.free;
+        if place == NONE || lane.len as usize >= self.config.n_of_lane {
             return Offer::NoRoom(packet);
         }
-        let name = &mut self.held[self.n_held_names];
-        (name.service, name.key) = (service, key);
-        name.packets.push_back(packet);
-        self.n_held_names += 1;
+        let taken = &mut self.places[place as usize];
+        self.free = taken.next;
+        taken.next = NONE;
+        taken.held = Some((service, key, packet));
+        if lane.len == 0 {
+            self.lanes[lane_idx].first = place;
+            self.occupied[lane_idx / 64] |= 1 << (lane_idx % 64);
+        } else {
+            self.places[lane.last as usize].next = place;
+        }
+        self.lanes[lane_idx].last = place;
+        self.lanes[lane_idx].len += 1;
+        self.n_held += 1;
         Offer::Held
     }
 
     /// Hands out what need not wait any more, with its home; packets of a name in order. To
     /// be called whenever packets may have been done, and before [`offer`](Self::offer) for
-    /// a new burst. Takes time linear in the workers, and in the names held; allocates
-    /// nothing.
+    /// a new burst. Takes time linear in the workers and changes, and in the lanes that have
+    /// packets; allocates nothing.
     ///
     /// # Panics
     /// If there is a worker without a number.
@@ -200,20 +236,47 @@ impl<T> Order<T> {
             self.in_effect = self.changes.pop_front().unwrap_or(self.in_effect);
             self.marks.drain(..self.n_workers);
         }
-        let mut idx = 0;
-        while idx < self.n_held_names {
-            let (service, key) = (self.held[idx].service, self.held[idx].key);
-            if self.must_wait(homes, service, key, done) {
-                idx += 1;
-                continue;
+        for word in 0..self.occupied.len() {
+            let mut left = self.occupied[word];
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                self.release_lane(word * 64 + bit as usize, homes, done, &mut out);
             }
-            let home = homes.home(service, key);
-            for packet in self.held[idx].packets.drain(..) {
-                out(home, service, key, packet);
-            }
-            self.n_held_names -= 1;
-            self.held.swap(idx, self.n_held_names);
         }
+    }
+
+    fn release_lane(
+        &mut self,
+        lane_idx: usize,
+        homes: &Homes,
+        done: &[u64],
+        out: &mut impl FnMut(WorkerId, ServiceId, Key, T),
+    ) {
+        loop {
+            let first = self.lanes[lane_idx].first;
+            let Some(place) = self.places.get(first as usize) else {
+                break;
+            };
+            let Some((service, key, _)) = place.held else {
+                break;
+            };
+            if self.must_wait(homes, service, key, done) {
+                return;
+            }
+            let place = &mut self.places[first as usize];
+            let held = place.held.take();
+            let next = std::mem::replace(&mut place.next, self.free);
+            self.free = first;
+            self.lanes[lane_idx].first = next;
+            self.lanes[lane_idx].len -= 1;
+            self.n_held -= 1;
+            if let Some((service, key, packet)) = held {
+                out(homes.home(service, key), service, key, packet);
+            }
+        }
+        self.lanes[lane_idx] = EMPTY;
+        self.occupied[lane_idx / 64] &= !(1 << (lane_idx % 64));
     }
 
     /// Whether a worker that a name has left may still have packets of it to do.
@@ -231,4 +294,10 @@ impl<T> Order<T> {
             .filter(|worker| worker.idx() < self.n_workers)
             .any(|worker| done[worker.idx()] < self.marks[marks + worker.idx()])
     }
+}
+
+#[inline]
+const fn lane_of(key: Key) -> usize {
+    // Bits that neither maps nor tables begin with.
+    (key.spread() >> 8) as usize % N_LANES
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tachonym_dispatch::{
     DetectorConfig, DetectorScope, Key, Laps, LapsConfig, LapsError, MapError, MapKind,
-    MigrationState, ServiceId, ServiceLoad, WorkerId, WorkerSet,
+    MigrationState, MoveRule, ServiceId, ServiceLoad, WorkerId, WorkerSet,
 };
 
 const ONE: ServiceId = ServiceId(0);
@@ -15,6 +15,14 @@ fn config(n_workers: usize, n_services: usize) -> LapsConfig {
         worker_rates_pps: vec![1e6; n_services],
         high_threshold: 8,
         ..LapsConfig::new(n_workers)
+    }
+}
+
+/// What moves as published.
+fn published(n_workers: usize, n_services: usize) -> LapsConfig {
+    LapsConfig {
+        rule: MoveRule::Published,
+        ..config(n_workers, n_services)
     }
 }
 
@@ -52,7 +60,7 @@ fn only_an_aggressive_name_moves_and_only_off_an_overloaded_worker() {
     for map in KINDS {
         let mut laps = Laps::new(&LapsConfig {
             map,
-            ..config(4, 1)
+            ..published(4, 1)
         })
         .unwrap();
         let big = key_at(&laps, ONE, WorkerId(2), 0);
@@ -76,7 +84,7 @@ fn only_an_aggressive_name_moves_and_only_off_an_overloaded_worker() {
 
 #[test]
 fn names_move_within_their_service() {
-    let mut laps = Laps::new(&config(4, 2)).unwrap();
+    let mut laps = Laps::new(&published(4, 2)).unwrap();
     let key = key_at(&laps, TWO, WorkerId(2), 0);
     make_aggressive(&mut laps, TWO, key, 9);
     assert_eq!(laps.dispatch(TWO, key, &[0, 0, 8, 7]), WorkerId(3));
@@ -86,7 +94,7 @@ fn names_move_within_their_service() {
 
 #[test]
 fn queues_that_are_all_full_move_nothing() {
-    let mut laps = Laps::new(&config(4, 1)).unwrap();
+    let mut laps = Laps::new(&published(4, 1)).unwrap();
     for n in 0..10_000 {
         laps.dispatch(ONE, Key(n % 7), &[u32::MAX; 4]);
     }
@@ -105,7 +113,7 @@ fn all_names_aggressive_or_one_name_alone_stay_within_bounds() {
     let mut laps = Laps::new(&LapsConfig {
         detector,
         n_migrations: 16,
-        ..config(4, 1)
+        ..published(4, 1)
     })
     .unwrap();
     for n in 0..200_000_u64 {
@@ -117,7 +125,7 @@ fn all_names_aggressive_or_one_name_alone_stay_within_bounds() {
     assert!(laps.homes().migrations().len() <= laps.homes().migrations().capacity());
     assert!(laps.counters().n_displaced > 0);
 
-    let mut laps = Laps::new(&config(2, 1)).unwrap();
+    let mut laps = Laps::new(&published(2, 1)).unwrap();
     for n in 0..10_000_u32 {
         let home = laps.homes().home(ONE, Key(1));
         let mut lens = [0; 2];
@@ -128,30 +136,87 @@ fn all_names_aggressive_or_one_name_alone_stay_within_bounds() {
 }
 
 #[test]
-fn looking_at_queues_moves_what_relieves() {
+fn looking_at_queues_moves_what_evens_out() {
     let mut laps = Laps::new(&config(2, 1)).unwrap();
     let [giant, second, third] = [0, 1, 2].map(|nth| key_at(&laps, ONE, WorkerId(0), nth));
     make_aggressive(&mut laps, ONE, giant, 600);
     make_aggressive(&mut laps, ONE, second, 100);
     make_aggressive(&mut laps, ONE, third, 50);
     assert_eq!(laps.handle_queue_lengths(&[7, 0]), 0);
-    // To move the giant would move the overload.
+    // Of all moves, the giant's brings loads closest: from 750 and 0 to 150 and 600.
     assert_eq!(laps.handle_queue_lengths(&[8, 0]), 1);
     let at = |laps: &Laps| [giant, second, third].map(|key| laps.homes().home(ONE, key).0);
-    assert_eq!(at(&laps), [0, 1, 0]);
-    assert_eq!(laps.handle_queue_lengths(&[8, 0]), 1);
-    assert_eq!(at(&laps), [0, 1, 1]);
-    // Alone, it moves once, and not to and fro.
-    assert_eq!(laps.handle_queue_lengths(&[8, 0]), 1);
-    assert_eq!(at(&laps), [1, 1, 1]);
-    assert_eq!(laps.handle_queue_lengths(&[0, 8]), 1);
-    assert_eq!(at(&laps), [1, 0, 1]);
-    assert_eq!(laps.handle_queue_lengths(&[0, 8]), 1);
+    assert_eq!(at(&laps), [1, 0, 0]);
+    laps.handle_in_effect(laps.homes().version());
+    // Alone, it does not go to and fro: that would be from 150 and 600 to 750 and 0.
     assert_eq!(laps.handle_queue_lengths(&[0, 8]), 0);
     assert_eq!(at(&laps), [1, 0, 0]);
+    make_aggressive(&mut laps, ONE, second, 1_000);
     laps.freeze();
     assert_eq!(laps.handle_queue_lengths(&[8, 0]), 0);
     assert!(laps.is_frozen());
+    laps.thaw();
+    assert_eq!(laps.handle_queue_lengths(&[8, 0]), 1);
+}
+
+#[test]
+fn moves_come_to_an_end() {
+    let mut laps = Laps::new(&config(2, 1)).unwrap();
+    let here = [0, 1, 2, 3].map(|nth| key_at(&laps, ONE, WorkerId(0), nth));
+    for (key, n) in here.into_iter().zip([600, 300, 200, 100]) {
+        make_aggressive(&mut laps, ONE, key, n);
+    }
+    // Both overloaded, by turns, for ever.
+    for n in 0..100 {
+        laps.handle_queue_lengths(&[8 * (1 - n % 2), 8 * (n % 2)]);
+        laps.handle_in_effect(laps.homes().version());
+    }
+    let n_at: [u32; 2] = [0, 1].map(|worker| {
+        let there = here.into_iter().zip([600, 300, 200, 100]);
+        let there = there.filter(|it| laps.homes().home(ONE, it.0) == WorkerId(worker));
+        there.map(|it| it.1).sum()
+    });
+    assert_eq!(n_at, [600, 600]);
+    assert!(laps.counters().n_migrations <= 3, "{:?}", laps.counters());
+}
+
+#[test]
+fn a_name_on_its_way_does_not_move_on() {
+    let mut laps = Laps::new(&config(3, 1)).unwrap();
+    let [big, beside] = [0, 1].map(|nth| key_at(&laps, ONE, WorkerId(0), nth));
+    let there = key_at(&laps, ONE, WorkerId(1), 0);
+    make_aggressive(&mut laps, ONE, big, 300);
+    make_aggressive(&mut laps, ONE, beside, 290);
+    assert_eq!(laps.dispatch(ONE, big, &[8, 0, 7]), WorkerId(1));
+    let moved = laps.homes().version();
+    // More comes to its new worker than to the third.
+    make_aggressive(&mut laps, ONE, there, 500);
+    laps.pin(ONE, there, WorkerId(1)).unwrap();
+    assert_eq!(laps.handle_queue_lengths(&[0, 8, 0]), 0);
+    laps.handle_in_effect(moved);
+    assert_eq!(laps.handle_queue_lengths(&[0, 8, 0]), 1);
+    assert_eq!(laps.homes().home(ONE, big), WorkerId(2));
+}
+
+#[test]
+fn loads_follow_the_map_when_a_worker_comes() {
+    for map in KINDS {
+        let mut laps = Laps::new(&LapsConfig {
+            map,
+            ..config(1, 1)
+        })
+        .unwrap();
+        let keys: Vec<_> = (0..4_000).map(Key).collect();
+        keys.iter().for_each(|&key| laps.handle_sample(ONE, key));
+        make_aggressive(&mut laps, ONE, Key(0), 400);
+        laps.add_worker(WorkerId(1), ONE).unwrap();
+        laps.handle_in_effect(laps.homes().version());
+        // Both have 2,200 by the map: nothing that moves would even that out.
+        assert_eq!(laps.handle_queue_lengths(&[8, 0]), 0);
+        assert_eq!(laps.handle_queue_lengths(&[0, 8]), 0);
+        let sum: f64 = [0, 1].map(|w| laps.homes().map(ONE).share(WorkerId(w))).iter().sum();
+        assert!((sum - 1.0).abs() < 1e-9);
+    }
 }
 
 #[test]
@@ -194,7 +259,7 @@ fn a_pinned_name_stays() {
 fn a_table_full_of_pins_refuses_more() {
     let mut laps = Laps::new(&LapsConfig {
         n_migrations: 8,
-        ..config(2, 1)
+        ..published(2, 1)
     })
     .unwrap();
     for key in (0..8).map(Key) {
@@ -212,7 +277,7 @@ fn a_worker_that_leaves_sends_moved_names_home() {
     for map in KINDS {
         let mut laps = Laps::new(&LapsConfig {
             map,
-            ..config(4, 1)
+            ..published(4, 1)
         })
         .unwrap();
         let key = key_at(&laps, ONE, WorkerId(0), 0);

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::num::{NonZeroU8, NonZeroU32};
 
 use tachonym_dispatch::{
-    DispatchBy, Key, Laps, LapsConfig, MapKind, NameShape, Publisher, ServiceId, ServiceLoad,
+    DispatchBy, Key, Laps, LapsConfig, MapKind, MoveRule, NameShape, Offer, Order, OrderConfig,
+    Publisher, ServiceId, ServiceLoad,
 };
 use tachonym_packet::{Component, HashKey, Name, NameHashes};
 
@@ -46,17 +47,25 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn no_decision_allocates() {
-    for map in [MapKind::Linear, MapKind::Buckets { n_buckets_log2: 10 }] {
+    let table = MapKind::Buckets { n_buckets_log2: 10 };
+    for (map, rule) in [
+        (MapKind::Linear, MoveRule::Published),
+        (table, MoveRule::EVENS),
+    ] {
         let config = LapsConfig {
             worker_rates_pps: vec![1e6; 3],
             high_threshold: 8,
             n_migrations: 64,
             map,
+            rule,
             ..LapsConfig::new(12)
         };
         let mut laps = Laps::new(&config).expect("a sound configuration");
         let publisher = Publisher::new(laps.homes());
         let mut reader = publisher.reader();
+        let mut order = Order::new(OrderConfig::default(), 12, 0);
+        let (mut queued, mut done) = ([0; 12], [0; 12]);
+        let mut n_held = 0;
         let before = N_ALLOCATIONS.with(Cell::get);
         let mut sum = 0;
         for n in 0..300_000_u64 {
@@ -66,6 +75,17 @@ fn no_decision_allocates() {
             lens[(n / 100 % 12) as usize] = 9;
             sum += laps.dispatch(service, key, &lens).idx();
             laps.handle_sample(service, key);
+            order.adopt(laps.homes().version(), &queued);
+            match order.offer(laps.homes(), (service, key), &done, n) {
+                Offer::Go(_) => queued[laps.homes().home(service, key).idx()] += 1,
+                Offer::Held => n_held += 1,
+                Offer::NoRoom(_) => {}
+            }
+            if n % 20 == 0 {
+                done = queued;
+                order.release(laps.homes(), &done, |home, _, _, _| queued[home.idx()] += 1);
+                laps.handle_in_effect(order.in_effect());
+            }
             if n % 50 == 0 {
                 laps.handle_queue_lengths(&lens);
                 reader.refresh();
@@ -84,7 +104,7 @@ fn no_decision_allocates() {
         }
         let n_allocations = N_ALLOCATIONS.with(Cell::get) - before;
         assert_eq!(n_allocations, 0, "{map:?}");
-        assert!(sum > 0);
+        assert!(sum > 0 && n_held > 100, "{n_held}");
         let counters = laps.counters();
         assert!(
             counters.n_migrations > 100 && counters.n_transfers > 10,

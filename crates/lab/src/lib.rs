@@ -14,6 +14,7 @@
 
 pub mod bottleneck;
 pub mod cache;
+mod capture;
 mod choices;
 pub mod cores;
 pub mod engine_bed;

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash};
-use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig};
+use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind, MoveRule, OrderConfig};
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::{PATHS, Penalties};
-use tachonym_sim::traffic::{FlowModel, Packet, Trace, Traffic, key_of};
+use tachonym_sim::traffic::{
+    FlowModel, Packet, Trace, Traffic, key_of, mean_packet_bytes,
+};
 
 const N_CORES: usize = 4;
 
@@ -224,6 +226,52 @@ fn workers_follow_the_traffic() {
         .map(|it| it.n_workers)
         .collect();
     assert_eq!(n_workers, [6, 2]);
+}
+
+#[test]
+fn what_moves_keeps_its_order_and_nothing_is_lost() {
+    let mut n_held = 0;
+    for (n_services, total_pps) in [(1, 9e6), (3, 2e6)] {
+        for map in [MapKind::Linear, MapKind::Buckets { n_buckets_log2: 8 }] {
+            let (packets, n_flows) = packets(200_000, n_services, total_pps, 11);
+            let run = |rule, order| {
+                let config = CoresConfig {
+                    order,
+                    ..CoresConfig::new(N_CORES, PATHS[1..1 + n_services].to_vec())
+                };
+                let rates = (config.services.iter())
+                    .map(|it| it.rate_pps(mean_packet_bytes()))
+                    .collect();
+                let laps = LapsConfig {
+                    worker_rates_pps: rates,
+                    rule,
+                    map,
+                    ..LapsConfig::new(N_CORES)
+                };
+                let mut cores = Cores::new(config, Laps::new(&laps).unwrap(), n_flows);
+                (packets.iter()).for_each(|&packet| cores.handle_packet(packet));
+                cores.depart_until(u64::MAX - 1);
+                assert!(cores.queue_lens().iter().all(|&len| len == 0));
+                *cores.counts()
+            };
+            let published = run(MoveRule::Published, None);
+            assert!(published.n_out_of_order > 100, "{published:?}");
+            let kept = run(MoveRule::EVENS, Some(OrderConfig::default()));
+            assert_eq!(kept.n_out_of_order, 0, "{kept:?}");
+            assert_eq!(kept.n_arrived, kept.n_departed + kept.n_dropped);
+            assert!(kept.n_moved > 0 && kept.held_ns > 0);
+            n_held += kept.n_held;
+            // With no room to hold anything, order costs drops.
+            let none = OrderConfig {
+                n_packets: 0,
+                ..OrderConfig::default()
+            };
+            let dropping = run(MoveRule::EVENS, Some(none));
+            assert_eq!((dropping.n_out_of_order, dropping.n_held), (0, 0));
+            assert!(dropping.n_dropped_unheld > 0);
+        }
+    }
+    assert!(n_held > 100);
 }
 
 #[test]

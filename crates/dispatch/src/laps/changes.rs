@@ -1,6 +1,6 @@
 //! Workers that come, go and change their service; what the operator decides.
 
-use super::Laps;
+use super::{Laps, MoveRule};
 use crate::allocation::{ServiceLoad, Source, Transfer};
 use crate::migration::{MigrationState, Placed};
 use crate::{Key, LapsError, MapError, ServiceId, WorkerId};
@@ -8,6 +8,9 @@ use crate::{Key, LapsError, MapError, ServiceId, WorkerId};
 impl Laps {
     /// Takes an interval into account and passes workers between services as their needs
     /// demand. Returns what changed, which is also published with the next snapshot.
+    ///
+    /// By [`MoveRule::Evens`], services whose last change is not
+    /// [in effect](Self::handle_in_effect) neither get nor give a worker.
     ///
     /// `now_ns` is any clock that does not go backwards.
     ///
@@ -21,8 +24,18 @@ impl Laps {
     ) -> &[Transfer] {
         self.transfers.clear();
         self.allocator.handle_interval(now_ns, interval_ns, loads);
+        // A bit for each service whose last change is on its way: the next one, on top of
+        // it, would be decided by queues that tell of neither, and move names that wait.
+        let mut on_their_way = 0_u64;
+        if self.rule != MoveRule::Published {
+            for (service, &version) in self.changed.iter().enumerate() {
+                on_their_way |= u64::from(version > self.in_effect) << service;
+            }
+        }
+        let may_change = |service: ServiceId| on_their_way >> service.idx() & 1 == 0;
         while !self.is_frozen && self.transfers.len() < crate::MAX_WORKERS {
-            let Some((to, source)) = self.allocator.next(self.idle_workers().len()) else {
+            let n_idle = self.idle_workers().len();
+            let Some((to, source)) = self.allocator.next(n_idle, may_change) else {
                 break;
             };
             let from = match source {
@@ -57,6 +70,7 @@ impl Laps {
         let map = &mut self.homes.maps[to.idx()];
         map.insert(worker, self.homes.version)?;
         self.loads.handle_map(map, None);
+        self.changed[to.idx()] = self.homes.version;
         self.serves[worker.idx()] = Some(to);
         self.counters.n_transfers += 1;
         if self.transfers.len() < crate::MAX_WORKERS {
@@ -71,6 +85,7 @@ impl Laps {
         let map = &mut self.homes.maps[from.idx()];
         map.remove(worker, self.homes.version)?;
         self.loads.handle_map(map, Some(worker));
+        self.changed[from.idx()] = self.homes.version;
         self.serves[worker.idx()] = None;
         let n_sent = self
             .homes

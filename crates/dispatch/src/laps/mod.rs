@@ -74,6 +74,8 @@ pub struct Laps {
     loads: Loads,
     /// The latest version that is in effect everywhere.
     in_effect: u64,
+    /// The version in which the map of each service changed last.
+    changed: Vec<u64>,
     /// The service of each worker.
     serves: Vec<Option<ServiceId>>,
     transfers: Vec<Transfer>,
@@ -129,6 +131,7 @@ impl Laps {
                 MoveRule::Evens { halve_every } => halve_every,
             }),
             in_effect: 0,
+            changed: vec![0; n_services],
             serves,
             transfers: Vec::with_capacity(MAX_WORKERS),
             is_frozen: false,

@@ -10,11 +10,12 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use pcap_parser::Linktype;
 use tachonym_packet::lp::LpView;
 use tachonym_packet::{InterestView, PacketView};
 
 use super::simulate::Requests;
+use crate::capture;
 
 /// Bytes of a record of the oracleGeneral format: time (u32), object (u64), size (u32),
 /// and when it is asked for next (i64), all little-endian.
@@ -23,8 +24,6 @@ const ORACLE_RECORD_BYTES: usize = 24;
 const ETHERTYPE_NDN: u16 = 0x8624;
 /// The UDP port of NDN.
 const UDP_PORT: u16 = 6363;
-/// Most bytes of a block of a capture.
-const WINDOW_BYTES: usize = 16 << 20;
 
 /// How a trace is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -136,54 +135,12 @@ impl Trace {
     }
 
     fn from_pcap(bytes: &[u8]) -> anyhow::Result<Self> {
-        let window_bytes = WINDOW_BYTES.min(bytes.len() + 64);
-        let mut reader = match create_reader(window_bytes, bytes) {
-            Ok(reader) => reader,
-            Err(error) => bail!("neither pcap nor pcapng: {error:?}"),
-        };
         let mut names = Vec::new();
-        let mut links: Vec<Linktype> = Vec::new();
-        let mut n_packets = 0_u64;
-        loop {
-            match reader.next() {
-                Ok((offset, block)) => {
-                    let mut take = |link: Option<Linktype>, frame: &[u8]| {
-                        n_packets += 1;
-                        let name = interest_name(link, frame);
-                        names.extend(
-                            name.with_context(|| format!("packet {n_packets}"))
-                                .transpose(),
-                        );
-                    };
-                    match block {
-                        PcapBlockOwned::LegacyHeader(header) => links = vec![header.network],
-                        PcapBlockOwned::Legacy(block) => take(links.first().copied(), block.data),
-                        PcapBlockOwned::NG(Block::SectionHeader(_)) => links.clear(),
-                        PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
-                            links.push(interface.linktype);
-                        }
-                        PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
-                            let link = links.get(block.if_id as usize).copied();
-                            let len = block.data.len().min(block.caplen as usize);
-                            take(link, &block.data[..len]);
-                        }
-                        PcapBlockOwned::NG(Block::SimplePacket(block)) => {
-                            take(links.first().copied(), block.data);
-                        }
-                        PcapBlockOwned::NG(_) => {}
-                    }
-                    reader.consume(offset);
-                }
-                Err(PcapError::Eof) => break,
-                Err(PcapError::Incomplete(_)) => {
-                    let is_cut = reader.reader_exhausted() || reader.refill().is_err();
-                    ensure!(!is_cut, "cut short after packet {n_packets}");
-                }
-                Err(PcapError::UnexpectedEof) => bail!("cut short after packet {n_packets}"),
-                Err(error) => bail!("damaged after packet {n_packets}: {error:?}"),
-            }
-        }
-        Self::number(names.into_iter())
+        capture::for_each_frame(bytes, |frame| {
+            names.extend(interest_name(frame.link, frame.bytes)?);
+            Ok(())
+        })?;
+        Self::number(names.into_iter().map(Ok))
     }
 }
 
@@ -325,16 +282,10 @@ mod tests {
 
     /// A pcap file of Ethernet frames.
     fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
-        let mut file = vec![0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        file.extend([0, 0, 1, 0, 1, 0, 0, 0]);
-        for frame in frames {
-            let len = (frame.len() as u32).to_le_bytes();
-            file.extend([0; 8]);
-            file.extend(len);
-            file.extend(len);
-            file.extend(frame);
-        }
-        file
+        let whole: Vec<_> = (frames.iter())
+            .map(|frame| (frame.clone(), usize::MAX))
+            .collect();
+        crate::capture::tests::capture(1, &whole)
     }
 
     fn ndn_frame(wire: &[u8]) -> Vec<u8> {

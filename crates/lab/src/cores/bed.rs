@@ -1,10 +1,11 @@
 //! What the experiments share: traces, schedulers, and a run.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash, TopNames};
 use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind, MoveRule, OrderConfig};
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
@@ -14,6 +15,7 @@ use tachonym_sim::traffic::{FlowModel, Trace, Traffic, mean_packet_bytes};
 
 use crate::cache::plot::{self, Chart};
 use crate::cache::trace::{Trace as NameTrace, TraceFormat};
+use crate::capture;
 
 /// Buckets of the map tables of schedulers that move bundles, as a power of two.
 const BUCKETS_LOG2: u8 = 10;
@@ -37,15 +39,41 @@ pub(super) struct Common {
 /// Packets of a file instead of drawn ones.
 #[derive(Args, Clone, Debug)]
 pub(super) struct FileArgs {
-    /// Takes the packets' names from this file instead
+    /// Takes the packets' names, or flows, from this file instead
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// How the file is written
     #[arg(long, value_enum, default_value = "csv")]
-    format: TraceFormat,
+    format: FileFormat,
     /// Where a line of it has the name, from 1 on
     #[arg(long, default_value_t = 2, value_name = "N")]
     column: usize,
+}
+
+/// How a file of packets is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FileFormat {
+    /// Binary records as libCacheSim reads and writes them, not compressed
+    OracleGeneral,
+    /// Lines of fields with commas between them
+    Csv,
+    /// A pcap or pcapng file: names of NDN Interests
+    Pcap,
+    /// A pcap or pcapng file: flows of IP packets by addresses, ports and protocol, and their
+    /// sizes
+    Flows,
+}
+
+impl FileFormat {
+    /// The format of names; `None` if there are flows.
+    const fn of_names(self) -> Option<TraceFormat> {
+        match self {
+            Self::OracleGeneral => Some(TraceFormat::OracleGeneral),
+            Self::Csv => Some(TraceFormat::Csv),
+            Self::Pcap => Some(TraceFormat::Pcap),
+            Self::Flows => None,
+        }
+    }
 }
 
 impl FileArgs {
@@ -62,11 +90,29 @@ impl FileArgs {
     }
 }
 
-/// Names of a file, numbered such that 0 came most often.
-fn recorded(path: &Path, format: TraceFormat, column: usize) -> anyhow::Result<Trace> {
-    let names = NameTrace::read(path, format, column)?;
+/// Names or flows of a file, numbered such that 0 came most often.
+fn recorded(path: &Path, format: FileFormat, column: usize) -> anyhow::Result<Trace> {
+    let mut packets: Vec<(u32, u16)> = match format.of_names() {
+        Some(format) => {
+            let names = NameTrace::read(path, format, column)?;
+            let objects = names.objects().iter();
+            objects.map(|&name| (name, BYTES_OF_RECORDED)).collect()
+        }
+        None => {
+            let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let flows = capture::flows(&bytes).with_context(|| path.display().to_string())?;
+            if flows.n_left_out > 0 {
+                eprintln!(
+                    "{}: {} packets are not of IP and were left out",
+                    path.display(),
+                    flows.n_left_out
+                );
+            }
+            flows.packets
+        }
+    };
     let mut counts: HashMap<u32, u64> = HashMap::new();
-    for &name in names.objects() {
+    for &(name, _) in &packets {
         *counts.entry(name).or_default() += 1;
     }
     let mut ranked: Vec<_> = counts.into_iter().collect();
@@ -74,11 +120,10 @@ fn recorded(path: &Path, format: TraceFormat, column: usize) -> anyhow::Result<T
     let rank: HashMap<u32, u32> = (ranked.iter().zip(0..))
         .map(|(it, rank)| (it.0, rank))
         .collect();
-    let packets = names
-        .objects()
-        .iter()
-        .map(|name| (rank[name], BYTES_OF_RECORDED));
-    Trace::recorded(packets.collect()).context("no packet in it")
+    for (name, _) in &mut packets {
+        *name = rank[name];
+    }
+    Trace::recorded(packets).context("no packet in it")
 }
 
 /// A drawn trace by its name: `caida 1`, `auckland 3`, `names`.
@@ -278,4 +323,46 @@ pub(super) fn draw(common: &Common, charts: &[Chart]) -> anyhow::Result<()> {
         return Ok(());
     };
     plot::draw(charts, path).with_context(|| format!("cannot draw {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flows_of(path: &Path) -> anyhow::Result<Trace> {
+        recorded(path, FileFormat::Flows, 1)
+    }
+
+    #[test]
+    fn flows_of_a_capture_are_numbered_by_rank() {
+        let ip = |source: u16| {
+            let mut packet = Vec::new();
+            etherparse::PacketBuilder::ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
+                .udp(source, 53)
+                .write(&mut packet, &[0; 72])
+                .expect("it fits");
+            (packet, 40)
+        };
+        let file = capture::tests::capture(101, &[ip(1), ip(2), ip(3), ip(2), ip(3), ip(3)]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("flows.pcap");
+        fs::write(&path, &file).expect("it is written");
+        let mut trace = flows_of(&path).expect("a sound capture");
+        assert_eq!(trace.n_flows(), 3);
+        let numbers: Vec<_> = (0..7).map(|_| trace.next_flow()).collect();
+        assert_eq!(numbers, [2, 1, 0, 1, 0, 0, 2].map(|flow| (flow, 100)));
+    }
+
+    #[test]
+    fn an_error_names_file_and_packet() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("broken.pcap");
+        let file = capture::tests::capture(101, &[(vec![0x45; 40], 12)]);
+        fs::write(&path, &file).expect("it is written");
+        let text = format!("{:#}", flows_of(&path).expect_err("a broken packet"));
+        let start = format!("{}: packet 1: malformed", path.display());
+        assert!(text.starts_with(&start), "{text}");
+        let gone = format!("{:#}", flows_of(&folder.path().join("gone")).expect_err("no file"));
+        assert!(gone.starts_with("cannot read"), "{gone}");
+    }
 }

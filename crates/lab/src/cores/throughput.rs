@@ -45,6 +45,10 @@ struct Row {
     dropped_pct: f64,
     cold_pct: f64,
     out_of_order_pct: f64,
+    /// Dropped since they had to be held and found no room.
+    unheld_pct: f64,
+    /// Flows, or bundles of them, that moved off an overloaded core.
+    n_shifts: u64,
 }
 
 /// How far a scheduler goes.
@@ -74,20 +78,22 @@ impl fmt::Display for Report {
             f,
             "four services on {N_CORES} cores, equal shares of traffic, threshold {} of 100, \
              {} s of virtual time each\n\n\
-             | scheduler | offered Mpps | done Mpps | dropped % | cold % | out of order % |\n\
-             |---|---|---|---|---|---|",
+             | scheduler | offered Mpps | done Mpps | dropped % | cold % | out of order % | no room to hold % | shifts |\n\
+             |---|---|---|---|---|---|---|---|",
             self.threshold, self.seconds
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {:.3} | {:.3} | {:.2} | {:.2} | {:.3} |",
+                "| {} | {:.3} | {:.3} | {:.2} | {:.2} | {:.3} | {:.3} | {} |",
                 row.scheduler,
                 row.offered_mpps,
                 row.done_mpps,
                 row.dropped_pct,
                 row.cold_pct,
-                row.out_of_order_pct
+                row.out_of_order_pct,
+                row.unheld_pct,
+                row.n_shifts
             )?;
         }
         writeln!(
@@ -175,6 +181,8 @@ pub(super) fn run(args: &ThroughputArgs) -> anyhow::Result<()> {
                 dropped_pct,
                 cold_pct: bed::percent(run.counts.n_cold, run.counts.n_departed),
                 out_of_order_pct: bed::percent(run.counts.n_out_of_order, run.counts.n_departed),
+                unheld_pct: bed::percent(run.counts.n_dropped_unheld, run.counts.n_arrived),
+                n_shifts: run.n_shifts,
             });
         }
         ends.push(End {
