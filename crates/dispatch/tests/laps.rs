@@ -214,7 +214,10 @@ fn loads_follow_the_map_when_a_worker_comes() {
         // Both have 2,200 by the map: nothing that moves would even that out.
         assert_eq!(laps.handle_queue_lengths(&[8, 0]), 0);
         assert_eq!(laps.handle_queue_lengths(&[0, 8]), 0);
-        let sum: f64 = [0, 1].map(|w| laps.homes().map(ONE).share(WorkerId(w))).iter().sum();
+        let sum: f64 = [0, 1]
+            .map(|w| laps.homes().map(ONE).share(WorkerId(w)))
+            .iter()
+            .sum();
         assert!((sum - 1.0).abs() < 1e-9);
     }
 }

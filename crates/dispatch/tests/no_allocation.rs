@@ -70,7 +70,8 @@ fn no_decision_allocates() {
         let mut sum = 0;
         for n in 0..300_000_u64 {
             let service = ServiceId((n % 3) as u8);
-            let key = Key(n * n % 97);
+            // Others every now and then, so that moves do not come to an end.
+            let key = Key(n * n % 97 + n / 5_000 * 97);
             let mut lens = [3; 12];
             lens[(n / 100 % 12) as usize] = 9;
             sum += laps.dispatch(service, key, &lens).idx();
@@ -81,7 +82,7 @@ fn no_decision_allocates() {
                 Offer::Held => n_held += 1,
                 Offer::NoRoom(_) => {}
             }
-            if n % 20 == 0 {
+            if n % 500 == 0 {
                 done = queued;
                 order.release(laps.homes(), &done, |home, _, _, _| queued[home.idx()] += 1);
                 laps.handle_in_effect(order.in_effect());
@@ -104,10 +105,10 @@ fn no_decision_allocates() {
         }
         let n_allocations = N_ALLOCATIONS.with(Cell::get) - before;
         assert_eq!(n_allocations, 0, "{map:?}");
-        assert!(sum > 0 && n_held > 100, "{n_held}");
+        assert!(sum > 0 && n_held > 30, "{n_held}");
         let counters = laps.counters();
         assert!(
-            counters.n_migrations > 100 && counters.n_transfers > 10,
+            counters.n_migrations > 30 && counters.n_transfers > 10,
             "{counters:?}"
         );
     }

@@ -56,7 +56,10 @@ impl Thread {
         *nth += 1;
         self.n_offered += 1;
         let packet = (service, key, *nth);
-        match self.order.offer(&self.homes, (service, key), &self.done, packet) {
+        match self
+            .order
+            .offer(&self.homes, (service, key), &self.done, packet)
+        {
             Offer::Go(packet) => self.push(self.homes.home(service, key), packet),
             Offer::Held => {}
             Offer::NoRoom(dropped) => {
@@ -97,15 +100,27 @@ impl Thread {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Packets { thread: usize, service: u8, keys: Vec<u64> },
-    Decide { service: u8, key: u64, lens: [u32; N_WORKERS] },
+    Packets {
+        thread: usize,
+        service: u8,
+        keys: Vec<u64>,
+    },
+    Decide {
+        service: u8,
+        key: u64,
+        lens: [u32; N_WORKERS],
+    },
     Interval([u64; 2]),
     Add(u16, u8),
     Remove(u16),
     Pin(u8, u64, u16),
     Unpin(u8, u64),
     Refresh(usize),
-    Work { thread: usize, worker: usize, n: usize },
+    Work {
+        thread: usize,
+        worker: usize,
+        n: usize,
+    },
     Settle,
 }
 
@@ -215,7 +230,9 @@ fn with_giant() -> (Laps, Key, WorkerId) {
     .unwrap();
     let giant = Key(1);
     let home = laps.homes().home(ONE, giant);
-    let beside = (2..).map(Key).find(|&key| laps.homes().home(ONE, key) == home);
+    let beside = (2..)
+        .map(Key)
+        .find(|&key| laps.homes().home(ONE, key) == home);
     for _ in 0..100 {
         laps.handle_sample(ONE, giant);
         laps.handle_sample(ONE, beside.expect("every worker has names"));
@@ -236,7 +253,10 @@ fn a_name_that_never_pauses_moves_once_its_old_worker_is_done() {
     order.adopt(laps.homes().version(), &queued);
     let mut done = [0; 2];
     for nth in 0..8 {
-        assert_eq!(order.offer(laps.homes(), (ONE, moved), &done, nth), Offer::Held);
+        assert_eq!(
+            order.offer(laps.homes(), (ONE, moved), &done, nth),
+            Offer::Held
+        );
         // Its old worker goes on with what it had before, and with what other names bring.
         done[home.idx()] += 1;
         if done[home.idx()] < 8 {
@@ -252,7 +272,10 @@ fn a_name_that_never_pauses_moves_once_its_old_worker_is_done() {
     assert_eq!(released, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(order.in_effect(), laps.homes().version());
     assert!(order.is_calm());
-    assert_eq!(order.offer(laps.homes(), (ONE, moved), &done, 8), Offer::Go(8));
+    assert_eq!(
+        order.offer(laps.homes(), (ONE, moved), &done, 8),
+        Offer::Go(8)
+    );
 }
 
 #[test]
@@ -275,9 +298,14 @@ fn what_is_held_is_bounded_and_what_finds_no_room_is_handed_back() {
     assert_eq!(offers, [Offer::Held, Offer::Held, Offer::NoRoom(2)]);
     assert_eq!(order.n_held(), 2);
     // Other names go on.
-    let other = (2..).map(Key).find(|&key| laps.homes().moved_since(ONE, key, 0).is_none());
+    let other = (2..)
+        .map(Key)
+        .find(|&key| laps.homes().moved_since(ONE, key, 0).is_none());
     let other = other.expect("most names stay");
-    assert_eq!(order.offer(laps.homes(), (ONE, other), &[0, 0], 9), Offer::Go(9));
+    assert_eq!(
+        order.offer(laps.homes(), (ONE, other), &[0, 0], 9),
+        Offer::Go(9)
+    );
 }
 
 #[test]
@@ -294,7 +322,10 @@ fn changes_beyond_the_bound_share_marks() {
     laps.pin(ONE, key, away).unwrap();
     let first = laps.homes().version();
     order.adopt(first, &[4, 4]);
-    assert_eq!(order.offer(laps.homes(), (ONE, key), &[0, 0], 0), Offer::Held);
+    assert_eq!(
+        order.offer(laps.homes(), (ONE, key), &[0, 0], 0),
+        Offer::Held
+    );
     laps.pin(ONE, Key(6), WorkerId(0)).unwrap();
     order.adopt(laps.homes().version(), &[7, 7]);
     // The first change's marks have moved on: later than need be, and never too soon.

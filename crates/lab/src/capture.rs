@@ -250,7 +250,10 @@ pub(crate) mod tests {
     }
 
     fn whole(frames: Vec<Vec<u8>>) -> Vec<(Vec<u8>, usize)> {
-        frames.into_iter().map(|frame| (frame, usize::MAX)).collect()
+        frames
+            .into_iter()
+            .map(|frame| (frame, usize::MAX))
+            .collect()
     }
 
     #[test]
@@ -302,7 +305,10 @@ pub(crate) mod tests {
     fn raw_ip_is_read_and_other_links_are_not() {
         let ip = |frame: Vec<u8>| frame[14..].to_vec();
         let frames = vec![ip(udp4(1, 9)), ip(udp4(2, 9)), ip(udp4(1, 9))];
-        assert_eq!(flow_numbers(&capture(RAW, &whole(frames.clone()))), [0, 1, 0]);
+        assert_eq!(
+            flow_numbers(&capture(RAW, &whole(frames.clone()))),
+            [0, 1, 0]
+        );
         let text = error(&capture(113, &whole(frames)));
         assert!(text.starts_with("packet 1: a link of a kind"), "{text}");
         let text = error(&capture(RAW, &whole(vec![ip(udp4(1, 9)), vec![0x95; 30]])));
@@ -315,7 +321,10 @@ pub(crate) mod tests {
         assert_eq!(error(&file[..file.len() - 3]), "cut short after packet 1");
         assert!(error(b"no capture").starts_with("neither pcap nor"));
         assert!(error(&[]).starts_with("neither pcap nor"));
-        assert_eq!(error(&capture(ETHERNET, &whole(vec![arp()]))), "no IP packet in it");
+        assert_eq!(
+            error(&capture(ETHERNET, &whole(vec![arp()]))),
+            "no IP packet in it"
+        );
         // A packet that claims to be larger than any may be.
         let mut huge = file.clone();
         huge[24 + 8..24 + 12].copy_from_slice(&u32::MAX.to_le_bytes());

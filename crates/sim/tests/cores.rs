@@ -7,9 +7,7 @@ use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind, MoveRule, Ord
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
 use tachonym_sim::rate::RateModel;
 use tachonym_sim::service::{PATHS, Penalties};
-use tachonym_sim::traffic::{
-    FlowModel, Packet, Trace, Traffic, key_of, mean_packet_bytes,
-};
+use tachonym_sim::traffic::{FlowModel, Packet, Trace, Traffic, key_of, mean_packet_bytes};
 
 const N_CORES: usize = 4;
 
@@ -29,6 +27,7 @@ fn plain(packets: &[Packet], config: &CoresConfig, scheduler: &mut dyn Scheduler
     let mut accepted = HashMap::<u32, u32>::new();
     let mut departed = HashMap::<u32, u32>::new();
     let mut arrivals = packets.iter().peekable();
+    scheduler.handle_in_effect(u64::MAX);
     loop {
         let done = (cores.iter().enumerate())
             .filter_map(|(n, core)| core.in_work.map(|(_, _, done_ns)| (done_ns, n)))
@@ -114,11 +113,16 @@ fn schedulers(n_services: usize) -> Vec<Box<dyn Scheduler>> {
         },
         ..LapsConfig::new(N_CORES)
     };
+    let published = LapsConfig {
+        rule: MoveRule::Published,
+        ..laps.clone()
+    };
     vec![
         Box::new(Fcfs::new(N_CORES).unwrap()),
         Box::new(StaticHash::new(N_CORES, 6).unwrap()),
         Box::new(FlowShift::new(N_CORES, 6, Grain::Name, 8).unwrap()),
         Box::new(FlowShift::new(N_CORES, 6, Grain::Bundle, 8).unwrap()),
+        Box::new(Laps::new(&published).unwrap()),
         Box::new(Laps::new(&laps).unwrap()),
     ]
 }

@@ -228,11 +228,14 @@ impl Laps {
     /// returns whether there is one.
     fn even_out(&mut self, service: ServiceId, from: WorkerId, queue_lens: &[u32]) -> bool {
         let workers = self.homes.maps[service.idx()].workers().iter().copied();
-        let others = workers.filter(|&worker| {
-            worker != from && queue_lens[worker.idx()] < self.high_threshold
-        });
+        let others = workers
+            .filter(|&worker| worker != from && queue_lens[worker.idx()] < self.high_threshold);
         let least = others.min_by_key(|&worker| {
-            (self.loads.of(worker), queue_lens[worker.idx()], worker.idx())
+            (
+                self.loads.of(worker),
+                queue_lens[worker.idx()],
+                worker.idx(),
+            )
         });
         let Some(to) = least else {
             return false;

@@ -99,7 +99,8 @@ fn recorded(path: &Path, format: FileFormat, column: usize) -> anyhow::Result<Tr
             objects.map(|&name| (name, BYTES_OF_RECORDED)).collect()
         }
         None => {
-            let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let bytes =
+                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
             let flows = capture::flows(&bytes).with_context(|| path.display().to_string())?;
             if flows.n_left_out > 0 {
                 eprintln!(
@@ -362,7 +363,10 @@ mod tests {
         let text = format!("{:#}", flows_of(&path).expect_err("a broken packet"));
         let start = format!("{}: packet 1: malformed", path.display());
         assert!(text.starts_with(&start), "{text}");
-        let gone = format!("{:#}", flows_of(&folder.path().join("gone")).expect_err("no file"));
+        let gone = format!(
+            "{:#}",
+            flows_of(&folder.path().join("gone")).expect_err("no file")
+        );
         assert!(gone.starts_with("cannot read"), "{gone}");
     }
 }

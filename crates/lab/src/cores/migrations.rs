@@ -130,7 +130,9 @@ pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<()> {
     for (name, trace) in args.file.traces(&TRACES, args.common.seed)? {
         let laps = args.kind().laps(N_CORES, &services, 80)?;
         let mut traffic = Traffic::new(vec![(rate, trace)], 1.0, args.common.seed);
-        let config = args.kind().cores(&CoresConfig::new(N_CORES, services.clone()));
+        let config = args
+            .kind()
+            .cores(&CoresConfig::new(N_CORES, services.clone()));
         let mut cores = Cores::new(config, laps, traffic.n_flows());
         cores.watch_migrations(N_LARGE);
         let end_ns = (args.seconds * 1e9) as u64;

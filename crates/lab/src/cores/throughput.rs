@@ -23,7 +23,7 @@ pub(super) struct ThroughputArgs {
         long,
         value_delimiter = ',',
         value_name = "MPPS",
-        default_value = "0.5,0.75,1,1.25,1.5,1.75,2,2.5,3,3.5,4,4.5,5"
+        default_value = "0.5,0.75,1,1.125,1.25,1.375,1.5,1.75,2,2.25,2.5,2.75,3,3.25,3.5,4,4.5,5"
     )]
     rates: Vec<f64>,
     /// Packets in a queue of 100 from which on a core is overloaded
