@@ -156,6 +156,16 @@ impl<T> Order<T> {
         self.marks.extend(&queued[..self.n_workers]);
     }
 
+    /// Waits for a worker no longer: it died, and what its queue held will not be done.
+    ///
+    /// # Panics
+    /// If the worker has no number here.
+    pub fn forget(&mut self, worker: WorkerId) {
+        assert!(worker.idx() < self.n_workers, "a worker with a queue");
+        let marks = self.marks.iter_mut().skip(worker.idx());
+        marks.step_by(self.n_workers).for_each(|mark| *mark = 0);
+    }
+
     /// The latest version that is in effect: all that went to queues before is done.
     #[must_use]
     pub const fn in_effect(&self) -> u64 {

@@ -336,3 +336,28 @@ fn changes_beyond_the_bound_share_marks() {
     assert_eq!(out, [0]);
     assert_eq!(order.in_effect(), laps.homes().version());
 }
+
+#[test]
+fn nobody_waits_for_a_worker_that_died() {
+    let mut laps = Laps::new(&LapsConfig::new(3)).unwrap();
+    let mut order = Order::new(OrderConfig::default(), 3, laps.homes().version());
+    let dead = WorkerId(1);
+    let here = (0..)
+        .map(Key)
+        .find(|&key| laps.homes().home(ONE, key) == dead);
+    let key = here.expect("every worker has names");
+    laps.remove_worker(dead).unwrap();
+    order.adopt(laps.homes().version(), &[3, 3, 3]);
+    let first = order.offer(laps.homes(), (ONE, key), &[3, 1, 3], 0);
+    assert_eq!(first, Offer::Held);
+    order.release(laps.homes(), &[3, 1, 3], |_, _, _, _| panic!("it has not been told"));
+    order.forget(dead);
+    let mut out = Vec::new();
+    order.release(laps.homes(), &[3, 1, 3], |worker, _, _, nth| {
+        assert_ne!(worker, dead);
+        out.push(nth);
+    });
+    assert_eq!(out, [0]);
+    assert!(order.is_calm());
+    assert_eq!(order.in_effect(), laps.homes().version());
+}

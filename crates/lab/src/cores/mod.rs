@@ -2,7 +2,13 @@
 //!
 //! The evaluation of Iqbal 2013, chapters 4 and 5, with the schedulers that a router runs
 //! (crate `dispatch`) on simulated cores (crate `sim`). The thesis' traces are not to be
-//! had: traffic is drawn, as `sim::traffic` says, or read from a file.
+//! had: traffic is drawn, as `sim::traffic` says, or read from a file: names, or the flows
+//! of any capture of IP packets. Rates are those of the experiment, as in the thesis
+//! (section 3.4.2), whatever times the file tells.
+//!
+//! LAPS comes as a router runs it: what moves evens loads out and keeps its packets' order,
+//! and names are divided by a name dispatch table. Beside it stand the same with linear
+//! hashing, and the scheduler as published.
 
 mod allocation;
 mod balance;

@@ -115,7 +115,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\nPublished: LAPS does {} times what AFS does and {} times what FCFS does. Kept is the \
-             highest rate of which at most {KEPT_PCT} % is dropped. Beyond it, LAPS drops packets of \
+             highest rate of which at most {KEPT_PCT} % is dropped, among those tried. Beyond it, LAPS drops packets of \
              services that take long and goes on with others, so that it may do more packets than \
              the ideal, which drops all alike: what is kept tells more. {}.",
             published::BY_AFS,
