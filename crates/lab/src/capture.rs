@@ -225,7 +225,7 @@ pub(crate) mod tests {
     fn tcp6(source: u16) -> Vec<u8> {
         let mut frame = Vec::new();
         PacketBuilder::ethernet2([1; 6], [2; 6])
-            .vlan(5.try_into().expect("a tag"))
+            .single_vlan(5.try_into().expect("a tag"))
             .ipv6([1; 16], [2; 16], 64)
             .tcp(source, 80, 7, 8)
             .write(&mut frame, b"data")
