@@ -350,7 +350,9 @@ fn nobody_waits_for_a_worker_that_died() {
     order.adopt(laps.homes().version(), &[3, 3, 3]);
     let first = order.offer(laps.homes(), (ONE, key), &[3, 1, 3], 0);
     assert_eq!(first, Offer::Held);
-    order.release(laps.homes(), &[3, 1, 3], |_, _, _, _| panic!("it has not been told"));
+    order.release(laps.homes(), &[3, 1, 3], |_, _, _, _| {
+        panic!("it has not been told")
+    });
     order.forget(dead);
     let mut out = Vec::new();
     order.release(laps.homes(), &[3, 1, 3], |worker, _, _, nth| {
