@@ -51,6 +51,10 @@ pub enum CreateError {
     /// There are as many faces as are allowed.
     #[error("too many faces")]
     TooManyFaces,
+    /// Of several systems, the one with this index has to make the face: see
+    /// [`crate::FaceSystem::placement`].
+    #[error("the face has to be made by the face system {0}")]
+    Elsewhere(usize),
     /// The operating system refused, or nobody listens at the other end.
     #[error(transparent)]
     Io(#[from] io::Error),

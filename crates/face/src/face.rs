@@ -10,6 +10,7 @@ use crate::counters::{DropReason, FaceCounters};
 use crate::error::CloseReason;
 use crate::info::FaceInfo;
 use crate::link::Link;
+use crate::share::Ticket;
 use crate::transport::Transport;
 use crate::transport::stream::StreamState;
 use crate::tx_queue::TxQueue;
@@ -51,6 +52,8 @@ pub(crate) struct Face {
     pub(crate) scope: FaceScope,
     pub(crate) link_type: LinkType,
     pub(crate) persistency: FacePersistency,
+    /// Of a connection that a listener of several systems has accepted.
+    pub(crate) _ticket: Option<Ticket>,
 }
 
 impl Face {

@@ -36,6 +36,8 @@ mod info;
 mod link;
 mod options;
 mod poller;
+mod share;
+mod steering;
 mod sys;
 mod system;
 mod transport;
@@ -53,6 +55,7 @@ pub use options::{
     CachePolicyRule, ChannelAddress, ChannelOptions, DEFAULT_MTU_BYTES, FaceParams, FaceUpdate,
     LinkOptions, Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,
 };
-pub use system::FaceSystem;
+pub use share::SystemShare;
+pub use system::{FaceSystem, Placement};
 pub use turns::TURN_PKTS;
 pub use waker::Waker;

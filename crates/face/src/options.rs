@@ -10,6 +10,8 @@ use std::time::Duration;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_protocol::{FacePersistency, FaceUri};
 
+use crate::share::SystemShare;
+
 /// Smallest MTU that a face accepts, in bytes: room for the headers of a
 /// fragment and some payload.
 pub const MIN_MTU_BYTES: u64 = 128;
@@ -19,10 +21,15 @@ pub const MAX_MTU_BYTES: u64 = 65_507;
 /// headers that does not fit is sent in fragments.
 pub const DEFAULT_MTU_BYTES: u64 = MAX_PACKET_BYTES as u64;
 
-/// Limits and defaults of a whole face system.
+/// Limits and defaults of a whole face system, or of several of one router.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SystemOptions {
+    /// Which of the systems of one router this is. Default the whole router. Of
+    /// `max_faces`, `max_total_backlog_bytes` and `max_total_reassembly_bytes`,
+    /// which are the router's, each system has an equal part, and takes no more
+    /// though others have some left.
+    pub share: SystemShare,
     /// Faces at a time. Default 65,536. A peer elsewhere gets an on-demand face as
     /// long as half are free if it writes a datagram, or a quarter is if it
     /// connects; a program on this machine as long as a quarter is, or an eighth:
@@ -68,6 +75,7 @@ pub struct SystemOptions {
 impl Default for SystemOptions {
     fn default() -> Self {
         Self {
+            share: SystemShare::default(),
             max_faces: 65_536,
             max_face_backlog_bytes: 16 << 20,
             face_backlog_reserve_bytes: 64 << 10,

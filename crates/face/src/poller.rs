@@ -64,7 +64,7 @@ impl Token {
     fn bits(self) -> u64 {
         match self {
             Self::Waker => 0,
-            // Numbers of faces grow by one each: 2^62 are never reached.
+            // Numbers of faces grow by a few each: 2^62 are never reached.
             Self::Face(id) => 1 << KIND_SHIFT | id.0,
             Self::Udp(key) => 2 << KIND_SHIFT | key.bits(),
             Self::Listener(key) => 3 << KIND_SHIFT | key.bits(),

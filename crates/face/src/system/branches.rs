@@ -14,11 +14,13 @@ use tachonym_packet::lp::FaceId;
 use tachonym_protocol::{FacePersistency, FaceUri};
 
 use super::FaceSystem;
+use super::lifecycle::unspecified_like;
 use crate::poller::SocketKey;
+use crate::share::SystemShare;
 use crate::transport::Transport;
 use crate::transport::udp::{Branch, BranchKind, UdpRole, UdpSocket};
 
-/// Most branches of each kind. Before Linux 6.13 each of them costs a little for
+/// Most branches of each kind in a router. Before Linux 6.13 each of them costs a little for
 /// every datagram to the port, and each takes memory of the kernel.
 const MAX_ASKED_BRANCHES: usize = 256;
 const MAX_STRANGER_BRANCHES: usize = 64;
@@ -26,13 +28,24 @@ const MAX_STRANGER_BRANCHES: usize = 64;
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// How many branches there are.
-#[derive(Default)]
 pub(super) struct BranchCounts {
     n_asked: usize,
     n_strangers: usize,
+    max_asked: usize,
+    max_strangers: usize,
 }
 
 impl BranchCounts {
+    /// None, of this share of those that may be.
+    pub(super) fn new(share: &SystemShare) -> Self {
+        Self {
+            n_asked: 0,
+            n_strangers: 0,
+            max_asked: share.part_of(MAX_ASKED_BRANCHES),
+            max_strangers: share.part_of(MAX_STRANGER_BRANCHES),
+        }
+    }
+
     fn of(&mut self, kind: BranchKind) -> &mut usize {
         match kind {
             BranchKind::Asked => &mut self.n_asked,
@@ -42,8 +55,8 @@ impl BranchCounts {
 
     fn has_room(&self, kind: BranchKind) -> bool {
         match kind {
-            BranchKind::Asked => self.n_asked < MAX_ASKED_BRANCHES,
-            BranchKind::Stranger => self.n_strangers < MAX_STRANGER_BRANCHES,
+            BranchKind::Asked => self.n_asked < self.max_asked,
+            BranchKind::Stranger => self.n_strangers < self.max_strangers,
         }
     }
 }
@@ -184,7 +197,15 @@ impl FaceSystem {
         {
             local.set_scope_id(remote.scope_id());
         }
+        if self.options.share.siblings().is_some() {
+            // At an address of its own it would hear others' peers until it is
+            // connected. Elsewhere than here the kernel chooses another socket.
+            local.set_ip(unspecified_like(local));
+        }
         let socket = UdpSocket::branch(local, branch, &self.options).ok()?;
+        if socket.local.ip() != own_ip {
+            return None;
+        }
         let key = self.add_udp_socket(socket).ok()?;
         *self.branch_counts.of(branch.kind) += 1;
         Some(key)

@@ -21,6 +21,7 @@ use crate::options::{
     MAX_MTU_BYTES, MIN_MTU_BYTES,
 };
 use crate::poller::{Interest, SocketKey, Token};
+use crate::share::Ticket;
 use crate::transport::stream::{Stream, StreamState, connect_unix, start_tcp_connect};
 use crate::transport::udp::{ChannelDefaults, UdpRole, UdpSocket, source_towards};
 use crate::transport::websocket::WebSocketTransport;
@@ -38,6 +39,7 @@ pub(super) struct NewFace {
     pub(super) scope: FaceScope,
     pub(super) link_type: LinkType,
     pub(super) persistency: FacePersistency,
+    pub(super) ticket: Option<Ticket>,
 }
 
 /// How somebody without a face has shown up.
@@ -104,6 +106,7 @@ impl FaceSystem {
             scope: new.scope,
             link_type: new.link_type,
             persistency: new.persistency,
+            _ticket: new.ticket,
         });
         self.arm(slot);
         self.emit(slot, FaceEventKind::Created);
@@ -118,7 +121,8 @@ impl FaceSystem {
         });
     }
 
-    /// Makes a face to `params.remote`, or finds the one that is there.
+    /// Makes a face to `params.remote`, or finds the one that is there. Of several
+    /// systems, [`FaceSystem::placement`] tells which is to be asked.
     /// Connections over IP are established in the background: see
     /// [`CreateOutcome::is_up`]. Packets sent meanwhile wait for it.
     ///
@@ -192,7 +196,10 @@ impl FaceSystem {
             return Err(CreateError::NotLocal);
         }
         let key = match self.shared_socket(remote, source, local) {
-            Some(key) => key,
+            Some(key) => {
+                self.draw_peer(key, remote)?;
+                key
+            }
             None => {
                 let socket = match local {
                     Some(local) if local.port() != 0 => {
@@ -231,6 +238,7 @@ impl FaceSystem {
             scope,
             link_type: LinkType::PointToPoint,
             persistency: params.persistency,
+            ticket: None,
         });
         self.branch_if_lasting(id);
         Ok(CreateOutcome {
@@ -242,7 +250,7 @@ impl FaceSystem {
 
     /// A socket that faces share and that reaches `remote`, to which datagrams
     /// would leave from `source`; at `local`, if that is given.
-    fn shared_socket(
+    pub(super) fn shared_socket(
         &self,
         remote: SocketAddr,
         source: IpAddr,
@@ -290,11 +298,8 @@ impl FaceSystem {
         if params.link.local_fields && !remote.ip().is_loopback() {
             return Err(CreateError::NotLocal);
         }
-        let known = self.faces.iter().find(|face| {
-            face.remote == params.remote && !matches!(face.state, FaceState::Closing(_))
-        });
-        if let Some(face) = known {
-            return Ok(self.found(face.id));
+        if let Some(id) = self.find(&params.remote) {
+            return Ok(self.found(id));
         }
         self.check_limit()?;
         let target = DialTarget { local, remote };
@@ -327,6 +332,7 @@ impl FaceSystem {
             scope: scope_of(own, remote),
             link_type: LinkType::PointToPoint,
             persistency: params.persistency,
+            ticket: None,
         });
         Ok(CreateOutcome {
             id,
@@ -366,6 +372,7 @@ impl FaceSystem {
             scope: FaceScope::Local,
             link_type: LinkType::PointToPoint,
             persistency: params.persistency,
+            ticket: None,
         });
         Ok(CreateOutcome {
             id,
@@ -421,6 +428,7 @@ impl FaceSystem {
             scope: scope_of(own, remote),
             link_type: LinkType::PointToPoint,
             persistency: FacePersistency::OnDemand,
+            ticket: None,
         });
         Some(id)
     }
@@ -644,14 +652,16 @@ impl FaceSystem {
                 if let Some(branch) = peer.branch {
                     self.remove_branch(branch);
                 }
+                let remote = peer.remote;
                 if let Some(socket) = self.udp.get_mut(peer.socket) {
-                    socket.peers.remove(&peer.remote);
+                    socket.peers.remove(&remote);
                     let is_of_no_use = socket.peers.is_empty()
                         && matches!(socket.role, UdpRole::Dialled | UdpRole::Connected);
                     if is_of_no_use {
                         self.udp.remove(peer.socket);
                     }
                 }
+                self.let_peer_go(&remote);
             }
             Transport::Multicast(key) => {
                 self.udp.remove(*key);
@@ -679,7 +689,10 @@ pub(super) fn own_fd(transport: &Transport) -> Option<std::os::fd::BorrowedFd<'_
 }
 
 /// Where to dial `remote` from; `None` if `local` leaves that open.
-fn local_end(local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketAddr>, CreateError> {
+pub(super) fn local_end(
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> Result<Option<SocketAddr>, CreateError> {
     if local.is_ipv4() != remote.is_ipv4() || local.ip().is_multicast() {
         return Err(CreateError::BadLocalUri);
     }
@@ -701,7 +714,7 @@ fn local_udp_uri(local: SocketAddr, own_ip: Option<IpAddr>) -> FaceUri {
     FaceUri::Udp(own)
 }
 
-fn unspecified_like(addr: SocketAddr) -> IpAddr {
+pub(super) fn unspecified_like(addr: SocketAddr) -> IpAddr {
     match addr {
         SocketAddr::V4(_) => IpAddr::from([0; 4]),
         SocketAddr::V6(_) => IpAddr::from([0; 16]),

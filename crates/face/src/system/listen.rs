@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -18,6 +19,7 @@ use crate::error::ListenError;
 use crate::info::ChannelInfo;
 use crate::options::{ChannelAddress, ChannelOptions, MulticastOptions};
 use crate::poller::{Interest, SocketKey, Token};
+use crate::share::Ticket;
 use crate::transport::Transport;
 use crate::transport::stream::{Stream, configure_tcp};
 use crate::transport::udp::{ChannelDefaults, UdpRole, UdpSocket};
@@ -27,17 +29,22 @@ use crate::transport::websocket::WebSocketTransport;
 const LISTEN_BACKLOG: i32 = 1024;
 /// Connections accepted from one listener in one poll. Each costs, until its face
 /// is gone, as much as ten packets or more, and no listener may have more than a turn.
-const MAX_ACCEPTED: usize = 4;
+pub(super) const MAX_ACCEPTED: usize = 4;
 /// How long a listener rests when there are no more descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A socket that accepts connections.
 pub(super) struct Listener {
     socket: Socket,
     generation: u32,
-    kind: ListenerKind,
     /// Of a Unix listener.
     _file: Option<SocketFile>,
+    pub(super) origin: Arc<Origin>,
+}
+
+/// What accepted connections need of their listener.
+pub(crate) struct Origin {
+    kind: ListenerKind,
     local: FaceUri,
     options: ChannelOptions,
 }
@@ -91,6 +98,10 @@ impl Keyed for UdpSocket {
 impl FaceSystem {
     /// Listens where `options` say, and returns the address, with the port
     /// that the kernel chose if it was to.
+    ///
+    /// Of several systems of a router one is told, and all listen: each has a UDP
+    /// socket there, and a peer's datagrams always come to the same; accepted
+    /// connections go to whoever has the fewest. The others begin in their next poll.
     ///
     /// # Errors
     /// If somebody listens there, or the system refuses.
@@ -166,10 +177,12 @@ impl FaceSystem {
         let key = self.listeners.insert(Listener {
             socket,
             generation: 0,
-            kind,
             _file: file,
-            local: local.clone(),
-            options: options.clone(),
+            origin: Arc::new(Origin {
+                kind,
+                local: local.clone(),
+                options: options.clone(),
+            }),
         });
         if let Some(listener) = self.listeners.get(key)
             && let Err(error) =
@@ -190,11 +203,16 @@ impl FaceSystem {
         if addr.ip().is_multicast() {
             return Err(ListenError::WrongAddress);
         }
-        let role = UdpRole::Channel(ChannelDefaults {
+        let defaults = ChannelDefaults {
             idle_timeout: options.idle_timeout,
             link: options.link,
             mtu_bytes: super::lifecycle::clamp_mtu(options.mtu_bytes),
-        });
+            is_told: true,
+        };
+        if self.options.share.siblings().is_some() {
+            return self.listen_udp_together(addr, defaults);
+        }
+        let role = UdpRole::Channel(defaults);
         let socket = UdpSocket::bind(addr, role, &self.options).map_err(in_use)?;
         let local = FaceUri::Udp(socket.local);
         self.add_udp_socket(socket)?;
@@ -203,14 +221,21 @@ impl FaceSystem {
 
     /// Adds a socket to those that are waited for.
     pub(super) fn add_udp_socket(&mut self, socket: UdpSocket) -> io::Result<SocketKey> {
+        self.try_udp_socket(socket).map_err(|(_, error)| error)
+    }
+
+    /// The same; the socket comes back if it cannot be waited for.
+    pub(super) fn try_udp_socket(
+        &mut self,
+        socket: UdpSocket,
+    ) -> Result<SocketKey, (Option<Box<UdpSocket>>, io::Error)> {
         let key = self.udp.insert(socket);
         if let Some(socket) = self.udp.get(key)
             && let Err(error) = self
                 .poller
                 .add(socket.fd(), Token::Udp(key), Interest::Read)
         {
-            self.udp.remove(key);
-            return Err(error);
+            return Err((self.udp.remove(key).map(Box::new), error));
         }
         Ok(key)
     }
@@ -253,44 +278,60 @@ impl FaceSystem {
             scope: FaceScope::NonLocal,
             link_type: LinkType::MultiAccess,
             persistency: FacePersistency::Permanent,
+            ticket: None,
         });
         Ok(id)
     }
 
     /// Stops listening at `local`; the faces that it made stay, but for those
-    /// of UDP. False if nobody listens there.
+    /// of UDP. False if nobody listens there. Of several systems, the one that was
+    /// told to listen is told; the others follow in their next poll.
     pub fn close_channel(&mut self, local: &FaceUri) -> bool {
         let listener = self
             .listeners
             .iter()
-            .find_map(|(key, listener)| (listener.local == *local).then_some(key));
+            .find_map(|(key, listener)| (listener.origin.local == *local).then_some(key));
         if let Some(key) = listener {
             // Its socket leaves the epoll set with its last descriptor.
             self.listeners.remove(key);
             return true;
         }
-        let Some((key, ids)) = self.udp.iter().find_map(|(key, socket)| {
-            let is_it =
-                matches!(socket.role, UdpRole::Channel(_)) && *local == FaceUri::Udp(socket.local);
-            is_it.then(|| (key, socket.peers.values().copied().collect::<Vec<_>>()))
-        }) else {
+        let FaceUri::Udp(local) = local else {
             return false;
         };
-        for id in ids {
-            self.destroy(id);
+        let is_told = self.udp.iter().any(|(_, socket)| {
+            socket.local == *local
+                && matches!(&socket.role, UdpRole::Channel(channel) if channel.is_told)
+        });
+        if is_told {
+            self.tell_siblings_to_close(*local);
+            self.close_udp(local);
         }
-        self.udp.remove(key);
-        true
+        is_told
+    }
+
+    /// Closes the socket of the channel at `local`, and its faces.
+    pub(super) fn close_udp(&mut self, local: &SocketAddr) {
+        let channel = self.udp.iter().find_map(|(key, socket)| {
+            let is_it = matches!(socket.role, UdpRole::Channel(_)) && socket.local == *local;
+            is_it.then(|| (key, socket.peers.values().copied().collect::<Vec<_>>()))
+        });
+        if let Some((key, ids)) = channel {
+            for id in ids {
+                self.destroy(id);
+            }
+            self.udp.remove(key);
+        }
     }
 
     pub(super) fn channel_infos(&self) -> Vec<ChannelInfo> {
         let streams = self.listeners.iter().map(|(_, listener)| ChannelInfo {
-            local: listener.local.clone(),
+            local: listener.origin.local.clone(),
         });
         let datagrams = self
             .udp
             .iter()
-            .filter(|(_, socket)| matches!(socket.role, UdpRole::Channel(_)))
+            .filter(|(_, socket)| matches!(&socket.role, UdpRole::Channel(of) if of.is_told))
             .map(|(_, socket)| ChannelInfo {
                 local: FaceUri::Udp(socket.local),
             });
@@ -305,7 +346,10 @@ impl FaceSystem {
             };
             self.counters.n_control_syscalls += 1;
             match listener.socket.accept() {
-                Ok((socket, peer)) => self.accept_one(key, socket, &peer),
+                Ok((socket, peer)) => {
+                    let origin = Arc::clone(&listener.origin);
+                    self.deal_out(origin, socket, peer);
+                }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                         self.pause_listener(key);
@@ -333,6 +377,9 @@ impl FaceSystem {
     /// Lets paused listeners accept again.
     pub(super) fn resume_listeners(&mut self) {
         self.resume_listeners_at = tachonym_packet::MonoNs::NEVER;
+        for part in std::mem::take(&mut self.paused_parts) {
+            self.adopt(*part);
+        }
         for key in std::mem::take(&mut self.paused) {
             if let Some(listener) = self.listeners.get(key)
                 && self
@@ -346,23 +393,25 @@ impl FaceSystem {
         }
     }
 
-    fn accept_one(&mut self, key: SocketKey, socket: Socket, peer: &SockAddr) {
-        let Some(listener) = self.listeners.get(key) else {
-            return;
-        };
+    /// Makes a face of a connection that a listener has accepted.
+    pub(super) fn accept_one(
+        &mut self,
+        origin: &Origin,
+        socket: Socket,
+        peer: &SockAddr,
+        ticket: Option<Ticket>,
+    ) {
         let give_up_at = self.now + self.options.connect_timeout;
-        let options = &listener.options;
-        let (link, idle_timeout) = (options.link, options.idle_timeout);
-        let made = match &listener.kind {
+        let made = match origin.kind {
             ListenerKind::Unix => Ok((
                 FaceUri::Fd(u32::try_from(socket.as_raw_fd()).unwrap_or(0)),
-                listener.local.clone(),
+                origin.local.clone(),
                 FaceScope::Local,
                 None,
             )),
             ListenerKind::Tcp | ListenerKind::WebSocket => describe_tcp(&socket, peer),
         };
-        let is_websocket = matches!(listener.kind, ListenerKind::WebSocket);
+        let is_websocket = matches!(origin.kind, ListenerKind::WebSocket);
         if let Ok((_, _, scope, _)) = &made
             && !self.has_room_on_demand(*scope, CameBy::Connection)
         {
@@ -410,14 +459,15 @@ impl FaceSystem {
         self.add_face(NewFace {
             id,
             transport,
-            link,
+            link: origin.options.link,
             mtu_bytes: None,
-            idle_timeout,
+            idle_timeout: origin.options.idle_timeout,
             remote,
             local,
             scope,
             link_type: LinkType::PointToPoint,
             persistency: FacePersistency::OnDemand,
+            ticket,
         });
     }
 }
@@ -459,7 +509,7 @@ pub(super) fn unix_uri(path: &Path) -> FaceUri {
     FaceUri::Unix(absolute.to_string_lossy().into_owned())
 }
 
-fn in_use(error: io::Error) -> ListenError {
+pub(super) fn in_use(error: io::Error) -> ListenError {
     match error.kind() {
         io::ErrorKind::AddrInUse => ListenError::AddressInUse,
         _ => ListenError::Io(error),

@@ -13,8 +13,8 @@
 //! A face that fails is removed by `flush`, by `destroy` or by the next `poll`
 //! before it waits, never between `poll` and the frames it returned: whoever
 //! takes the events first and the frames after them knows the face of every
-//! frame. Next: `receive`, `send`, `lifecycle`, `listen`, `branches` and
-//! `timers` hold the parts of the implementation.
+//! frame. Next: `receive`, `send`, `lifecycle`, `listen`, `branches`, `siblings`
+//! and `timers` hold the parts of the implementation.
 
 mod backlog;
 mod branches;
@@ -22,6 +22,7 @@ mod lifecycle;
 mod listen;
 mod receive;
 mod send;
+mod siblings;
 mod table;
 mod timers;
 
@@ -40,6 +41,7 @@ use crate::link::encode::Scratch;
 use crate::link::reassembly::ReassemblyBudget;
 use crate::options::SystemOptions;
 use crate::poller::{Interest, Poller, SocketKey, Token};
+use crate::share::{Membership, SystemShare};
 use crate::sys::udp::{UdpReceiver, UdpSender};
 use crate::transport::udp::UdpSocket;
 use crate::tx_queue::TxPool;
@@ -47,6 +49,8 @@ use crate::waker::Waker;
 use backlog::Backlogs;
 use branches::{BranchCounts, Senders};
 use listen::Listener;
+pub(crate) use listen::Origin;
+pub use siblings::Placement;
 use table::{FaceTable, SocketTable};
 
 /// See the module documentation.
@@ -61,6 +65,8 @@ pub struct FaceSystem {
     listeners: SocketTable<Listener>,
     /// Listeners that wait for descriptors to become free again.
     paused: Vec<SocketKey>,
+    /// Sockets of a sibling's listeners that wait for the same.
+    paused_parts: Vec<Box<UdpSocket>>,
     resume_listeners_at: MonoNs,
 
     now: MonoNs,
@@ -93,18 +99,31 @@ pub struct FaceSystem {
     counters: SystemCounters,
     /// Drops of faces that are gone, and of packets that belonged to none.
     past_drops: DropCounts,
+
+    /// Its place among other systems of the router, if there are.
+    _membership: Option<Membership>,
 }
 
 impl FaceSystem {
     /// A system without listeners and faces.
     ///
     /// # Errors
-    /// If the kernel grants no epoll or event descriptor.
-    pub fn new(options: SystemOptions) -> io::Result<Self> {
+    /// If the kernel grants no epoll or event descriptor, or a system of the same
+    /// share, one of several, has been made before.
+    pub fn new(mut options: SystemOptions) -> io::Result<Self> {
         let poller = Poller::new()?;
         let waker = Waker::new()?;
         poller.add(waker.as_fd(), Token::Waker, Interest::Read)?;
+        let share = options.share.clone();
+        for limit in [
+            &mut options.max_faces,
+            &mut options.max_total_backlog_bytes,
+            &mut options.max_total_reassembly_bytes,
+        ] {
+            *limit = share.part_of(*limit);
+        }
         Ok(Self {
+            _membership: Membership::claim(&share, &waker)?,
             reassembly: ReassemblyBudget::new(options.max_total_reassembly_bytes),
             backlogs: Backlogs::new(
                 options.face_backlog_reserve_bytes,
@@ -113,12 +132,13 @@ impl FaceSystem {
             options,
             poller,
             waker,
-            faces: FaceTable::default(),
+            faces: FaceTable::new(&share),
             udp: SocketTable::default(),
-            branch_counts: BranchCounts::default(),
+            branch_counts: BranchCounts::new(&share),
             senders: Senders::default(),
             listeners: SocketTable::default(),
             paused: Vec::new(),
+            paused_parts: Vec::new(),
             resume_listeners_at: MonoNs::NEVER,
             now: monotonic_now(),
             alarms: BTreeSet::new(),
@@ -152,6 +172,12 @@ impl FaceSystem {
     /// each [`FaceSystem::poll`] and before looking at its frames.
     pub fn poll_event(&mut self) -> Option<FaceEvent> {
         self.events.pop_front()
+    }
+
+    /// Which of the systems of one router this is.
+    #[must_use]
+    pub fn share(&self) -> &SystemShare {
+        &self.options.share
     }
 
     /// How many faces there are.
@@ -208,7 +234,7 @@ impl FaceSystem {
         counters
     }
 
-    /// All listeners.
+    /// The listeners of this system: of several systems, one tells of each.
     #[must_use]
     pub fn channels(&self) -> Vec<ChannelInfo> {
         self.channel_infos()

@@ -159,6 +159,7 @@ impl FaceSystem {
             Token::Waker => {
                 self.counters.n_poll_syscalls += 1;
                 self.waker.reset();
+                self.take_deliveries();
             }
             Token::Listener(key) => self.accept(key),
             Token::Udp(key) => {
@@ -463,7 +464,13 @@ impl FaceSystem {
             UdpRole::Branch(branch) if branch.peer == *from => {
                 return Some((self.faces.slot_of(branch.face)?, None));
             }
-            // It came before the branch was connected, and was for the channel.
+            // It came before the branch was connected, and was for the channel, unless
+            // branches begin where they can hear nothing that is.
+            UdpRole::Branch(_) if self.options.share.siblings().is_some() => {
+                let n_datagrams = message.n_datagrams() as u64;
+                self.past_drops.add(DropReason::UnknownPeer, n_datagrams);
+                return None;
+            }
             UdpRole::Branch(branch) => {
                 let channel = self.udp.get(branch.channel)?;
                 (branch.channel, channel, Some(socket.local.ip()))
@@ -485,6 +492,10 @@ impl FaceSystem {
             return None;
         }
         let defaults = *defaults;
+        if self.is_drawn_elsewhere(from) {
+            self.past_drops.add(DropReason::UnknownPeer, n_datagrams);
+            return None;
+        }
         let own_ip = if socket.is_wildcard() {
             own_ip
         } else {

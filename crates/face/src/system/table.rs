@@ -12,25 +12,38 @@ use tachonym_packet::lp::FaceId;
 use crate::counters::DropReason;
 use crate::face::Face;
 use crate::poller::SocketKey;
+use crate::share::SystemShare;
 
 /// The faces that exist.
-#[derive(Default)]
 pub(super) struct FaceTable {
     slots: Vec<Option<Face>>,
     free: Vec<usize>,
     by_id: HashMap<FaceId, usize, foldhash::fast::RandomState>,
-    last_id: u64,
+    next_id: u64,
+    id_step: u64,
 }
 
 impl FaceTable {
+    /// A table whose faces have the numbers of this share.
+    pub(super) fn new(share: &SystemShare) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_id: HashMap::default(),
+            next_id: share.first_face().0,
+            id_step: share.n_systems() as u64,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }
 
     /// The next number.
     pub(super) fn allocate_id(&mut self) -> FaceId {
-        self.last_id = self.last_id.max(FaceId::FIRST_DYNAMIC.0 - 1) + 1;
-        FaceId(self.last_id)
+        let id = FaceId(self.next_id);
+        self.next_id += self.id_step;
+        id
     }
 
     pub(super) fn insert(&mut self, face: Face) -> usize {

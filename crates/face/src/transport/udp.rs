@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use rustix::net::netdevice;
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockFilter, Socket, Type};
 use tachonym_packet::FaceId;
 
 use crate::options::{LinkOptions, Loopback, MulticastOptions, Offload, SystemOptions};
@@ -77,6 +77,8 @@ pub(crate) struct ChannelDefaults {
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) link: LinkOptions,
     pub(crate) mtu_bytes: usize,
+    /// The channel is this system's, not its part of a sibling's.
+    pub(crate) is_told: bool,
 }
 
 /// See the module documentation.
@@ -151,6 +153,22 @@ impl UdpSocket {
             let _ = socket.set_reuse_port(true);
         }
         Self::new(socket, role, options)
+    }
+
+    /// One of the sockets of [`bind_group`], which hears nothing as yet.
+    pub(crate) fn of_group(
+        socket: Socket,
+        role: UdpRole,
+        options: &SystemOptions,
+    ) -> io::Result<Self> {
+        Self::new(socket, role, options)
+    }
+
+    /// Lets a socket of a group hear.
+    pub(crate) fn hear(&mut self) -> io::Result<()> {
+        // What came before was not for it.
+        self.look_at_queue(0);
+        self.socket.detach_filter()
     }
 
     /// A socket at `local`, where a channel is bound, for the peer of `branch`.
@@ -290,6 +308,39 @@ fn new_socket(addr: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     Ok(socket)
+}
+
+/// Binds `n_sockets` to `addr`, among which the kernel will choose, in the order
+/// of their group. They are deaf: datagrams are dropped as if nobody was there yet,
+/// so that none reaches one while the group is not complete.
+///
+/// The first binds alone and lets others join only after that, so that this fails
+/// where somebody listens already, whoever it is.
+pub(crate) fn bind_group(addr: SocketAddr, n_sockets: usize) -> io::Result<Vec<Socket>> {
+    let mut addr = addr;
+    let mut sockets: Vec<Socket> = Vec::with_capacity(n_sockets);
+    for i in 0..n_sockets {
+        let socket = new_socket(addr)?;
+        if addr.ip().is_unspecified() {
+            option::enable_packet_info(socket.as_fd(), addr.is_ipv4())?;
+        }
+        socket.attach_filter(&[SockFilter::new(
+            (libc::BPF_RET | libc::BPF_K) as u16,
+            0,
+            0,
+            0,
+        )])?;
+        if i > 0 {
+            socket.set_reuse_port(true)?;
+        }
+        socket.bind(&addr.into())?;
+        if i == 0 {
+            socket.set_reuse_port(true)?;
+            addr = socket.local_addr()?.as_socket().unwrap_or(addr);
+        }
+        sockets.push(socket);
+    }
+    Ok(sockets)
 }
 
 /// The address that a datagram to `remote` would leave from.
