@@ -127,6 +127,7 @@ fn an_exchange_stays_within_one_system_and_all_systems_get_clients() {
     for n_systems in [2, 3] {
         let dir = tempfile::tempdir().unwrap();
         for (kind, options) in every_channel(dir.path()) {
+            let is_udp = kind.starts_with("udp");
             let mut nodes = nodes(n_systems);
             let uri = nodes[n_systems - 1].listen(&options);
             let is_over = Arc::new(AtomicBool::new(false));
@@ -155,8 +156,13 @@ fn an_exchange_stays_within_one_system_and_all_systems_get_clients() {
             for (i, (client, _)) in clients.iter_mut().enumerate() {
                 client.until(kind, |client| client.packets.len() >= N_PACKETS as usize);
                 client.step(Duration::ZERO);
-                let got: Vec<_> = client.packets.iter().map(|p| p.l3.clone()).collect();
-                let sent: Vec<_> = (0..N_PACKETS).map(|n| interest(number(i, n))).collect();
+                let mut got: Vec<_> = client.packets.iter().map(|p| p.l3.clone()).collect();
+                let mut sent: Vec<_> = (0..N_PACKETS).map(|n| interest(number(i, n))).collect();
+                if is_udp {
+                    // One that gets a socket of its own may overtake itself.
+                    got.sort();
+                    sent.sort();
+                }
                 assert_eq!(got, sent, "{kind}");
             }
             is_over.store(true, Ordering::Release);
@@ -182,7 +188,7 @@ fn an_exchange_stays_within_one_system_and_all_systems_get_clients() {
             for (index, node) in nodes.iter().enumerate() {
                 let n_faces = node.faces.n_faces();
                 assert!(n_faces > 0, "{kind}: nobody came to system {index}");
-                if kind != "udp4" && kind != "udp6" {
+                if !is_udp {
                     assert_eq!(n_faces, N_CLIENTS / n_systems, "{kind}");
                 }
                 for id in node.faces.face_ids() {
