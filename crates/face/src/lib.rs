@@ -4,6 +4,7 @@
 //! batches of network-layer packets, and packets into as few system calls as
 //! the kernel allows. It knows no table and no strategy: it says which face a
 //! packet came from, and takes packets for faces. Unsafe code lives in `sys`.
+//! Several of them make one router if each has its [`SystemShare`].
 //!
 //! ```no_run
 //! use tachonym_face::{ChannelOptions, FaceSystem, RxBatch, SystemOptions};

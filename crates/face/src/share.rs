@@ -198,8 +198,8 @@ impl Siblings {
         self.members.len()
     }
 
-    /// The system that a new connection goes to, and its claim to it: the one with
-    /// the fewest, and `own` rather than one with many that it has not taken yet.
+    /// The system that a new connection goes to: the one with the fewest, of those
+    /// that take what waits for them. `own` is that which asks.
     pub(crate) fn next_for_connection(self: &Arc<Self>, own: usize) -> (usize, Ticket) {
         let n_systems = self.members.len();
         let first = self.next.fetch_add(1, Ordering::Relaxed);

@@ -212,7 +212,7 @@ impl FaceSystem {
     }
 
     /// Lets the face `id` share its channel's socket again.
-    fn take_branch(&mut self, id: FaceId) {
+    pub(super) fn take_branch(&mut self, id: FaceId) {
         let key = self
             .faces
             .get_mut(id)

@@ -241,7 +241,7 @@ impl FaceSystem {
     }
 
     /// Makes a face to everybody in a multicast group on one interface. It is
-    /// permanent and non-local.
+    /// permanent and non-local. Of several systems of a router, one makes it.
     ///
     /// # Errors
     /// If the group or the interface is none, or the system refuses.

@@ -265,6 +265,8 @@ mod tests {
     use tachonym_packet::Interest;
 
     use super::*;
+    use crate::transport::Transport;
+    use crate::transport::udp::BranchKind;
     use crate::{ChannelOptions, RxBatch, SystemOptions, SystemShare};
 
     fn systems(n_systems: usize) -> Vec<FaceSystem> {
@@ -281,7 +283,7 @@ mod tests {
     fn read_all(systems: &mut [FaceSystem]) {
         let mut batch = RxBatch::new();
         for system in systems {
-            for _ in 0..20 {
+            for _ in 0..8 {
                 system
                     .poll(Some(std::time::Duration::ZERO), &mut batch)
                     .unwrap();
@@ -310,10 +312,7 @@ mod tests {
                 let peer = program.local_addr().unwrap();
                 siblings.move_peer(peer, i % 3).unwrap();
             }
-            for program in &programs {
-                let interest = Interest::new("/a".parse().unwrap()).encode();
-                program.send_to(&interest, to).unwrap();
-            }
+            programs.iter().for_each(|program| write(program, to, 1));
             read_all(&mut systems);
             for (i, program) in programs.iter().enumerate() {
                 let peer = program.local_addr().unwrap();
@@ -324,6 +323,86 @@ mod tests {
                 let wanted: Vec<_> = (0..3).map(|index| index == home).collect();
                 assert_eq!(found, wanted, "{peer} at {ours}");
             }
+        }
+    }
+
+    fn write(program: &Program, to: SocketAddr, n_datagrams: usize) {
+        let interest = Interest::new("/a".parse().unwrap()).encode();
+        for _ in 0..n_datagrams {
+            program.send_to(&interest, to).unwrap();
+        }
+    }
+
+    /// A program that writes to `to`, and its face, which is that of the system
+    /// `index`.
+    fn peer_of(systems: &mut [FaceSystem], index: usize, to: SocketAddr) -> (Program, FaceId) {
+        loop {
+            let program = Program::bind(SocketAddr::new(to.ip(), 0)).unwrap();
+            write(&program, to, 1);
+            read_all(systems);
+            let remote = FaceUri::Udp(program.local_addr().unwrap());
+            if let Some(id) = systems[index].find(&remote) {
+                return (program, id);
+            }
+        }
+    }
+
+    fn branch_of(system: &FaceSystem, id: FaceId) -> Option<SocketKey> {
+        match &system.faces.get(id)?.transport {
+            Transport::Udp(peer) => peer.branch,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_peer_with_a_socket_of_its_own_fills_no_other() {
+        for (ours, theirs) in addresses() {
+            let mut systems = systems(2);
+            let uri = systems[0].listen(&ChannelOptions::udp(ours)).unwrap();
+            let to = SocketAddr::new(theirs.ip(), uri.socket_addr().unwrap().port());
+            for index in [0, 1] {
+                let (program, id) = peer_of(&mut systems, index, to);
+                systems[index].give_branch(id, BranchKind::Stranger);
+                let branch = branch_of(&systems[index], id).expect("a socket of its own");
+                write(&program, to, 5);
+                for (of, system) in systems.iter().enumerate() {
+                    for (key, socket) in system.udp.iter() {
+                        let is_its = (of, key) == (index, branch);
+                        assert_eq!(socket.has_nothing(), !is_its, "{ours}");
+                    }
+                }
+                read_all(&mut systems);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_misses_a_packet_because_another_system_opens_a_socket() {
+        const N_ROUNDS: u64 = 200;
+        const N_WRITTEN: usize = 50;
+        for (ours, theirs) in addresses() {
+            let mut systems = systems(2);
+            let uri = systems[0].listen(&ChannelOptions::udp(ours)).unwrap();
+            let to = SocketAddr::new(theirs.ip(), uri.socket_addr().unwrap().port());
+            let (_stranger, stranger) = peer_of(&mut systems, 0, to);
+            let (program, id) = peer_of(&mut systems, 1, to);
+            let n_faces: usize = systems.iter().map(FaceSystem::n_faces).sum();
+            let before = systems[1].face_counters(id).unwrap().n_in_interests;
+            for round in 1..=N_ROUNDS {
+                std::thread::scope(|scope| {
+                    let writer = scope.spawn(|| write(&program, to, N_WRITTEN));
+                    while !writer.is_finished() {
+                        systems[0].give_branch(stranger, BranchKind::Stranger);
+                        assert!(branch_of(&systems[0], stranger).is_some());
+                        systems[0].take_branch(stranger);
+                    }
+                });
+                read_all(&mut systems);
+                let n_read = systems[1].face_counters(id).unwrap().n_in_interests - before;
+                assert_eq!(n_read, round * N_WRITTEN as u64, "{ours}");
+            }
+            let n_in_the_end: usize = systems.iter().map(FaceSystem::n_faces).sum();
+            assert_eq!(n_in_the_end, n_faces);
         }
     }
 
