@@ -378,7 +378,7 @@ impl FaceSystem {
     pub(super) fn resume_listeners(&mut self) {
         self.resume_listeners_at = tachonym_packet::MonoNs::NEVER;
         for part in std::mem::take(&mut self.paused_parts) {
-            self.adopt(*part);
+            self.adopt(part);
         }
         for key in std::mem::take(&mut self.paused) {
             if let Some(listener) = self.listeners.get(key)

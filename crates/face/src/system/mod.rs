@@ -66,7 +66,7 @@ pub struct FaceSystem {
     /// Listeners that wait for descriptors to become free again.
     paused: Vec<SocketKey>,
     /// Sockets of a sibling's listeners that wait for the same.
-    paused_parts: Vec<Box<UdpSocket>>,
+    paused_parts: Vec<UdpSocket>,
     resume_listeners_at: MonoNs,
 
     now: MonoNs,

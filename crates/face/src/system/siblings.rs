@@ -252,7 +252,7 @@ impl FaceSystem {
     pub(super) fn adopt(&mut self, part: UdpSocket) {
         if let Err((part, _)) = self.try_udp_socket(part) {
             self.counters.n_accept_pauses += 1;
-            self.paused_parts.extend(part);
+            self.paused_parts.extend(part.map(|part| *part));
             self.resume_listeners_at = self.now + ACCEPT_PAUSE;
         }
     }
