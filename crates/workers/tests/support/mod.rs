@@ -13,7 +13,7 @@ use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, NameView,
 };
 use tachonym_tables::NextHop;
-use tachonym_workers::{Batch, Dispatcher, Parcel, Port, WaitingLengths, Worker};
+use tachonym_workers::{Batch, Crossing, Dispatcher, Parcel, Port, WaitingLengths, Worker};
 
 use crate::bed::{AD_HOC, LOCAL, MULTI_ACCESS, Outbox, REMOTE, Sent, name};
 
@@ -232,6 +232,31 @@ impl Many {
         act(&mut self.workers[worker], &mut ports);
     }
 
+    /// Loses what is under way.
+    pub(crate) fn lose_all(&mut self) {
+        self.under_way.clear();
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.under_way.values().all(VecDeque::is_empty)
+    }
+
+    /// Has some bytes under way from the second worker to the first.
+    pub(crate) fn arrive(&mut self, wire: &[u8]) {
+        let mut batch = Batch::new();
+        batch.push(&Parcel {
+            crossing: Crossing::Arrived,
+            face: FaceId(257),
+            headers: &Headers::EMPTY,
+            wire,
+            announcement: None,
+            served: &[],
+        });
+        let link = self.under_way.entry((WorkerId(1), WorkerId(0)));
+        link.or_default().push_back(batch);
+    }
+
     pub(crate) fn remove_face(&mut self, face: FaceId) {
         for worker in &mut self.workers {
             worker.engine_mut().remove_face(face);
@@ -240,7 +265,7 @@ impl Many {
 
     /// Whether nothing is under way, and no Interest waits for stores.
     pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.values().all(VecDeque::is_empty)
+        self.is_empty()
             && self
                 .workers
                 .iter()

@@ -1,0 +1,104 @@
+//! What waits for other workers waits for a bounded time, in bounded memory, and is counted.
+
+#[path = "../../forward/tests/bed/mod.rs"]
+mod bed;
+mod support;
+
+use std::num::NonZeroU8;
+
+use bed::*;
+use support::Many;
+use tachonym_dispatch::DispatchBy;
+use tachonym_forward::RxPacket;
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, MonoNs, PacketView};
+use tachonym_workers::parked::{MAX_PARKED, MAX_WAIT_MS};
+
+const CONSUMER: FaceId = FaceId(257);
+const PRODUCER: FaceId = FaceId(258);
+const BEGIN: MonoNs = MonoNs(1_000_000);
+
+/// Workers among which names are divided by three components.
+fn many() -> Many {
+    let three = NonZeroU8::new(3).expect("not zero");
+    Many::new(
+        3,
+        DispatchBy::Prefix {
+            n_components: three,
+        },
+        1,
+    )
+}
+
+/// Has an Interest come, and nothing arrive anywhere; what leaves.
+fn ask(many: &mut Many, now: MonoNs, interest: &Interest) -> Vec<Sent> {
+    let (wire, headers) = (interest.wire(), Headers::default());
+    let packet = PacketView::parse(&wire).expect("well-formed");
+    let packet = RxPacket::new(CONSUMER, &headers, packet).expect("no headers");
+    let mut out = Outbox::default();
+    many.take(now, &packet, &mut out);
+    out.0
+}
+
+fn n_overdue(many: &Many) -> u64 {
+    let workers = many.workers().iter();
+    workers.map(|worker| worker.counters().n_overdue).sum()
+}
+
+#[test]
+fn an_interest_goes_on_in_time_if_workers_do_not_answer() {
+    let mut many = many();
+    assert!(ask(&mut many, BEGIN, &interest("/p/q").prefix()).is_empty());
+    let timeouts = many
+        .workers()
+        .iter()
+        .filter_map(|worker| worker.poll_timeout());
+    assert!(timeouts.min() <= Some(BEGIN.plus_ms(MAX_WAIT_MS)));
+    many.lose_all();
+    assert!(many.handle(BEGIN.plus_ms(MAX_WAIT_MS - 1), None).is_empty());
+    let sent = many.handle(BEGIN.plus_ms(MAX_WAIT_MS), None);
+    assert_eq!(
+        (sent.len(), sent[0].face, sent[0].kind),
+        (1, PRODUCER, Kind::Interest)
+    );
+    assert_eq!(n_overdue(&many), 1);
+    assert!(many.handle(BEGIN.plus_ms(2 * MAX_WAIT_MS), None).is_empty());
+}
+
+#[test]
+fn an_answer_that_comes_too_late_changes_nothing() {
+    let mut many = many();
+    ask(&mut many, BEGIN, &interest("/p/q").prefix());
+    let late = BEGIN.plus_ms(MAX_WAIT_MS);
+    // The timeout comes first, then what was under way is delivered.
+    assert_eq!(many.handle(late, None).len(), 1);
+    assert!(many.is_empty());
+    assert_eq!(n_overdue(&many), 1);
+}
+
+#[test]
+fn of_more_interests_than_may_wait_the_rest_asks_the_home_alone() {
+    let mut many = many();
+    let mut n_sent = 0;
+    for number in 0..=MAX_PARKED as u32 {
+        n_sent += ask(&mut many, BEGIN, &interest("/p/q").prefix().nonce(number)).len();
+    }
+    let workers = many.workers().iter();
+    let n_not_asked: u64 = workers.map(|worker| worker.counters().n_not_asked).sum();
+    assert_eq!((n_sent, n_not_asked), (1, 1));
+}
+
+#[test]
+fn what_is_no_packet_but_for_its_name_is_counted() {
+    let mut many = many();
+    let mut wire = interest("/p/q/r").wire();
+    // An element of critical type that nobody knows.
+    wire.extend_from_slice(&[0x21, 0]);
+    wire[1] += 2;
+    assert!(PacketView::parse(&wire).is_err() && PacketView::name_of(&wire).is_ok());
+    many.arrive(&wire);
+    assert!(many.handle(BEGIN, None).is_empty());
+    let workers = many.workers().iter();
+    let n_malformed: u64 = workers.map(|worker| worker.counters().n_malformed).sum();
+    assert_eq!(n_malformed, 1);
+}
