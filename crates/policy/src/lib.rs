@@ -15,6 +15,12 @@
 //! | [`popularity`] | how popular names are, measured from their requests |
 //! | [`admission`] | what is known of names that were asked for |
 //! | [`EvictionKind`], [`AdmissionKind`] | their names, and [`senseless`] pairs |
+//!
+//! Which bits of a name's hash decide what, so that no decision follows from another: the
+//! counters of a Filter have the upper bits for the group and the lowest 24 for the cell;
+//! Filter that tunes itself draws lots by bits 24 to 31, and follows the names of which
+//! bits 32 to 35 are zero; the popularity's sample is of the lowest hashes. A store's index
+//! has the lowest bits for its lines. TinyLFU mixes the hash for each of its rows.
 #![forbid(unsafe_code)]
 
 pub mod admission;

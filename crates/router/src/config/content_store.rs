@@ -77,9 +77,7 @@ impl ContentStore {
              policy may for so many bytes of Data"
         ))
     }
-}
 
-impl ContentStore {
     /// As words `key=value` with commas between; those that the choice does not use are
     /// left out.
     #[must_use]
