@@ -9,7 +9,7 @@ use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView
 use crate::waiting::bit_of;
 
 /// The one service there is.
-const FORWARDING: ServiceId = ServiceId(0);
+pub(crate) const FORWARDING: ServiceId = ServiceId(0);
 /// Names of this host, and of its neighbours' management: the first worker serves them.
 const OWN_WORKER: WorkerId = WorkerId(0);
 const OWN_PREFIX_COMPONENTS: usize = 1;
@@ -37,9 +37,9 @@ impl Dispatcher {
     }
 
     /// Takes the latest homes: between two bursts, when all that was dispatched by the
-    /// former ones is in a ring.
-    pub fn refresh(&mut self) {
-        self.homes.refresh();
+    /// former ones is in a ring. Whether there are new ones.
+    pub fn refresh(&mut self) -> bool {
+        self.homes.refresh()
     }
 
     /// Where names are at home.
@@ -51,11 +51,17 @@ impl Dispatcher {
     /// The worker at which a name is at home.
     #[inline]
     pub fn home(&mut self, name: NameView<'_>) -> WorkerId {
+        self.place(name).1
+    }
+
+    /// The key of a name and the worker where it is at home; no key if it is always there.
+    #[inline]
+    pub(crate) fn place(&mut self, name: NameView<'_>) -> (Option<Key>, WorkerId) {
         if is_own(name) {
-            return OWN_WORKER;
+            return (None, OWN_WORKER);
         }
         let key = self.key_of(name);
-        self.homes().home(FORWARDING, key)
+        (Some(key), self.homes().home(FORWARDING, key))
     }
 
     fn key_of(&mut self, name: NameView<'_>) -> Key {

@@ -10,6 +10,9 @@
 //! | Interest with CanBePrefix, so short that Data for it may be at home anywhere | [waits](parked) until all stores have said what they have, and is then answered with the best, or goes on | the store says what it has |
 //! | Data for which such Interests may wait elsewhere, or whose name has had another home | is delivered; the home of its name alone caches it | [is visited](Crossing::Visiting) by it, one worker after the other, so that nobody gets it twice |
 //!
+//! A [`Receiver`] takes what a thread receives to where it is at home; a [`Scheduler`] moves
+//! names off workers that have too much to do.
+//!
 //! Packets cross in [batches](Batch) through [rings](Links) of which each has one sender and
 //! one receiver: no thread waits for another, and no memory is written by two. Threads,
 //! sockets and clocks are not known here.
@@ -19,11 +22,15 @@ mod batch;
 mod dispatcher;
 mod links;
 pub mod parked;
+mod receiver;
+mod scheduler;
 mod waiting;
 mod worker;
 
 pub use batch::{Batch, Crossing, MAX_BATCH_PKTS, Parcel};
 pub use dispatcher::Dispatcher;
 pub use links::{LinkConfig, Links};
+pub use receiver::{Received, Receiver, ReceiverConfig, ReceiverCounters, ReceiverView, Taken};
+pub use scheduler::Scheduler;
 pub use waiting::WaitingLengths;
 pub use worker::{Port, Worker, WorkerCounters};

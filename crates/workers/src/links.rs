@@ -5,6 +5,8 @@
 //! exchange of pointers, however many packets are in it. A sender whose batches are all
 //! under way drops, and counts.
 
+use std::collections::VecDeque;
+
 use rtrb::{Consumer, Producer, RingBuffer};
 use tachonym_dispatch::{WorkerId, WorkerSet};
 
@@ -29,6 +31,11 @@ struct Outgoing {
     spare: Consumer<Box<Batch>>,
     /// The one that is being filled.
     current: Option<Box<Batch>>,
+    /// Batches that there are, and packets in each of those that are under way.
+    n_batches: usize,
+    under_way: VecDeque<u32>,
+    n_sent: u64,
+    n_done: u64,
     n_dropped: u64,
 }
 
@@ -88,6 +95,7 @@ impl Links {
             return false;
         };
         batch.push(parcel);
+        link.n_sent += 1;
         true
     }
 
@@ -102,6 +110,31 @@ impl Links {
             .expect("a link to another thread");
         let fits = link.current.as_ref().is_some_and(|batch| !batch.is_full());
         fits || !link.spare.is_empty()
+    }
+
+    /// Packets sent to a thread so far, those of the batch that is being filled included, and
+    /// how many of them are done: in batches that have come back.
+    ///
+    /// # Panics
+    /// If there is no such thread, or it is this one.
+    pub fn progress(&mut self, to: WorkerId) -> (u64, u64) {
+        let link = self.to[to.idx()]
+            .as_mut()
+            .expect("a link to another thread");
+        link.see_what_is_done();
+        (link.n_sent, link.n_done)
+    }
+
+    /// Packets under way to a thread, as far as [`Links::progress`] has last seen.
+    ///
+    /// # Panics
+    /// If there is no such thread, or it is this one.
+    #[must_use]
+    pub fn n_under_way(&self, to: WorkerId) -> u64 {
+        let link = self.to[to.idx()]
+            .as_ref()
+            .expect("a link to another thread");
+        link.n_sent - link.n_done
     }
 
     /// Sends all batches that have something. Those who got any since the last time, for
@@ -161,11 +194,21 @@ impl Links {
 }
 
 impl Outgoing {
+    /// Counts the packets of batches that have come back: the oldest of those that went.
+    fn see_what_is_done(&mut self) {
+        let n_here = self.spare.slots() + usize::from(self.current.is_some());
+        let n_away = self.n_batches.saturating_sub(n_here);
+        while self.under_way.len() > n_away {
+            self.n_done += u64::from(self.under_way.pop_front().unwrap_or_default());
+        }
+    }
+
     /// Sends the batch that is being filled; whether there was one with anything.
     fn flush(&mut self) -> bool {
         let Some(batch) = self.current.take_if(|batch| !batch.is_empty()) else {
             return false;
         };
+        self.under_way.push_back(batch.len() as u32);
         let pushed = self.filled.push(batch);
         debug_assert!(
             pushed.is_ok(),
@@ -186,6 +229,10 @@ fn link(config: LinkConfig) -> (Outgoing, Incoming) {
         filled,
         spare,
         current: None,
+        n_batches,
+        under_way: VecDeque::with_capacity(n_batches),
+        n_sent: 0,
+        n_done: 0,
         n_dropped: 0,
     };
     let incoming = Incoming {
@@ -237,6 +284,9 @@ mod tests {
             assert_eq!(fitting.len(), 3 * MAX_BATCH_PKTS);
             assert_eq!(a.n_dropped() - n_before, 2 * MAX_BATCH_PKTS as u64);
             assert_eq!(b.n_waiting(), 3);
+            let n_seen_before = u64::from(n_seen);
+            let n_fitting = fitting.len() as u64;
+            assert_eq!(a.progress(B), (n_seen_before + n_fitting, n_seen_before));
             let mut seen = Vec::new();
             while let Some(batch) = b.receive(A) {
                 seen.extend(
@@ -248,6 +298,8 @@ mod tests {
             }
             assert_eq!(seen, fitting);
             n_seen += seen.len() as u32;
+            assert_eq!(a.progress(B), (u64::from(n_seen), u64::from(n_seen)));
+            assert_eq!(a.n_under_way(B), 0);
             assert!(b.is_idle() && b.flush().is_empty() && a.flush().is_empty());
         }
         assert_eq!(u64::from(n_sent - n_seen), a.n_dropped());

@@ -1,0 +1,221 @@
+//! What is received reaches the worker where it is at home, in order, while names move; what
+//! finds no room is counted.
+
+#[path = "../../forward/tests/bed/mod.rs"]
+mod bed;
+
+use std::collections::BTreeMap;
+
+use bed::interest;
+use proptest::prelude::*;
+use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, MapKind, Publisher, ServiceId, WorkerId};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, HashKey, InterestView};
+use tachonym_workers::{
+    Dispatcher, LinkConfig, Links, Received, Receiver, ReceiverConfig, Scheduler, Taken,
+};
+
+const N_WORKERS: usize = 3;
+
+/// One thread receives, the others are workers that do nothing but look.
+struct Bed {
+    receiver: Receiver,
+    scheduler: Scheduler,
+    links: Links,
+    workers: Vec<Links>,
+    /// By name: the number of its last packet that a worker has had.
+    last: BTreeMap<String, u32>,
+    n_seen: u64,
+    n_dropped: u64,
+    n_sent: u32,
+}
+
+impl Bed {
+    fn new(high_threshold: u32) -> Self {
+        let config = LapsConfig {
+            map: MapKind::Buckets { n_buckets_log2: 6 },
+            high_threshold,
+            ..LapsConfig::new(N_WORKERS)
+        };
+        let laps = Laps::new(&config).expect("so many workers");
+        let publisher = Publisher::new(laps.homes());
+        let key = HashKey::from_u64s(1, 2);
+        let dispatcher = Dispatcher::new(DispatchBy::Name, key, publisher.reader());
+        let config = ReceiverConfig {
+            sample_every: 1,
+            max_queue_pkts: 200,
+            ..ReceiverConfig::default()
+        };
+        let (receiver, view) = Receiver::new(None, N_WORKERS, dispatcher, config);
+        let mut workers = Links::mesh(N_WORKERS + 1, LinkConfig { batches: 64 });
+        let links = workers.pop().expect("that of the receiver");
+        Self {
+            receiver,
+            scheduler: Scheduler::new(laps, N_WORKERS, publisher, vec![view]),
+            links,
+            workers,
+            last: BTreeMap::new(),
+            n_seen: 0,
+            n_dropped: 0,
+            n_sent: 0,
+        }
+    }
+
+    /// Receives packets of these names.
+    fn receive(&mut self, names: impl IntoIterator<Item = u64>) {
+        self.receiver
+            .begin(&mut self.links, |_| panic!("this thread has no worker"));
+        for number in names {
+            self.n_sent += 1;
+            let wire = interest(&format!("/n/{number}")).nonce(self.n_sent).wire();
+            let received = Received {
+                face: FaceId(256),
+                headers: &Headers::EMPTY,
+                wire: &wire,
+                announcement: None,
+            };
+            match self.receiver.take(received, &mut self.links) {
+                Taken::Sent => {}
+                Taken::Dropped => self.n_dropped += 1,
+                taken => panic!("{taken:?}"),
+            }
+        }
+        self.links.flush();
+    }
+
+    /// Has a worker do some batches.
+    fn work(&mut self, worker: usize, n_batches: usize) -> Result<(), TestCaseError> {
+        let receiver = WorkerId(N_WORKERS as u16);
+        for _ in 0..n_batches {
+            let Some(batch) = self.workers[worker].receive(receiver) else {
+                break;
+            };
+            for parcel in batch.iter() {
+                let interest = InterestView::parse(parcel.wire).expect("as it was sent");
+                let number = u32::from_be_bytes(interest.nonce().expect("a nonce").0);
+                let last = self.last.insert(interest.name().to_string(), number);
+                prop_assert!(last < Some(number), "{} comes too late", interest.name());
+                self.n_seen += 1;
+            }
+            self.workers[worker].give_back(receiver, batch);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Receive(Vec<u64>),
+    Work(usize, usize),
+    Tick,
+    Pin(u64, u16),
+    Remove(u16),
+    Add(u16),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    // Of twenty names one has half of the packets.
+    let number = prop_oneof![Just(0_u64), 1_u64..20];
+    prop_oneof![
+        4 => prop::collection::vec(number, 1..100).prop_map(Step::Receive),
+        6 => (0..N_WORKERS, 1_usize..4).prop_map(|(worker, n)| Step::Work(worker, n)),
+        4 => Just(Step::Tick),
+        1 => (0_u64..20, 0_u16..3).prop_map(|(number, worker)| Step::Pin(number, worker)),
+        1 => (0_u16..3).prop_map(Step::Remove),
+        1 => (0_u16..3).prop_map(Step::Add),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn names_move_and_their_packets_keep_their_order(
+        steps in prop::collection::vec(any_step(), 1..120),
+    ) {
+        let mut bed = Bed::new(20);
+        let by = DispatchBy::Name;
+        for step in steps {
+            match step {
+                Step::Receive(names) => bed.receive(names),
+                Step::Work(worker, n_batches) => bed.work(worker, n_batches)?,
+                Step::Tick => {
+                    bed.scheduler.tick();
+                }
+                Step::Pin(number, worker) => {
+                    let name = bed::name(&format!("/n/{number}"));
+                    let mut hashes = tachonym_packet::NameHashes::new();
+                    let span = hashes.push_name(&HashKey::from_u64s(1, 2), name.view());
+                    let key = by.key(name.view(), hashes.slice(span));
+                    // It may be refused: the worker is not there, or the name on its way.
+                    let _ = bed.scheduler.laps_mut().pin(ServiceId(0), key, WorkerId(worker));
+                }
+                Step::Remove(worker) => {
+                    let _ = bed.scheduler.laps_mut().remove_worker(WorkerId(worker));
+                }
+                Step::Add(worker) => {
+                    let _ = bed.scheduler.laps_mut().add_worker(WorkerId(worker), ServiceId(0));
+                }
+            }
+        }
+        // All that was not dropped arrives in the end.
+        for _ in 0..50 {
+            bed.receive([]);
+            for worker in 0..N_WORKERS {
+                bed.work(worker, usize::MAX)?;
+            }
+            bed.scheduler.tick();
+        }
+        let counters = bed.receiver.counters();
+        prop_assert_eq!(counters.n_queue_full + counters.n_order_full, bed.n_dropped);
+        prop_assert_eq!(bed.n_seen + bed.n_dropped, u64::from(bed.n_sent));
+        prop_assert!(bed.scheduler.queue_lens().iter().all(|&len| len == 0));
+    }
+}
+
+#[test]
+fn names_move_off_a_worker_that_has_too_much_to_do() {
+    let mut bed = Bed::new(40);
+    let work = |bed: &mut Bed, n_batches| {
+        (0..N_WORKERS).for_each(|worker| bed.work(worker, n_batches).expect("in order"));
+    };
+    // One name has two packets in five; the rounds last as long as its worker has packets.
+    let mut n_moved = 0;
+    for round in 0..400_u64 {
+        bed.receive((0..50).map(|i| {
+            if i % 5 < 2 {
+                0
+            } else {
+                1 + (round * 50 + i) % 40
+            }
+        }));
+        n_moved += bed.scheduler.tick();
+        // A worker that has more than most falls behind.
+        work(&mut bed, usize::from(round % 3 > 0));
+    }
+    assert!(n_moved > 0);
+    let moved = bed.scheduler.laps().counters().n_migrations;
+    assert!(moved > 0 && moved < 40, "{moved}");
+    work(&mut bed, usize::MAX);
+    assert!(
+        bed.receiver.counters().n_held > 0,
+        "packets wait for a name to move"
+    );
+}
+
+#[test]
+fn a_packet_without_a_name_is_the_callers_to_count() {
+    let mut bed = Bed::new(20);
+    for wire in [&b""[..], &[5, 2, 7, 9], &[100, 0], &[6, 0]] {
+        let received = Received {
+            face: FaceId(256),
+            headers: &Headers::EMPTY,
+            wire,
+            announcement: None,
+        };
+        assert_eq!(
+            bed.receiver.take(received, &mut bed.links),
+            Taken::Malformed
+        );
+    }
+}
