@@ -120,6 +120,7 @@ impl Worker {
 
     /// Takes packets that another thread has sent: [`Crossing::Leaving`] is not for a worker.
     pub fn handle_batch<P: Port>(&mut self, now: MonoNs, batch: &Batch, port: &mut P) {
+        batch.prefetch();
         let mut burst = Vec::with_capacity(batch.len());
         for parcel in batch.iter() {
             let Some(packet) = packet_of(&parcel) else {

@@ -22,7 +22,8 @@ pub enum MoveRule {
     /// As published: the aggressive name that arrives, to the worker with the shortest
     /// queue; again as soon as that is overloaded, too.
     Published,
-    /// An aggressive name of the worker whose move evens measured loads out. A name moves again only when its last move is in effect.
+    /// An aggressive name of the worker whose move evens measured loads out. A name moves
+    /// again only when its last move is in effect.
     Evens {
         /// Samples after which all counts are halved, from 2^10 on, and at most half of the
         /// detector's saturation: about as many as loads are measured over.
@@ -63,9 +64,9 @@ pub struct LapsConfig {
 }
 
 impl LapsConfig {
-    /// One service on so many workers; otherwise as published, but for the rule. The thesis names neither the
-    /// threshold nor the size of the migration table: here 80 packets, of queues of 100,
-    /// and 1024 names.
+    /// One service on so many workers; otherwise as published, but for the rule. The thesis
+    /// names neither the threshold nor the size of the migration table: here 80 packets, of
+    /// queues of 100, and 1024 names.
     #[must_use]
     pub fn new(n_workers: usize) -> Self {
         Self {
