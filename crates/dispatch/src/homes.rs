@@ -72,7 +72,12 @@ impl Homes {
         key: Key,
         version: u64,
     ) -> Option<(WorkerSet, u64)> {
-        let (mut former, mut latest) = self.maps[service.idx()].moved_since(key, version);
+        let map = &self.maps[service.idx()];
+        let (mut former, mut latest) = map.moved_since(key, version);
+        if !former.is_empty() {
+            // A name that was moved off it meanwhile may have been there before.
+            former.insert(map.home(key));
+        }
         if let Some(migration) = self.migrations.find(service, key)
             && migration.version > version
         {

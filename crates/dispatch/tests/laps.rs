@@ -497,3 +497,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn where_a_moved_name_was_before_counts_though_its_bucket_is_there_again() {
+    let mut laps = Laps::new(&LapsConfig {
+        map: MapKind::Buckets { n_buckets_log2: 6 },
+        ..LapsConfig::new(3)
+    })
+    .expect("so many workers");
+    let [zero, one, two] = [0, 1, 2].map(WorkerId);
+    let service = ServiceId(0);
+    let begun = laps.homes().version();
+    let home = |laps: &Laps, key| laps.homes().home(service, key);
+    let of_one = (0..10_000).map(Key).filter(|&key| home(&laps, key) == one);
+    let of_one: Vec<Key> = of_one.collect();
+    laps.remove_worker(one).expect("there are others");
+    laps.add_worker(one, service).expect("it is none of them");
+    let left = of_one.into_iter().filter(|&key| home(&laps, key) == two);
+    let left: Vec<Key> = left.collect();
+    for &key in &left[..8] {
+        laps.pin(service, key, zero).expect("there is room");
+    }
+    laps.remove_worker(two).expect("there are others");
+    for &key in &left[..8] {
+        let (former, _) = laps
+            .homes()
+            .moved_since(service, key, begun)
+            .expect("it has moved");
+        assert!(former.contains(one) && former.contains(two), "{former:?}");
+        assert_eq!(home(&laps, key), zero);
+    }
+}

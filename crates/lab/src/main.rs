@@ -37,6 +37,7 @@ enum Command {
     Fib(Box<fib::FibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
     Workers(Box<workers::WorkersArgs>),
+    Hot(Box<workers::hot::HotArgs>),
     Distance(Box<schedules::distance::DistanceArgs>),
 }
 
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Fib(args) => fib::run(&args),
         Command::Schedules(args) => schedules::run(&args),
         Command::Workers(args) => workers::run(&args),
+        Command::Hot(args) => workers::hot::run(&args),
         Command::Distance(args) => schedules::distance::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

@@ -195,3 +195,24 @@ fn workers_are_measured_and_every_interest_is_answered_by_one_of_them() {
         assert!(rows[1]["imbalance"].as_f64().expect("a number") < 1.1);
     }
 }
+
+#[test]
+fn a_name_with_most_of_the_traffic_is_measured_with_and_without_the_scheduler() {
+    let figures = figures(&[
+        "hot",
+        "--fib-prefixes=2000",
+        "--requests=32768",
+        "--rounds=1",
+        "--seconds=0.2",
+        "--offered=0.5,3",
+        "--json",
+    ]);
+    let rows = figures["rows"].as_array().expect("a list");
+    for row in rows {
+        for share in row["answered"].as_array().expect("a list") {
+            let share = share.as_f64().expect("a number");
+            assert!(share > 0.0 && share <= 1.0, "{row}");
+        }
+    }
+    assert_eq!(rows.len(), 2);
+}

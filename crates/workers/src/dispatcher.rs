@@ -3,7 +3,7 @@
 use tachonym_dispatch::{
     DispatchBy, Homes, Key, NameShape, Reach, Reader, ServiceId, WorkerId, WorkerSet,
 };
-use tachonym_packet::types::component::{GENERIC, IMPLICIT_SHA256_DIGEST};
+use tachonym_packet::types::component::{GENERIC, IMPLICIT_SHA256_DIGEST, SEGMENT};
 use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView};
 
 use crate::waiting::bit_of;
@@ -21,6 +21,8 @@ pub struct Dispatcher {
     by: DispatchBy,
     key: HashKey,
     homes: Reader,
+    /// Whether names have no former homes.
+    is_settled: bool,
     hashes: NameHashes,
 }
 
@@ -31,6 +33,7 @@ impl Dispatcher {
         Self {
             by,
             key,
+            is_settled: is_settled(homes.homes()),
             homes,
             hashes: NameHashes::new(),
         }
@@ -39,7 +42,11 @@ impl Dispatcher {
     /// Takes the latest homes: between two bursts, when all that was dispatched by the
     /// former ones is in a ring. Whether there are new ones.
     pub fn refresh(&mut self) -> bool {
-        self.homes.refresh()
+        let has_changed = self.homes.refresh();
+        if has_changed {
+            self.is_settled = is_settled(self.homes());
+        }
+        has_changed
     }
 
     /// Where names are at home.
@@ -81,7 +88,8 @@ impl Dispatcher {
     /// Whether Data for an Interest may be at home elsewhere than the Interest.
     #[inline]
     pub(crate) fn reaches_all(&self, interest: &InterestView<'_>) -> bool {
-        if !interest.can_be_prefix() || self.homes().workers().len() == 1 {
+        if !interest.can_be_prefix() || self.homes().workers().len() == 1 || is_own(interest.name())
+        {
             return false;
         }
         let NameShape { n_components, .. } = NameShape::of(interest.name());
@@ -109,38 +117,69 @@ impl Dispatcher {
             || name.get(n_deciding - 1).is_some_and(is_digest)
     }
 
-    /// Whether all names are where they have always been.
-    pub(crate) fn is_settled(&self) -> bool {
-        let homes = self.homes();
-        homes.migrations().is_empty() && homes.map(FORWARDING).n_unsettled() == 0
+    /// Whether Data concerns nobody for having had another home.
+    pub(crate) const fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// Other workers than `me` that Data of a name concerns: those where Interests with
-    /// CanBePrefix may wait for it, `waits` telling that of a worker and a bit of a length,
-    /// and those that had the name before.
+    /// CanBePrefix may wait for it, and those that had the name before. `waiting_lengths` are
+    /// those at which anybody waits, and `waits` tells a worker's. Takes time linear in the
+    /// name's components and, at lengths that count, in workers.
     pub(crate) fn others_for(
         &mut self,
         me: WorkerId,
         name: NameView<'_>,
+        waiting_lengths: u64,
         waits: impl Fn(WorkerId, u64) -> bool,
     ) -> WorkerSet {
         self.hashes.clear();
         let span = self.hashes.push_name(&self.key, name);
         let hashes = self.hashes.slice(span);
         let homes = self.homes.homes();
-        let holders = |name: NameView<'_>| match is_own(name) {
+        let holders = |is_own, shape| match is_own {
             true => WorkerSet::only(OWN_WORKER),
-            false => homes.holders(FORWARDING, self.by.key(name, hashes)),
+            false => {
+                let key = self.by.key_of(shape, |n_components| hashes[n_components].0);
+                homes.holders(FORWARDING, key)
+            }
         };
-        let mut others = holders(name);
+        let is_own = is_own(name);
+        let mut others = WorkerSet::EMPTY;
+        // That of the prefix of each length: what it is without digests at its end.
+        let mut shape = NameShape {
+            n_components: 0,
+            segment: None,
+        };
+        let mut components = name.components();
         for length in 0..name.len() {
             let bit = bit_of(length);
-            let waiting = holders(name.prefix(length)).into_iter();
-            others = others.union(waiting.filter(|&worker| waits(worker, bit)).collect());
+            if waiting_lengths & bit != 0 {
+                let waiting = holders(is_own && length > 0, shape).into_iter();
+                others = others.union(waiting.filter(|&worker| waits(worker, bit)).collect());
+            }
+            let Some(component) = components.next() else {
+                break;
+            };
+            if component.typ() != IMPLICIT_SHA256_DIGEST {
+                shape = NameShape {
+                    n_components: length + 1,
+                    segment: (component.typ() == SEGMENT)
+                        .then(|| component.as_number())
+                        .flatten(),
+                };
+            }
         }
+        others = others.union(holders(is_own, shape));
         others.remove(me);
         others
     }
+}
+
+/// Whether no name has former homes.
+pub(crate) fn is_settled(homes: &Homes) -> bool {
+    let mut migrations = homes.migrations().iter();
+    homes.map(FORWARDING).n_unsettled() == 0 && migrations.all(|it| it.former.is_empty())
 }
 
 /// Whether a name is under `/localhost` or `/localhop`.

@@ -208,6 +208,7 @@ impl Outgoing {
         let Some(batch) = self.current.take_if(|batch| !batch.is_empty()) else {
             return false;
         };
+        self.see_what_is_done();
         self.under_way.push_back(batch.len() as u32);
         let pushed = self.filled.push(batch);
         debug_assert!(

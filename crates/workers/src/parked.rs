@@ -3,6 +3,8 @@
 //! Owns copies of them, at most [`MAX_PARKED`] at a worker, each for [`MAX_WAIT_MS`] at most:
 //! if a worker does not answer, an Interest goes on as if its store had nothing.
 
+use std::ops::Range;
+
 use tachonym_forward::RxPacket;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, PacketView};
@@ -24,6 +26,9 @@ pub(crate) struct ParkedInterest {
     face: FaceId,
     headers: Headers,
     wire: Vec<u8>,
+    /// Where its name's components are in it, and the bit of how many they are.
+    name: Range<usize>,
+    length_bit: u64,
     since: MonoNs,
     n_outstanding: usize,
     /// The best Data that stores have, with its rank.
@@ -68,10 +73,8 @@ impl Parked {
 
     /// Lengths of the names that wait.
     pub(crate) fn lengths(&self) -> u64 {
-        self.waiting.iter().fold(0, |bits, parked| {
-            let interest = InterestView::parse(&parked.wire);
-            bits | interest.map_or(0, |interest| bit_of(interest.name().len()))
-        })
+        let waiting = self.waiting.iter();
+        waiting.fold(0, |bits, parked| bits | parked.length_bit)
     }
 
     /// Lets an Interest wait for so many answers. Its ticket, if there is room.
@@ -87,12 +90,16 @@ impl Parked {
         }
         let mut wire = self.spare.pop().unwrap_or_default();
         wire.extend_from_slice(interest.wire());
+        let value = interest.name().value_bytes();
+        let start = value.as_ptr().addr() - interest.wire().as_ptr().addr();
         self.last_ticket += 1;
         self.waiting.push(ParkedInterest {
             ticket: self.last_ticket,
             face: packet.face,
             headers: *packet.headers,
             wire,
+            name: start..start + value.len(),
+            length_bit: bit_of(interest.name().len()),
             since: now,
             n_outstanding,
             best: None,
@@ -121,13 +128,15 @@ impl Parked {
         (parked.n_outstanding == 0).then(|| self.waiting.remove(idx))
     }
 
-    /// The first Interest that a Data of this name answers: it need not wait any more.
-    pub(crate) fn take_answered(&mut self, name: NameView<'_>) -> Option<ParkedInterest> {
-        let idx = self.waiting.iter().position(|parked| {
-            let interest = InterestView::parse(&parked.wire);
-            interest.is_ok_and(|interest| name.starts_with(interest.name()))
-        })?;
-        Some(self.waiting.remove(idx))
+    /// The Interests that a Data of this name answers: they need not wait any more. Takes
+    /// time linear in those that wait.
+    pub(crate) fn take_answered(&mut self, name: NameView<'_>) -> Vec<ParkedInterest> {
+        // Whole components: what begins with the bytes begins with the name.
+        let is_answered = |parked: &mut ParkedInterest| {
+            name.value_bytes()
+                .starts_with(&parked.wire[parked.name.clone()])
+        };
+        self.waiting.extract_if(.., is_answered).collect()
     }
 
     /// When the oldest has waited long enough.
@@ -136,10 +145,11 @@ impl Parked {
         first.map(|parked| parked.since.plus_ms(MAX_WAIT_MS))
     }
 
-    /// The oldest, if it has waited long enough by `now`.
-    pub(crate) fn take_overdue(&mut self, now: MonoNs) -> Option<ParkedInterest> {
-        let is_overdue = self.next_timeout().is_some_and(|until| until <= now);
-        is_overdue.then(|| self.waiting.remove(0))
+    /// Those that have waited long enough by `now`.
+    pub(crate) fn take_overdue(&mut self, now: MonoNs) -> Vec<ParkedInterest> {
+        let is_overdue = |parked: &ParkedInterest| parked.since.plus_ms(MAX_WAIT_MS) <= now;
+        let n_overdue = self.waiting.partition_point(is_overdue);
+        self.waiting.drain(..n_overdue).collect()
     }
 
     /// Takes memory back.

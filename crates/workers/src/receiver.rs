@@ -164,7 +164,7 @@ impl Receiver {
             config,
             status,
             samples,
-            n_until_sample: config.sample_every,
+            n_until_sample: config.sample_every.max(1),
             queued: vec![0; n_workers],
             done: vec![0; n_workers],
             released: Vec::new(),
@@ -206,7 +206,9 @@ impl Receiver {
         order.release(dispatcher.homes(), done, |worker, _, _, held| {
             if Some(worker) == *own {
                 released.push(held);
-            } else if !links.push(worker, &held.received().parcel()) {
+            } else if links.push(worker, &held.received().parcel()) {
+                counters.n_crossed += 1;
+            } else {
                 counters.n_queue_full += 1;
             }
         });
@@ -214,6 +216,21 @@ impl Receiver {
             handle_own(held.received());
         }
         self.report();
+    }
+
+    /// Whether nothing waits here for names to move. As long as something does,
+    /// [`begin`](Self::begin) is to be called every now and then.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.order.is_calm()
+    }
+
+    /// Waits for a worker no longer: it died with what its ring held.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    pub fn forget(&mut self, worker: WorkerId) {
+        self.order.forget(worker);
     }
 
     /// Takes a packet to its home.

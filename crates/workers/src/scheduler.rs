@@ -1,15 +1,22 @@
 //! Who decides where names are at home, for all receivers.
 //!
 //! One thread asks it every millisecond or so to look at samples and queues. It moves names
-//! off overloaded workers, and publishes what changed.
+//! off overloaded workers, and publishes what changed. A name's former homes are remembered
+//! until no Interest of their time is pending any more.
+
+use std::collections::VecDeque;
 
 use tachonym_dispatch::{Homes, Laps, Publisher};
+use tachonym_packet::MonoNs;
 
-use crate::dispatcher::FORWARDING;
+use crate::dispatcher::{FORWARDING, is_settled};
 use crate::receiver::ReceiverView;
 
 /// Most samples that are looked at in one go: what came in a millisecond, and some.
 const MAX_SAMPLES_AT_ONCE: usize = 8_192;
+
+/// Changes that are waited for apart from each other.
+const MAX_SETTLING: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -19,28 +26,36 @@ pub struct Scheduler {
     receivers: Vec<ReceiverView>,
     /// By worker: how many packets are under way to it.
     queue_lens: Vec<u32>,
+    /// The longest time that an Interest stays pending, in milliseconds.
+    lifetime_ms: u64,
+    /// Versions in effect, each a new one, and until when Interests of the time before are
+    /// pending.
+    settling: VecDeque<(u64, MonoNs)>,
 }
 
 impl Scheduler {
     /// Schedules for `n_workers` by what `receivers` tell; `publisher` is whom their
-    /// dispatchers read from.
+    /// dispatchers read from. Interests stay pending for `lifetime_ms` at most.
     #[must_use]
     pub fn new(
         laps: Laps,
         n_workers: usize,
         publisher: Publisher,
         receivers: Vec<ReceiverView>,
+        lifetime_ms: u64,
     ) -> Self {
         Self {
             laps,
             publisher,
             receivers,
             queue_lens: vec![0; n_workers],
+            lifetime_ms,
+            settling: VecDeque::new(),
         }
     }
 
     /// Looks at what has come since, and how long queues are; how many names move for it.
-    pub fn tick(&mut self) -> usize {
+    pub fn tick(&mut self, now: MonoNs) -> usize {
         for receiver in &mut self.receivers {
             for _ in 0..MAX_SAMPLES_AT_ONCE {
                 let Some(key) = receiver.next_sample() else {
@@ -52,6 +67,7 @@ impl Scheduler {
         let in_effect = self.receivers.iter().map(ReceiverView::in_effect).min();
         if let Some(in_effect) = in_effect {
             self.laps.handle_in_effect(in_effect);
+            self.settle(now, in_effect);
         }
         self.queue_lens.fill(0);
         for receiver in &self.receivers {
@@ -60,6 +76,31 @@ impl Scheduler {
         let n_moved = self.laps.handle_queue_lengths(&self.queue_lens);
         self.publisher.publish(self.laps.homes());
         n_moved
+    }
+
+    /// Forgets former homes at which nothing can be pending any more.
+    fn settle(&mut self, now: MonoNs, in_effect: u64) {
+        if self
+            .settling
+            .back()
+            .is_none_or(|&(version, _)| version < in_effect)
+        {
+            if self.settling.len() == MAX_SETTLING {
+                // The latest one waits longer instead.
+                self.settling.pop_back();
+            }
+            let until = now.plus_ms(self.lifetime_ms);
+            self.settling.push_back((in_effect, until));
+        }
+        let n_settled = self.settling.partition_point(|&(_, until)| until <= now);
+        // The last one stays: it tells which versions are not new.
+        if let Some(n_gone) = n_settled.checked_sub(1).filter(|&n_gone| n_gone > 0) {
+            let (version, _) = self.settling[n_gone];
+            if !is_settled(self.laps.homes()) {
+                self.laps.settle(version);
+            }
+            self.settling.drain(..n_gone);
+        }
     }
 
     /// Packets under way to each worker, by number, when it was last looked.

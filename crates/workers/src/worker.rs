@@ -16,8 +16,9 @@ use crate::waiting::WaitingLengths;
 
 /// Where a worker's packets go: out by faces, or to another worker.
 pub trait Port: Output {
-    /// Takes a copy of a packet to another worker. What finds no room is dropped and counted.
-    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>);
+    /// Takes a copy of a packet to another worker. False if it finds no room: it is dropped,
+    /// and for the port to count.
+    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool;
 }
 
 /// What happened to packets that concerned several workers.
@@ -87,6 +88,11 @@ impl Worker {
         &mut self.dispatcher
     }
 
+    /// Has homes found by another rule, or by what somebody else publishes.
+    pub fn set_dispatcher(&mut self, dispatcher: Dispatcher) {
+        self.dispatcher = dispatcher;
+    }
+
     /// What happened to packets that concerned several workers.
     #[must_use]
     pub const fn counters(&self) -> &WorkerCounters {
@@ -140,11 +146,12 @@ impl Worker {
         if !burst.is_empty() {
             self.handle_burst(now, &burst, port);
         }
+        self.publish_lengths();
     }
 
     /// Does what has become due by `now`.
     pub fn handle_timeout<P: Port>(&mut self, now: MonoNs, port: &mut P) {
-        while let Some(parked) = self.parked.take_overdue(now) {
+        for parked in self.parked.take_overdue(now) {
             self.counters.n_overdue += 1;
             self.go_on(now, parked, port);
         }
@@ -204,15 +211,18 @@ impl Worker {
         self.counters.n_asked += 1;
         // Whoever is asked sees that this one waits, and brings Data that comes later.
         self.publish_lengths();
+        let asking = Parcel {
+            crossing: Crossing::Asking {
+                asker: self.me,
+                ticket,
+            },
+            ..parcel_of(packet)
+        };
         for worker in others {
-            let asking = Parcel {
-                crossing: Crossing::Asking {
-                    asker: self.me,
-                    ticket,
-                },
-                ..parcel_of(packet)
-            };
-            port.pass(worker, &asking);
+            if !port.pass(worker, &asking) {
+                // It has no time to answer.
+                self.handle_offer(now, ticket, None, port);
+            }
         }
     }
 
@@ -238,7 +248,6 @@ impl Worker {
             }
         });
         self.parked.recycle(parked);
-        self.publish_lengths();
     }
 
     /// A Data that is at home here, and for which Interests may wait elsewhere too.
@@ -252,7 +261,11 @@ impl Worker {
     ) {
         let waiting = &self.waiting;
         let waits = |worker, length_bit| waiting.of(worker) & length_bit != 0;
-        let mut others = self.dispatcher.others_for(self.me, data.name(), waits);
+        let waiting_lengths = self.waiting.of_others(self.me);
+        let name = data.name();
+        let mut others = self
+            .dispatcher
+            .others_for(self.me, name, waiting_lengths, waits);
         self.served.since = now;
         self.served.downstreams.clear();
         let served = &mut self.served;
@@ -265,8 +278,7 @@ impl Worker {
         if visited == Visited::Unwanted && (is_wanted_parked || others.is_empty()) {
             self.engine.settle(now, packet, is_wanted_parked);
         }
-        if let Some(next) = take_first(&mut others) {
-            self.counters.n_visits += 1;
+        while let Some(next) = take_first(&mut others) {
             let visiting = Parcel {
                 crossing: Crossing::Visiting {
                     rest: others,
@@ -278,7 +290,13 @@ impl Worker {
                 served: &self.served.downstreams,
                 ..parcel_of(packet)
             };
-            port.pass(next, &visiting);
+            if port.pass(next, &visiting) {
+                self.counters.n_visits += 1;
+                return;
+            }
+            if others.is_empty() && !is_settled {
+                self.engine.settle(now, packet, false);
+            }
         }
     }
 
@@ -291,8 +309,11 @@ impl Worker {
         data: &DataView<'_>,
         port: &mut P,
     ) -> bool {
+        if self.parked.is_empty() {
+            return false;
+        }
         let mut is_wanted = false;
-        while let Some(parked) = self.parked.take_answered(data.name()) {
+        for parked in self.parked.take_answered(data.name()) {
             is_wanted = true;
             parked.with_packet(|packet, _| {
                 let traits = self.engine.face(packet.face);
@@ -334,29 +355,34 @@ impl Worker {
                 self.served.downstreams.extend_from_slice(parcel.served);
                 let served = &mut self.served;
                 let visited = self.engine.visit(now, packet, false, served, port);
-                let is_wanted_parked = self.answer_parked(now, packet, data, port);
+                let is_wanted_parked =
+                    visited != Visited::Dropped && self.answer_parked(now, packet, data, port);
                 let was_wanted = was_wanted || visited == Visited::Wanted || is_wanted_parked;
-                let (to, crossing) = match take_first(&mut rest) {
-                    Some(next) => {
-                        let crossing = Crossing::Visiting {
-                            rest,
-                            home,
-                            since,
-                            was_wanted,
-                            is_settled,
-                        };
-                        (next, crossing)
+                while let Some(next) = take_first(&mut rest) {
+                    let crossing = Crossing::Visiting {
+                        rest,
+                        home,
+                        since,
+                        was_wanted,
+                        is_settled,
+                    };
+                    let onwards = Parcel {
+                        crossing,
+                        served: &self.served.downstreams,
+                        ..*parcel
+                    };
+                    if port.pass(next, &onwards) {
+                        return;
                     }
-                    None if is_settled => return self.publish_lengths(),
-                    None => (home, Crossing::Visited { was_wanted }),
-                };
-                let onwards = Parcel {
-                    crossing,
-                    served: &self.served.downstreams,
-                    ..*parcel
-                };
-                port.pass(to, &onwards);
-                self.publish_lengths();
+                }
+                if !is_settled {
+                    let back = Parcel {
+                        crossing: Crossing::Visited { was_wanted },
+                        served: &[],
+                        ..*parcel
+                    };
+                    port.pass(home, &back);
+                }
             }
             (Crossing::Visited { was_wanted }, RxKind::Data(_)) => {
                 self.engine.settle(now, packet, was_wanted);

@@ -10,12 +10,13 @@ use bed::interest;
 use proptest::prelude::*;
 use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, MapKind, Publisher, ServiceId, WorkerId};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, InterestView};
+use tachonym_packet::{FaceId, HashKey, InterestView, MonoNs};
 use tachonym_workers::{
     Dispatcher, LinkConfig, Links, Received, Receiver, ReceiverConfig, Scheduler, Taken,
 };
 
 const N_WORKERS: usize = 3;
+const LIFETIME_MS: u64 = 20;
 
 /// One thread receives, the others are workers that do nothing but look.
 struct Bed {
@@ -28,9 +29,16 @@ struct Bed {
     n_seen: u64,
     n_dropped: u64,
     n_sent: u32,
+    now: MonoNs,
 }
 
 impl Bed {
+    /// Has the scheduler look, a millisecond later.
+    fn tick(&mut self) -> usize {
+        self.now = self.now.plus_ms(1);
+        self.scheduler.tick(self.now)
+    }
+
     fn new(high_threshold: u32) -> Self {
         let config = LapsConfig {
             map: MapKind::Buckets { n_buckets_log2: 6 },
@@ -51,13 +59,14 @@ impl Bed {
         let links = workers.pop().expect("that of the receiver");
         Self {
             receiver,
-            scheduler: Scheduler::new(laps, N_WORKERS, publisher, vec![view]),
+            scheduler: Scheduler::new(laps, N_WORKERS, publisher, vec![view], LIFETIME_MS),
             links,
             workers,
             last: BTreeMap::new(),
             n_seen: 0,
             n_dropped: 0,
             n_sent: 0,
+            now: MonoNs::ZERO,
         }
     }
 
@@ -140,7 +149,7 @@ proptest! {
                 Step::Receive(names) => bed.receive(names),
                 Step::Work(worker, n_batches) => bed.work(worker, n_batches)?,
                 Step::Tick => {
-                    bed.scheduler.tick();
+                    bed.tick();
                 }
                 Step::Pin(number, worker) => {
                     let name = bed::name(&format!("/n/{number}"));
@@ -159,17 +168,21 @@ proptest! {
             }
         }
         // All that was not dropped arrives in the end.
-        for _ in 0..50 {
+        for _ in 0..100 {
             bed.receive([]);
             for worker in 0..N_WORKERS {
                 bed.work(worker, usize::MAX)?;
             }
-            bed.scheduler.tick();
+            bed.tick();
         }
         let counters = bed.receiver.counters();
         prop_assert_eq!(counters.n_queue_full + counters.n_order_full, bed.n_dropped);
         prop_assert_eq!(bed.n_seen + bed.n_dropped, u64::from(bed.n_sent));
         prop_assert!(bed.scheduler.queue_lens().iter().all(|&len| len == 0));
+        // Nobody remembers former homes for longer than Interests wait.
+        let homes = bed.scheduler.homes();
+        prop_assert_eq!(homes.map(ServiceId(0)).n_unsettled(), 0);
+        prop_assert!(homes.migrations().iter().all(|it| it.former.is_empty()));
     }
 }
 
@@ -189,7 +202,7 @@ fn names_move_off_a_worker_that_has_too_much_to_do() {
                 1 + (round * 50 + i) % 40
             }
         }));
-        n_moved += bed.scheduler.tick();
+        n_moved += bed.tick();
         // A worker that has more than most falls behind.
         work(&mut bed, usize::from(round % 3 > 0));
     }

@@ -80,12 +80,13 @@ struct Ports<'a> {
 }
 
 impl Port for Ports<'_> {
-    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) {
+    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool {
         assert_ne!(to, self.me);
         let mut batch = Batch::new();
         batch.push(parcel);
         let link = self.under_way.entry((self.me, to)).or_default();
         link.push_back(batch);
+        true
     }
 }
 
@@ -263,7 +264,7 @@ impl Many {
         }
     }
 
-    /// Whether nothing is under way, and no Interest waits for stores.
+    /// Whether nothing is under way, and no Interest had to go on without an answer.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_empty()
             && self

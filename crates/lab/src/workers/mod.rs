@@ -7,6 +7,8 @@
 //! Interests miss, and their Data come some bursts later. Numbers of workers take turns in
 //! every round, on the same names.
 
+pub mod hot;
+
 use std::fmt;
 use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,10 +44,24 @@ const KEPT_BURSTS: usize = 512;
 /// Measures what more workers gain
 #[derive(Args, Clone, Debug)]
 pub struct WorkersArgs {
+    #[command(flatten)]
+    bed: BedArgs,
     /// Numbers of workers, each a thread; the others are compared with the first
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: Vec<u16>,
+    /// Rounds, each of which measures every number of workers
+    #[arg(long, default_value_t = 15, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tables and packets.
+#[derive(Args, Clone, Debug)]
+struct BedArgs {
     /// By what names are at home at a worker
     #[arg(long, value_enum, default_value_t = Rule::Prefix)]
     dispatch: Rule,
@@ -65,10 +81,6 @@ pub struct WorkersArgs {
     #[arg(long, default_value_t = 4, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     late: u16,
-    /// Rounds, each of which measures every number of workers
-    #[arg(long, default_value_t = 15, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    rounds: u16,
     /// Interests in a round, of all threads together
     #[arg(long, default_value_t = 524_288, value_name = "N",
           value_parser = clap::value_parser!(u32).range(4_096..=1 << 30))]
@@ -79,9 +91,6 @@ pub struct WorkersArgs {
     /// What names and nonces are computed from
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Prints one line of JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -162,16 +171,16 @@ pub fn run(args: &WorkersArgs) -> anyhow::Result<()> {
     let beds = args
         .workers
         .iter()
-        .map(|&n_workers| Bed::new(args, n_workers));
+        .map(|&n_workers| Bed::new(&args.bed, n_workers, 0.0));
     let mut beds = beds.collect::<anyhow::Result<Vec<_>>>()?;
     for bed in &mut beds {
-        bed.take(args)?;
+        bed.take(&args.bed)?;
     }
     let mut rounds = vec![Vec::new(); beds.len()];
     for round in 0..usize::from(args.rounds) {
         for turn in 0..beds.len() {
             let idx = (turn + round) % beds.len();
-            rounds[idx].push(beds[idx].take(args)?);
+            rounds[idx].push(beds[idx].take(&args.bed)?);
         }
     }
     let rows = beds.iter().zip(&rounds).map(|(bed, own)| {
@@ -191,7 +200,7 @@ pub fn run(args: &WorkersArgs) -> anyhow::Result<()> {
         })
     });
     let report = Report {
-        n_fib_prefixes: args.fib_prefixes,
+        n_fib_prefixes: args.bed.fib_prefixes,
         rows: rows.collect::<anyhow::Result<_>>()?,
     };
     output::print(&report, args.json)
@@ -199,6 +208,8 @@ pub fn run(args: &WorkersArgs) -> anyhow::Result<()> {
 
 /// Workers that share routes, and what each of their threads receives.
 struct Bed {
+    by: DispatchBy,
+    key: HashKey,
     runners: Vec<Runner>,
 }
 
@@ -223,7 +234,7 @@ struct Ports<'a> {
 }
 
 impl Bed {
-    fn new(args: &WorkersArgs, n_workers: u16) -> anyhow::Result<Self> {
+    fn new(args: &BedArgs, n_workers: u16, hot: f64) -> anyhow::Result<Self> {
         let n_threads = usize::from(n_workers);
         let workload = Workload {
             seed: args.seed,
@@ -231,6 +242,16 @@ impl Bed {
             n_prefix_components: 4,
             n_name_components: 7,
             content_bytes: 128,
+        };
+        let hot_workload = Workload {
+            n_prefixes: 1,
+            ..workload.clone()
+        };
+        // Which of the names are below the one prefix: so many of a thousand.
+        let n_hot = (1_000.0 * hot) as u64;
+        let of = |number: u64| match number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 {
+            scattered if scattered % 1_000 < n_hot => &hot_workload,
+            _ => &workload,
         };
         let key = HashKey::new(args.name_hash, &[7; 32]);
         let homes = Laps::new(&LapsConfig::new(n_threads))?;
@@ -268,7 +289,7 @@ impl Bed {
                 kept.map(|burst| {
                     let mut packets = Burst::default();
                     for number in burst as u64 * n_pkts..(burst as u64 + 1) * n_pkts {
-                        packets.push(|out| write(&workload, number, out));
+                        packets.push(|out| write(of(number), number, out));
                     }
                     packets
                 })
@@ -287,11 +308,15 @@ impl Bed {
                 n_crossed: 0,
             });
         }
-        Ok(Self { runners })
+        Ok(Self {
+            by: args.dispatch.into(),
+            key,
+            runners,
+        })
     }
 
     /// Has all threads together take so many exchanges; nanoseconds for each.
-    fn take(&mut self, args: &WorkersArgs) -> anyhow::Result<f64> {
+    fn take(&mut self, args: &BedArgs) -> anyhow::Result<f64> {
         let n_threads = self.runners.len();
         let n_bursts = (args.requests as usize).div_ceil(usize::from(args.burst) * n_threads);
         let barrier = Barrier::new(n_threads);
@@ -352,7 +377,7 @@ impl Bed {
     }
 }
 
-fn engine_config(args: &WorkersArgs, n_workers: usize) -> EngineConfig {
+fn engine_config(args: &BedArgs, n_workers: usize) -> EngineConfig {
     let n_prefixes = args.fib_prefixes as usize;
     let max_pkts = (args.store as usize).div_ceil(n_workers);
     EngineConfig {
@@ -497,7 +522,7 @@ impl Output for Ports<'_> {
 }
 
 impl Port for Ports<'_> {
-    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) {
-        self.links.push(to, parcel);
+    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool {
+        self.links.push(to, parcel)
     }
 }
