@@ -133,7 +133,7 @@ pub struct Receiver {
     queued: Vec<u64>,
     done: Vec<u64>,
     /// Packets of names that have moved, for this thread's own worker.
-    released: Vec<Box<Held>>,
+    released: Vec<Held>,
     counters: ReceiverCounters,
 }
 
@@ -205,7 +205,7 @@ impl Receiver {
         } = self;
         order.release(dispatcher.homes(), done, |worker, _, _, held| {
             if Some(worker) == *own {
-                released.push(held);
+                released.push(*held);
             } else if links.push(worker, &held.received().parcel()) {
                 counters.n_crossed += 1;
             } else {
