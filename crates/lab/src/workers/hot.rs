@@ -252,7 +252,7 @@ impl Runner {
     fn receive_at(&mut self, rate_per_s: f64, mut receiver: Receiver, is_over: &AtomicBool) -> u64 {
         let interests = std::mem::take(&mut self.interests);
         let data = std::mem::take(&mut self.data);
-        let n_by_burst = interests[0].len() as u64;
+        let (n_by_burst, n_late) = (interests[0].len() as u64, self.n_late);
         let begun = Instant::now();
         // Bursts that have come, and those that were received or dropped.
         let (mut n_taken, mut n_offered) = (0_u64, 0);
@@ -265,9 +265,13 @@ impl Runner {
             n_taken += n_lost;
             if n_waiting > 0 {
                 let burst = n_taken as usize;
-                self.receive_by(&mut receiver, &interests[burst % interests.len()], CONSUMER);
-                if let Some(answered) = burst.checked_sub(self.n_late) {
-                    self.receive_by(&mut receiver, &data[answered % data.len()], PRODUCER);
+                let n_unread = 2 * (n_waiting - n_lost) * n_by_burst;
+                let mut receive = |burst: &Burst, face| {
+                    self.receive_by(&mut receiver, n_unread as u32, burst, face);
+                };
+                receive(&interests[burst % interests.len()], CONSUMER);
+                if let Some(answered) = burst.checked_sub(n_late) {
+                    receive(&data[answered % data.len()], PRODUCER);
                 }
                 n_taken += 1;
                 n_offered += n_by_burst;
@@ -278,11 +282,11 @@ impl Runner {
         n_offered
     }
 
-    fn receive_by(&mut self, receiver: &mut Receiver, burst: &Burst, face: FaceId) {
+    fn receive_by(&mut self, receiver: &mut Receiver, n_unread: u32, burst: &Burst, face: FaceId) {
         let headers = Headers::default();
         let mut released = Burst::default();
         let mut faces = Vec::new();
-        receiver.begin(&mut self.links, |received| {
+        receiver.begin(&mut self.links, n_unread, |received| {
             released.push(|out| out.extend_from_slice(received.wire));
             faces.push(received.face);
         });
