@@ -35,8 +35,10 @@ impl Router {
     #[must_use]
     pub fn configured(listen: &str, extra: &str, namespace: Option<PathBuf>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        // `cargo xtask test` runs the same tests with several workers.
+        let workers = std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default();
         let text = format!(
-            "log.level = \"warn\"\n[faces]\nunix.path = \"{}\"\n{listen}\n{extra}",
+            "log.level = \"warn\"\n{workers}\n[faces]\nunix.path = \"{}\"\n{listen}\n{extra}",
             folder.path().join("nfd.sock").display()
         );
         let file = folder.path().join("tachonym.toml");

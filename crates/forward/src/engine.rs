@@ -192,12 +192,24 @@ impl Engine {
     /// their memory from the allocator, which is not told here.
     #[must_use]
     pub fn memory_pages(&self) -> Pages {
+        self.fib_pages() + self.own_pages()
+    }
+
+    /// The part of the FIB in [`Engine::memory_pages`], which engines may share.
+    #[must_use]
+    pub fn fib_pages(&self) -> Pages {
+        self.fib.pages()
+    }
+
+    /// The part of the tables that are this engine's alone.
+    #[must_use]
+    pub fn own_pages(&self) -> Pages {
         let Pipelines {
             tables,
             dead_nonces,
             ..
         } = &self.pipelines;
-        self.fib.pages() + tables.pages() + dead_nonces.pages()
+        tables.pages() + dead_nonces.pages()
     }
 }
 

@@ -36,6 +36,17 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
+    /// The same for one of several caches, each for as many of the names as another:
+    /// histories that are counted in requests become shorter.
+    #[must_use]
+    pub fn for_one_of(self, n_caches: usize) -> Self {
+        let part = |len: usize| (len / n_caches.max(1)).max(1);
+        Self {
+            history_len: self.history_len.map(part),
+            ..self
+        }
+    }
+
     /// These two with so many Data, and all else as published: threshold 2, a history as
     /// long as the cache is large; for TinyLFU a window of fifty times that. For W-TinyLFU
     /// it is twenty times.

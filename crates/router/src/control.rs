@@ -1,20 +1,21 @@
-//! The manager's view of the router: each call is a job for the worker, and
-//! returns when the job has run. Routes alone are changed and listed here, on the
+//! The manager's view of the router: each call is a job for the threads that it concerns,
+//! and returns when all have done it. Routes alone are changed and listed here, on the
 //! manager's thread.
 
 use std::io::ErrorKind;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tachonym_dispatch::WorkerId;
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
 };
-use tachonym_forward::{Routes, StorePolicy, StrategyError};
+use tachonym_forward::{Engine, Routes, StorePolicy, StrategyError};
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
     FibChange, FibRefusal, FibSlice, LinkOptions,
 };
 use tachonym_memory::PagePreference;
-use tachonym_packet::{FaceId, Name};
+use tachonym_packet::{FaceId, Name, NameView};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
@@ -26,9 +27,10 @@ use tracing::warn;
 
 use crate::config::ContentStore;
 use crate::drops;
+use crate::face_jobs;
 use crate::fib_jobs;
-use crate::handle::{WorkerGone, WorkerHandle};
-use crate::worker::Plane;
+use crate::handle::{Threads, WorkerGone};
+use crate::plane::Plane;
 
 /// Most FIB entries that are copied at once, and most faces by one job, which takes some
 /// tens of microseconds for which packets wait.
@@ -41,7 +43,7 @@ const ANNOUNCEMENTS_PER_JOB: usize = 256;
 
 /// The router as its manager sees it.
 pub(crate) struct RouterControl {
-    worker: WorkerHandle,
+    threads: Threads,
     routes: Routes,
     link: FaceOptions,
     pages: PagePreference,
@@ -53,15 +55,14 @@ impl RouterControl {
     /// `link` is what faces made by commands have unless they say otherwise;
     /// `pages` is what the tables were asked to use, `content_store` what it keeps.
     pub(crate) fn new(
-        worker: WorkerHandle,
-        routes: Routes,
+        threads: Threads,
         link: FaceOptions,
         pages: PagePreference,
         content_store: ContentStore,
     ) -> Self {
         Self {
-            worker,
-            routes,
+            routes: threads.team().blueprint.routes().clone(),
+            threads,
             link,
             pages,
             content_store,
@@ -78,7 +79,7 @@ impl RouterControl {
         };
         let capacity = CsCapacity {
             max_pkts,
-            ..self.call(|plane| plane.engine.cs().capacity())?
+            ..self.threads.team().blueprint.settings().cs
         };
         policy
             .and_then(|policy| policy.check_memory(capacity.max_slots(), capacity.max_bytes))
@@ -90,7 +91,7 @@ impl RouterControl {
         let changed = self.content_store.with_words(words);
         let changed = changed.map_err(ControlError::CsPolicy)?;
         if changed != self.content_store {
-            let capacity = self.call(|plane| plane.engine.cs().capacity())?;
+            let capacity = self.threads.team().blueprint.settings().cs;
             changed
                 .check_memory(capacity.max_slots(), capacity.max_bytes)
                 .map_err(ControlError::CsPolicy)?;
@@ -100,34 +101,107 @@ impl RouterControl {
         Ok(())
     }
 
-    /// Makes the policy for the size that the store has, here and not where packets would
-    /// wait for it, and puts it in charge.
+    /// Makes the policy for the size that each worker's store has, here and not where packets
+    /// would wait for it, and puts it in charge.
     fn put_cs_policy(&self, content_store: &ContentStore) -> Result<(), ControlError> {
         let refused = |error: &dyn std::fmt::Display| ControlError::CsPolicy(error.to_string());
         let seed = getrandom::u64().map_err(|error| refused(&error))?;
-        let (n_slots, capacity) = self.call(|plane| plane.engine.cs_policy_size())?;
-        let policy = PolicyConfig {
-            capacity,
-            pages: self.pages,
-            ..content_store.policy(seed)
+        let of_worker = {
+            let mut settings = self.threads.team().blueprint.settings();
+            let policy = content_store.policy(seed).for_one_of(settings.n_workers);
+            settings.config.cs_policy = policy;
+            policy
         };
-        let policy = StorePolicy::new(&policy, n_slots).map_err(|error| refused(&error))?;
-        // Only commands make the store larger, and they come one after the other.
-        let fits = self.call(move |plane| plane.engine.set_cs_policy(policy))?;
-        if fits {
-            Ok(())
-        } else {
-            Err(refused(&"the content store has grown meanwhile: try again"))
+        let size = |plane: &mut Plane| {
+            let engine = plane.engine()?;
+            Some((plane.thread(), engine.cs_policy_size()))
+        };
+        for (thread, (n_slots, capacity)) in self.each(size)?.into_iter().flatten() {
+            let policy = PolicyConfig {
+                capacity,
+                pages: self.pages,
+                ..of_worker
+            };
+            let policy = StorePolicy::new(&policy, n_slots).map_err(|error| refused(&error))?;
+            // Only commands make the store larger, and they come one after the other.
+            let fits = self.at(thread.idx(), move |plane| {
+                // One that has failed meanwhile begins with it.
+                let engine = plane.engine_mut();
+                engine.is_none_or(|engine| engine.set_cs_policy(policy))
+            })?;
+            if !fits {
+                return Err(refused(&"the content store has grown meanwhile: try again"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the content stores their parts of so many packets.
+    fn set_cs_capacity(&self, max_pkts: usize) -> Result<(), ControlError> {
+        let former = {
+            let mut settings = self.threads.team().blueprint.settings();
+            std::mem::replace(&mut settings.cs.max_pkts, max_pkts)
+        };
+        loop {
+            let outcomes = self.each_engine_of(shrink_some)?;
+            if outcomes.contains(&Shrinking::Refused) {
+                self.threads.team().blueprint.settings().cs.max_pkts = former;
+            }
+            if !outcomes.contains(&Shrinking::GoesOn) {
+                return Ok(());
+            }
         }
     }
 
-    fn call<R: Send + 'static>(
+    fn at<R: Send + 'static>(
         &self,
+        thread: usize,
         job: impl FnOnce(&mut Plane) -> R + Send + 'static,
     ) -> Result<R, ControlError> {
-        self.worker
-            .call(job)
-            .map_err(|WorkerGone| ControlError::Unavailable)
+        let answer = self.threads.at(thread, job);
+        answer.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    fn each<R: Send + 'static>(
+        &self,
+        job: impl Fn(&mut Plane) -> R + Clone + Send + 'static,
+    ) -> Result<Vec<R>, ControlError> {
+        let answers = self.threads.each(job);
+        answers.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    fn each_system<R: Send + 'static>(
+        &self,
+        job: impl Fn(&mut Plane) -> R + Clone + Send + 'static,
+    ) -> Result<Vec<R>, ControlError> {
+        let answers = self.threads.each_system(job);
+        answers.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    fn each_engine<R: Send + 'static>(
+        &self,
+        job: impl Fn(&mut Engine) -> R + Clone + Send + 'static,
+    ) -> Result<Vec<R>, ControlError> {
+        let answers = self.threads.each_engine(job);
+        answers.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    /// As [`RouterControl::each_engine`], for what also needs to know the worker.
+    fn each_engine_of<R: Send + 'static>(
+        &self,
+        job: impl Fn(&mut Plane) -> Option<R> + Clone + Send + 'static,
+    ) -> Result<Vec<R>, ControlError> {
+        let answers: Vec<R> = self.each(job)?.into_iter().flatten().collect();
+        match answers.is_empty() {
+            false => Ok(answers),
+            true => Err(ControlError::Unavailable),
+        }
+    }
+
+    /// The system that has a face, by its thread.
+    fn thread_of_face(&self, face: FaceId) -> Result<usize, ControlError> {
+        let thread = self.threads.team().layout.thread_of_face(face);
+        thread.map(WorkerId::idx).ok_or(ControlError::FaceNotFound)
     }
 }
 
@@ -146,16 +220,17 @@ impl ControlPlane for RouterControl {
         params.persistency = request.persistency;
         params.link = with_changes(self.link, &request.options);
         params.mtu_bytes = request.options.mtu_bytes;
-        self.call(move |plane| {
-            let outcome = plane.faces.create(&params).map_err(create_error)?;
-            plane.handle_face_events();
-            let status = status(plane, outcome.id).ok_or(ControlError::FaceNotFound)?;
-            Ok(match (outcome.already_existed, outcome.is_up) {
-                (true, _) => FaceCreated::Existing(status),
-                (false, true) => FaceCreated::New(status),
-                (false, false) => FaceCreated::Connecting(status),
-            })
-        })?
+        let (outcome, thread) = face_jobs::create(&self.threads, params)
+            .map_err(|WorkerGone| ControlError::Unavailable)?
+            .map_err(create_error)?;
+        self.threads.settle();
+        let status = self.at(thread, move |plane| status(plane, outcome.id))?;
+        let status = status.ok_or(ControlError::FaceNotFound)?;
+        Ok(match (outcome.already_existed, outcome.is_up) {
+            (true, _) => FaceCreated::Existing(status),
+            (false, true) => FaceCreated::New(status),
+            (false, false) => FaceCreated::Connecting(status),
+        })
     }
 
     fn update_face(
@@ -176,59 +251,68 @@ impl ControlPlane for RouterControl {
             default_congestion_threshold_bytes: changes.options.default_congestion_threshold_bytes,
         };
         let persistency = changes.persistency;
-        self.call(move |plane| {
+        let thread = self.thread_of_face(face)?;
+        let updated = self.at(thread, move |plane| {
             plane
                 .faces
                 .update(face, &update)
                 .map_err(|error| update_error(error, persistency))?;
             plane.renew_traits(face);
             status(plane, face).ok_or(ControlError::FaceNotFound)
-        })?
+        })?;
+        self.threads.settle();
+        updated
     }
 
     fn destroy_face(&mut self, face: FaceId) -> Result<(), ControlError> {
-        self.call(move |plane| {
+        let Ok(thread) = self.thread_of_face(face) else {
+            return Ok(());
+        };
+        self.at(thread, move |plane| {
             plane.faces.destroy(face);
             plane.handle_face_events();
-        })
+        })?;
+        self.threads.settle();
+        Ok(())
     }
 
     fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
-        let mut ids: Vec<_> = self.call(|plane| plane.faces.face_ids().collect())?;
-        ids.sort_unstable();
-        let mut all = Vec::with_capacity(ids.len());
-        for slice in ids.chunks(FACES_PER_JOB) {
-            let slice = slice.to_vec();
-            let infos: Vec<FaceInfo> = self.call(move |plane| {
-                let infos = slice.iter().map(|&id| plane.faces.info(id));
-                infos.flatten().collect()
-            })?;
-            all.extend(infos.iter().map(face_status));
+        let ids = |plane: &mut Plane| (plane.thread(), plane.faces.face_ids().collect::<Vec<_>>());
+        let mut all = Vec::new();
+        for (thread, ids) in self.each_system(ids)? {
+            for slice in ids.chunks(FACES_PER_JOB) {
+                let slice = slice.to_vec();
+                let infos: Vec<FaceInfo> = self.at(thread.idx(), move |plane| {
+                    let infos = slice.iter().map(|&id| plane.faces.info(id));
+                    infos.flatten().collect()
+                })?;
+                all.extend(infos.iter().map(face_status));
+            }
         }
+        all.sort_unstable_by_key(|status| status.face_id);
         Ok(all)
     }
 
     fn channels(&mut self) -> Result<Vec<ChannelStatus>, ControlError> {
-        self.call(|plane| {
-            let channels = plane.faces.channels();
-            channels
-                .iter()
-                .map(|c| ChannelStatus {
-                    local_uri: c.local.to_string(),
-                })
-                .collect()
-        })
+        let channels = self.each_system(|plane| plane.faces.channels())?;
+        let statuses = channels.into_iter().flatten().map(|channel| ChannelStatus {
+            local_uri: channel.local.to_string(),
+        });
+        Ok(statuses.collect())
     }
 
     fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError> {
         fib_jobs::in_slices(changes, |slice| {
             let faces = fib_jobs::added_faces(&slice);
-            let there = self.call(move |plane| {
-                let is_there = |face: &FaceId| plane.engine.face(*face).is_some();
-                faces.into_iter().filter(is_there).collect::<Vec<_>>()
+            let asked = faces.clone();
+            let known = self.each_engine(move |engine| {
+                let is_there = |face: &FaceId| engine.face(*face).is_some();
+                asked.iter().copied().filter(is_there).collect::<Vec<_>>()
             })?;
+            let is_known = |face: &FaceId| known.iter().all(|known| known.contains(face));
+            let there: Vec<_> = faces.into_iter().filter(is_known).collect();
             let refused = fib_jobs::apply_all(&mut self.routes.lock(), slice, &there);
-            self.call(move |plane| plane.engine.note_new_next_hops(&there))?;
+            self.each_engine(move |engine| engine.note_new_next_hops(&there))?;
             Ok(refused)
         })
     }
@@ -239,21 +323,33 @@ impl ControlPlane for RouterControl {
         version: u64,
         wire: &[u8],
     ) -> Result<(), ControlError> {
-        let (prefix, wire) = (prefix.clone(), wire.to_vec());
-        self.call(move |plane| {
-            plane
-                .engine
-                .keep_announcement(prefix.view(), version, &wire)
-                .map_err(|_| ControlError::LimitReached("prefix announcements"))
-        })?
+        let (kept_prefix, kept) = (prefix.clone(), wire.to_vec());
+        let outcomes = self.each_engine(move |engine| {
+            engine.keep_announcement(kept_prefix.view(), version, &kept)
+        })?;
+        if outcomes.iter().any(Result::is_err) {
+            return Err(ControlError::LimitReached("prefix announcements"));
+        }
+        let mut settings = self.threads.team().blueprint.settings();
+        let kept = settings.announcements.entry(prefix.clone());
+        let kept = kept.or_insert_with(|| (version, Vec::new()));
+        if kept.0 <= version {
+            *kept = (version, wire.to_vec());
+        }
+        Ok(())
     }
 
     fn forget_announcements(&mut self, prefixes: Vec<Name>) -> Result<(), ControlError> {
         for slice in prefixes.chunks(ANNOUNCEMENTS_PER_JOB) {
+            let mut settings = self.threads.team().blueprint.settings();
+            for prefix in slice {
+                settings.announcements.remove(prefix);
+            }
+            drop(settings);
             let slice = slice.to_vec();
-            self.call(move |plane| {
+            self.each_engine(move |engine| {
                 for prefix in &slice {
-                    plane.engine.forget_announcement(prefix.view());
+                    engine.forget_announcement(prefix.view());
                 }
             })?;
         }
@@ -273,123 +369,186 @@ impl ControlPlane for RouterControl {
         if let Some(pkts) = config.capacity_pkts {
             let max_pkts = usize::try_from(pkts).unwrap_or(usize::MAX);
             self.check_cs_policy(config.policy.as_deref(), max_pkts)?;
-            while self.call(move |plane| shrink_some(plane, max_pkts))? {}
+            self.set_cs_capacity(max_pkts)?;
             // Shares of the cache are reckoned by its size.
             self.put_cs_policy(&self.content_store)?;
         }
         if let Some(words) = &config.policy {
             self.set_cs_policy(words)?;
         }
-        self.call(move |plane| {
-            let cs = plane.engine.cs_mut();
-            if let Some(admit) = admit {
-                cs.set_admits(admit);
-            }
-            if let Some(serve) = serve {
-                cs.set_serves(serve);
-            }
-            cs_info(plane)
-        })
+        let mut settings = self.threads.team().blueprint.settings();
+        settings.cs_admits = admit.unwrap_or(settings.cs_admits);
+        settings.cs_serves = serve.unwrap_or(settings.cs_serves);
+        let (admits, serves) = (settings.cs_admits, settings.cs_serves);
+        drop(settings);
+        self.each_engine(move |engine| {
+            engine.cs_mut().set_admits(admits);
+            engine.cs_mut().set_serves(serves);
+        })?;
+        self.cs_info()
     }
 
     fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError> {
-        let prefix = prefix.clone();
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        self.call(move |plane| CsErased {
-            n_erased: plane.engine.erase_cs(prefix.view(), limit) as u64,
-            has_more: plane.engine.has_cached(prefix.view()),
-        })
+        let mut erased = CsErased {
+            n_erased: 0,
+            has_more: false,
+        };
+        for thread in 0..self.threads.team().layout.n_worker_threads() {
+            let prefix = prefix.clone();
+            let left = usize::try_from(limit - erased.n_erased).unwrap_or(usize::MAX);
+            let (n_erased, has_more) = self.at(thread, move |plane| {
+                plane.engine_mut().map_or((0, false), |engine| {
+                    let n_erased = engine.erase_cs(prefix.view(), left);
+                    (n_erased, engine.has_cached(prefix.view()))
+                })
+            })?;
+            erased.n_erased += n_erased as u64;
+            erased.has_more |= has_more;
+        }
+        Ok(erased)
     }
 
     fn cs_stats(&mut self) -> Result<CsStats, ControlError> {
-        let policy = self.content_store.to_words();
-        self.call(move |plane| {
-            let (cs, info) = (plane.engine.cs(), cs_info(plane));
-            CsStats {
-                policy,
-                n_cs_entries: info.n_cs_entries,
-                capacity: info.capacity,
-                n_hits: info.n_hits,
-                n_misses: info.n_misses,
-                n_inserts: cs.counters().n_inserts,
-                n_not_admitted: cs.counters().n_not_admitted_policy,
-                n_evictions: cs.counters().n_evictions,
-                n_bytes: cs.used_bytes() as u64,
-                capacity_bytes: cs.capacity().max_bytes as u64,
-                n_policy_bytes: cs.policy_bytes() as u64,
-            }
-        })
+        let of_stores = self.each_engine(|engine| {
+            let cs = engine.cs();
+            (
+                *cs.counters(),
+                cs.used_bytes() as u64,
+                cs.capacity().max_bytes as u64,
+                cs.policy_bytes() as u64,
+            )
+        })?;
+        let info = self.cs_info()?;
+        let mut stats = CsStats {
+            policy: self.content_store.to_words(),
+            n_cs_entries: info.n_cs_entries,
+            capacity: info.capacity,
+            n_hits: info.n_hits,
+            n_misses: info.n_misses,
+            ..CsStats::default()
+        };
+        for (counters, n_bytes, capacity_bytes, n_policy_bytes) in of_stores {
+            stats.n_inserts += counters.n_inserts;
+            stats.n_not_admitted += counters.n_not_admitted_policy;
+            stats.n_evictions += counters.n_evictions;
+            stats.n_bytes += n_bytes;
+            stats.capacity_bytes += capacity_bytes;
+            stats.n_policy_bytes += n_policy_bytes;
+        }
+        Ok(stats)
     }
 
     fn cs_popularity(&mut self) -> Result<CsPopularity, ControlError> {
-        let (observed, outcomes, (_, n_meter_bytes)) = self.call(|plane| {
-            let policy = plane.engine.cs().policy();
+        let observed = self.each_engine(|engine| {
+            let policy = engine.cs().policy();
             (
                 policy.popularity(),
                 policy.outcomes(),
-                policy.memory_by_part(),
+                policy.memory_by_part().1,
             )
         })?;
-        // What takes long is done here, where no packet waits.
-        let measured = observed.measured();
-        let classes = measured.classes.iter().map(|class| PopularityClass {
-            n_names: class.n_names,
-            n_requests: class.n_requests,
-        });
-        Ok(CsPopularity {
-            n_requests: measured.n_requests,
-            n_counted_names: measured.n_counted_names,
-            n_requests_since_change: outcomes.n_requests,
-            n_hits: outcomes.n_hits,
-            n_inserts: outcomes.n_inserts,
-            n_meter_bytes: n_meter_bytes as u64,
-            classes: classes.collect(),
-        })
+        let mut popularity = CsPopularity::default();
+        for (observed, outcomes, n_meter_bytes) in observed {
+            // What takes long is done here, where no packet waits.
+            let measured = observed.measured();
+            // Each name is at home at one worker.
+            let classes = measured.classes.iter().map(|class| PopularityClass {
+                n_names: class.n_names,
+                n_requests: class.n_requests,
+            });
+            popularity.classes.extend(classes);
+            popularity.n_requests += measured.n_requests;
+            popularity.n_counted_names += measured.n_counted_names;
+            popularity.n_requests_since_change += outcomes.n_requests;
+            popularity.n_hits += outcomes.n_hits;
+            popularity.n_inserts += outcomes.n_inserts;
+            popularity.n_meter_bytes += n_meter_bytes as u64;
+        }
+        // Those asked for least first.
+        let mean = |class: &PopularityClass| class.n_requests as f64 / class.n_names.max(1) as f64;
+        popularity
+            .classes
+            .sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+        Ok(popularity)
     }
 
     fn cs_info(&mut self) -> Result<CsInfo, ControlError> {
-        self.call(|plane| cs_info(plane))
+        let infos = self.each_engine(|engine| cs_info(engine))?;
+        Ok(infos
+            .into_iter()
+            .reduce(|sum, info| CsInfo {
+                capacity: sum.capacity + info.capacity,
+                flags: sum.flags,
+                n_cs_entries: sum.n_cs_entries + info.n_cs_entries,
+                n_hits: sum.n_hits + info.n_hits,
+                n_misses: sum.n_misses + info.n_misses,
+            })
+            .unwrap_or_default())
     }
 
     fn strategy_set(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, ControlError> {
-        let (prefix, strategy) = (prefix.clone(), strategy.clone());
-        self.call(move |plane| {
-            plane
-                .engine
-                .set_strategy(prefix.view(), strategy.view())
-                .map_err(strategy_error)
-        })?
+        let blueprint = &self.threads.team().blueprint;
+        let chosen = blueprint
+            .settings()
+            .strategies
+            .insert(prefix.clone(), strategy.clone());
+        let (own_prefix, own_strategy) = (prefix.clone(), strategy.clone());
+        let outcomes = self.each_engine(move |engine| {
+            engine.set_strategy(own_prefix.view(), own_strategy.view())
+        })?;
+        // All know the same strategies, and have as much room.
+        let outcome: Result<Vec<Name>, _> = outcomes.into_iter().collect();
+        match outcome {
+            Ok(names) => names.into_iter().next().ok_or(ControlError::Unavailable),
+            Err(error) => {
+                let mut settings = self.threads.team().blueprint.settings();
+                match chosen {
+                    Some(former) => settings.strategies.insert(prefix.clone(), former),
+                    None => settings.strategies.remove(prefix),
+                };
+                Err(strategy_error(error))
+            }
+        }
     }
 
     fn strategy_unset(&mut self, prefix: &Name) -> Result<(), ControlError> {
-        let prefix = prefix.clone();
-        self.call(move |plane| {
-            plane
-                .engine
-                .unset_strategy(prefix.view())
-                .map(drop)
-                .map_err(strategy_error)
-        })?
+        let own_prefix = prefix.clone();
+        let outcomes = self.each_engine(move |engine| engine.unset_strategy(own_prefix.view()))?;
+        for outcome in outcomes {
+            outcome.map_err(strategy_error)?;
+        }
+        self.threads
+            .team()
+            .blueprint
+            .settings()
+            .strategies
+            .remove(prefix);
+        Ok(())
     }
 
     fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError> {
-        self.call(|plane| {
-            let choice = |(name, strategy): (tachonym_packet::NameView<'_>, _)| StrategyChoice {
+        let choices = self.each_engine(|engine| {
+            let choice = |(name, strategy): (NameView<'_>, NameView<'_>)| StrategyChoice {
                 name: name.to_name(),
-                strategy: tachonym_packet::NameView::to_name(&strategy),
+                strategy: strategy.to_name(),
             };
-            plane.engine.strategies().map(choice).collect()
-        })
+            engine.strategies().map(choice).collect::<Vec<_>>()
+        })?;
+        Ok(choices.into_iter().next().unwrap_or_default())
     }
 
     fn drops(&mut self) -> Result<Vec<DropCount>, ControlError> {
-        let mut dropped = self.call(|plane| drops::collect(plane))?;
-        dropped.sort_by_key(|dropped| dropped.face);
-        Ok(dropped.into_iter().map(DropCount::from).collect())
+        let dropped = self.each(|plane| drops::collect(plane))?;
+        Ok(drops::sum(dropped)
+            .into_iter()
+            .map(DropCount::from)
+            .collect())
     }
 
     fn table_memory(&mut self) -> Result<TableMemory, ControlError> {
-        let got = self.call(|plane| plane.engine.memory_pages())?;
+        let got = self.each_engine(|engine| (engine.fib_pages(), engine.own_pages()))?;
+        let fib = got.first().map(|&(fib, _)| fib).unwrap_or_default();
+        let got = got.iter().fold(fib, |sum, &(_, own)| sum + own);
         Ok(TableMemory {
             asked_for: self.pages.to_string(),
             n_base_bytes: got.base_bytes,
@@ -400,46 +559,60 @@ impl ControlPlane for RouterControl {
     }
 
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {
-        let start_timestamp_ms = self.started_ms;
-        self.call(move |plane| {
-            let (sizes, counters) = (plane.engine.sizes(), plane.engine.counters());
-            ForwarderStatus {
-                nfd_version: concat!("tachonym-", env!("CARGO_PKG_VERSION")).into(),
-                start_timestamp_ms,
-                current_timestamp_ms: wall_ms(),
-                n_name_tree_entries: (sizes.n_fib_entries + sizes.n_pit_entries) as u64,
-                n_fib_entries: sizes.n_fib_entries as u64,
-                n_pit_entries: sizes.n_pit_entries as u64,
-                n_measurements_entries: sizes.n_measurements as u64,
-                n_cs_entries: sizes.n_cs_entries as u64,
-                n_in_interests: counters.n_in_interests,
-                n_in_data: counters.n_in_data,
-                n_in_nacks: counters.n_in_nacks,
-                n_out_interests: counters.n_out_interests,
-                n_out_data: counters.n_out_data,
-                n_out_nacks: counters.n_out_nacks,
-                n_satisfied_interests: counters.n_satisfied_interests,
-                n_unsatisfied_interests: counters.n_unsatisfied_interests,
-            }
-        })
+        let of_engines = self.each_engine(|engine| (engine.sizes(), engine.counters().clone()))?;
+        let mut status = ForwarderStatus {
+            nfd_version: concat!("tachonym-", env!("CARGO_PKG_VERSION")).into(),
+            start_timestamp_ms: self.started_ms,
+            current_timestamp_ms: wall_ms(),
+            ..ForwarderStatus::default()
+        };
+        for (sizes, counters) in of_engines {
+            // All have one FIB.
+            status.n_fib_entries = sizes.n_fib_entries as u64;
+            status.n_pit_entries += sizes.n_pit_entries as u64;
+            status.n_measurements_entries += sizes.n_measurements as u64;
+            status.n_cs_entries += sizes.n_cs_entries as u64;
+            status.n_in_interests += counters.n_in_interests;
+            status.n_in_data += counters.n_in_data;
+            status.n_in_nacks += counters.n_in_nacks;
+            status.n_out_interests += counters.n_out_interests;
+            status.n_out_data += counters.n_out_data;
+            status.n_out_nacks += counters.n_out_nacks;
+            status.n_satisfied_interests += counters.n_satisfied_interests;
+            status.n_unsatisfied_interests += counters.n_unsatisfied_interests;
+        }
+        status.n_name_tree_entries = status.n_fib_entries + status.n_pit_entries;
+        Ok(status)
     }
 }
 
-/// Takes the content store some way to a capacity: what has to go goes in parts, so that
-/// packets travel on meanwhile. False: it has that capacity, or keeps the one that it has.
-fn shrink_some(plane: &mut Plane, max_pkts: usize) -> bool {
-    let cs = plane.engine.cs();
-    let most_now = cs.len().saturating_sub(CS_PKTS_PER_SLICE);
+/// How far a content store is from its capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shrinking {
+    Done,
+    GoesOn,
+    Refused,
+}
+
+/// Takes a content store some way to its part of the capacity: what has to go goes in parts,
+/// so that packets travel on meanwhile.
+fn shrink_some(plane: &mut Plane) -> Option<Shrinking> {
+    let part = plane.cs_part();
+    let engine = plane.engine_mut()?;
+    let most_now = engine.cs().len().saturating_sub(CS_PKTS_PER_SLICE);
     let capacity = CsCapacity {
-        max_pkts: max_pkts.max(most_now),
-        ..cs.capacity()
+        max_pkts: part.max_pkts.max(most_now),
+        ..part
     };
-    if let Err(error) = plane.engine.set_cs_capacity(capacity) {
+    if let Err(error) = engine.set_cs_capacity(capacity) {
         // Whoever asked is told what it is now.
         warn!("the content store keeps its capacity: {error}");
-        return false;
+        return Some(Shrinking::Refused);
     }
-    capacity.max_pkts > max_pkts
+    Some(match capacity.max_pkts > part.max_pkts {
+        true => Shrinking::GoesOn,
+        false => Shrinking::Done,
+    })
 }
 
 fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {
@@ -508,8 +681,8 @@ fn strategy_error(error: StrategyError) -> ControlError {
     }
 }
 
-fn cs_info(plane: &Plane) -> CsInfo {
-    let cs = plane.engine.cs();
+fn cs_info(engine: &Engine) -> CsInfo {
+    let cs = engine.cs();
     let admit = if cs.admits() {
         cs_flags::ENABLE_ADMIT
     } else {

@@ -4,10 +4,14 @@
 //! and those that only the router as a whole has. Each reason has a label that
 //! does not change; `docs/tools.md` tells what an operator makes of it.
 
+use std::collections::HashMap;
+
+use tachonym_face::DropReason;
+use tachonym_forward::Engine;
 use tachonym_packet::FaceId;
 use tachonym_protocol::DropCount;
 
-use crate::worker::Plane;
+use crate::plane::Plane;
 
 /// Management Interests that found the manager's queue full.
 const MANAGER_QUEUE_FULL: &str = "manager-queue-full";
@@ -18,6 +22,14 @@ const LESSON_QUEUE_FULL: &str = "lesson-queue-full";
 const CONNECTION_REFUSED: &str = "connection-refused";
 /// Datagrams that the kernel dropped because a receive buffer was full.
 const KERNEL_BUFFER_FULL: &str = "kernel-buffer-full";
+
+/// Packets for a worker that had as many waiting as it may, and packets on the way between
+/// threads that found no room.
+const WORKER_QUEUE_FULL: &str = "worker-queue-full";
+/// Packets that should have waited until their name had moved to another worker.
+const MOVING_QUEUE_FULL: &str = "moving-queue-full";
+/// Packets for a worker that had failed, until another was in its place.
+const WORKER_FAILED: &str = "worker-failed";
 
 /// Data that the content store did not take: alone larger than all that it may hold.
 const NOT_CACHED_SIZE: &str = "not-cached-size";
@@ -45,22 +57,45 @@ impl From<Dropped> for DropCount {
     }
 }
 
-/// Every count but the manager's that is not zero: those of the whole router,
+/// Every count of a thread that is not zero, but the manager's: those of the whole router,
 /// and those of each face, which are part of them.
 pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
     let faces = plane.faces.counters();
     let of_faces = faces.drops.iter().map(|(r, n)| (r.as_str(), n));
-    let of_engine = plane.engine.counters().drops();
+    let engine = plane.engine();
+    let of_engine = engine
+        .into_iter()
+        .flat_map(|engine| engine.counters().drops());
     let of_engine = of_engine.map(|(r, n)| (r.label(), n));
-    let store = plane.engine.cs().counters();
+    let store = engine
+        .map(|engine| *engine.cs().counters())
+        .unwrap_or_default();
+    let receiver = plane
+        .receiver()
+        .map(|receiver| *receiver.counters())
+        .unwrap_or_default();
+    // By what it is called where faces find it.
+    let n_malformed = plane
+        .worker()
+        .map_or(0, |worker| worker.counters().n_malformed);
     let of_router = [
+        (DropReason::Malformed.as_str(), n_malformed),
         (MANAGER_QUEUE_FULL, plane.internal.interests().n_dropped()),
         (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
         (CONNECTION_REFUSED, faces.n_refused),
         (KERNEL_BUFFER_FULL, faces.n_kernel_drops),
+        (
+            WORKER_QUEUE_FULL,
+            plane.links().n_dropped() + receiver.n_queue_full,
+        ),
+        (MOVING_QUEUE_FULL, receiver.n_order_full),
+        (WORKER_FAILED, plane.counters.n_without_worker),
         (NOT_CACHED_SIZE, store.n_not_admitted_size),
         (NOT_CACHED_NAME, store.n_not_admitted_name),
-        (DEAD_NONCE_EARLY, plane.engine.n_dead_nonces_evicted_early()),
+        (
+            DEAD_NONCE_EARLY,
+            engine.map_or(0, Engine::n_dead_nonces_evicted_early),
+        ),
     ];
     let whole = of_faces.chain(of_engine).chain(of_router);
     let whole = whole.map(|(reason, n)| (None, reason, n));
@@ -77,6 +112,24 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
             count,
         })
         .collect()
+}
+
+/// The counts of several threads as those of one router, in the order in which they first
+/// come; those of the whole router first.
+pub(crate) fn sum(of_threads: impl IntoIterator<Item = Vec<Dropped>>) -> Vec<Dropped> {
+    let mut sums: Vec<Dropped> = Vec::new();
+    let mut places = HashMap::new();
+    for dropped in of_threads.into_iter().flatten() {
+        let place = *places
+            .entry((dropped.face, dropped.reason))
+            .or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some(sum) => sum.count += dropped.count,
+            None => sums.push(dropped),
+        }
+    }
+    sums.sort_by_key(|dropped| dropped.face);
+    sums
 }
 
 #[cfg(test)]
@@ -96,6 +149,9 @@ mod tests {
                 LESSON_QUEUE_FULL,
                 CONNECTION_REFUSED,
                 KERNEL_BUFFER_FULL,
+                WORKER_QUEUE_FULL,
+                MOVING_QUEUE_FULL,
+                WORKER_FAILED,
                 NOT_CACHED_SIZE,
                 NOT_CACHED_NAME,
                 DEAD_NONCE_EARLY,
@@ -121,6 +177,28 @@ mod tests {
         }
         let documented: Vec<_> = rows.iter().map(|row| row[0].trim_matches('`')).collect();
         assert_eq!(documented, labels());
+    }
+
+    #[test]
+    fn counts_of_threads_are_added_by_face_and_reason() {
+        let dropped = |face: Option<u64>, reason, count| Dropped {
+            face: face.map(FaceId),
+            reason,
+            count,
+        };
+        let first = vec![dropped(None, "a", 1), dropped(Some(256), "a", 1)];
+        let second = vec![
+            dropped(None, "b", 2),
+            dropped(None, "a", 3),
+            dropped(Some(257), "a", 3),
+        ];
+        let sums = [
+            dropped(None, "a", 4),
+            dropped(None, "b", 2),
+            dropped(Some(256), "a", 1),
+            dropped(Some(257), "a", 3),
+        ];
+        assert_eq!(sum([first, second]), sums);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crossbeam_channel::Sender;
 use tachonym_face::{DropReason, FaceEvent};
 use tachonym_forward::StorePolicy;
 use tachonym_packet::{FaceId, MonoNs, Name, NameView};
-use tachonym_protocol::FaceEventKind;
 
 /// Prefix announcements that wait for the manager, and as many Nacks. A signature
 /// takes some tens of microseconds to check, for which commands wait.
@@ -235,12 +234,14 @@ impl InternalFace {
         }
     }
 
+    /// Forgets a face that has gone.
+    pub(crate) fn forget(&mut self, face: FaceId) {
+        self.shares.remove(&face);
+        self.muted.remove(&face);
+    }
+
     /// Tells the manager of a face. Never dropped: routes hang on it.
-    pub(crate) fn deliver_event(&mut self, event: FaceEvent) {
-        if event.kind == FaceEventKind::Destroyed {
-            self.shares.remove(&event.face.id);
-            self.muted.remove(&event.face.id);
-        }
+    pub(crate) fn deliver_event(&self, event: FaceEvent) {
         self.send(ToManager::Face(Box::new(event)));
     }
 

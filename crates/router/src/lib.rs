@@ -1,20 +1,27 @@
-//! The Tachonym router: engine, faces and manager in their threads.
+//! The Tachonym router: workers, faces and manager in their threads.
 //!
 //! Start reading at [`Router::start`]; the loop on which packets travel is in
-//! `worker.rs`.
+//! `worker.rs`, and what it does with them in `plane.rs`.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod blueprint;
 pub mod config;
 mod control;
 mod drops;
+mod face_jobs;
 mod fib_jobs;
 mod handle;
 mod internal;
+mod layout;
 mod manager;
+mod plane;
+mod ports;
 mod run;
+mod scheduling;
 mod start;
 mod strategies;
+mod team;
 mod threads;
 pub mod tools;
 mod trust;

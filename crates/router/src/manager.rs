@@ -9,8 +9,12 @@ use tachonym_packet::{FaceId, InterestView, MonoNs};
 use tachonym_protocol::FaceEventNotification;
 
 use crate::control::{RouterControl, wall_ms};
-use crate::handle::WorkerHandle;
+use crate::handle::Threads;
 use crate::internal::ToManager;
+use crate::plane::Plane;
+
+/// Where names of management are at home.
+const MANAGEMENT_THREAD: usize = 0;
 
 /// Most commands that are carried out together.
 const MAX_BURST: usize = 256;
@@ -25,7 +29,7 @@ const MUTE_FOR: Duration = Duration::from_secs(1);
 /// The manager and what it listens to.
 pub(crate) struct ManagerThread {
     pub(crate) manager: Manager<RouterControl>,
-    pub(crate) worker: WorkerHandle,
+    pub(crate) threads: Threads,
     pub(crate) inbox: Receiver<ToManager>,
 }
 
@@ -96,7 +100,8 @@ impl ManagerThread {
             for face in self.manager.take_throttled() {
                 let until = monotonic_now() + MUTE_FOR;
                 // A worker that has gone hears nobody.
-                let _ = self.worker.post(move |plane| plane.mute(face, until));
+                let mute = move |plane: &mut Plane| plane.mute(face, until);
+                let _ = self.threads.post(MANAGEMENT_THREAD, mute);
             }
             if burst.peek().is_some() {
                 // Much was changed; those who asked need not wait for the others.
@@ -114,7 +119,7 @@ impl ManagerThread {
         while replies.len() > 0 {
             let some: Vec<_> = replies.by_ref().take(REPLIES_PER_JOB).collect();
             // A worker that has gone needs no answers.
-            let _ = self.worker.post(move |plane| {
+            let _ = self.threads.post(MANAGEMENT_THREAD, move |plane| {
                 for wire in &some {
                     plane.inject_data(wire);
                 }

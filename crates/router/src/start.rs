@@ -28,8 +28,9 @@ use tracing::info;
 
 use crate::config::{Config, Persistency, StaticRoute};
 use crate::control::{RouterControl, wall_ms};
-use crate::handle::WorkerHandle;
-use crate::worker::Plane;
+use crate::face_jobs;
+use crate::handle::Threads;
+use crate::plane::Plane;
 
 /// Most faces or routes that the worker makes in one job, so that packets never
 /// wait long.
@@ -216,7 +217,7 @@ fn is_usable(folder: &Path) -> bool {
 /// command, so that the RIB knows them.
 pub(crate) fn add_static_routes(
     config: &Config,
-    worker: &WorkerHandle,
+    threads: &Threads,
     manager: &mut Manager<RouterControl>,
 ) -> anyhow::Result<()> {
     let mut wanted = Vec::new();
@@ -241,10 +242,10 @@ pub(crate) fn add_static_routes(
         };
         wanted.push((format!("face[{i}].remote"), params));
     }
-    make_faces(config, worker, wanted)?;
-    let mut faces = faces_by_remote(worker)?;
+    make_faces(config, threads, wanted)?;
+    let mut faces = faces_by_remote(threads)?;
     for (n, routes) in config.route.chunks(MAX_BATCH).enumerate() {
-        add_routes(config, n * MAX_BATCH, routes, &mut faces, worker, manager)?;
+        add_routes(config, n * MAX_BATCH, routes, &mut faces, threads, manager)?;
     }
     Ok(())
 }
@@ -260,7 +261,7 @@ fn lasting(remote: &FaceUri) -> FacePersistency {
 /// Makes faces, each for the key beside it. Returns them in this order.
 fn make_faces(
     config: &Config,
-    worker: &WorkerHandle,
+    threads: &Threads,
     wanted: Vec<(String, FaceParams)>,
 ) -> anyhow::Result<Vec<FaceId>> {
     let mut made = Vec::with_capacity(wanted.len());
@@ -268,13 +269,9 @@ fn make_faces(
     while wanted.peek().is_some() {
         let (keys, batch): (Vec<_>, Vec<_>) = wanted.by_ref().take(MAX_BATCH).unzip();
         let remotes: Vec<_> = batch.iter().map(|params| params.remote.clone()).collect();
-        let outcomes = worker.call(move |plane| {
-            let outcomes: Vec<_> = batch.iter().map(|p| make_face(plane, p)).collect();
-            plane.handle_face_events();
-            outcomes
-        })?;
+        let outcomes = face_jobs::create_each(threads, batch, make_face)?;
         for ((key, remote), outcome) in keys.into_iter().zip(remotes).zip(outcomes) {
-            let outcome = outcome.map_err(|error| {
+            let (outcome, _) = outcome.map_err(|error| {
                 let message = format!("cannot make the face to {remote}: {error}");
                 config.failure(key, message, create_remedy(&error))
             })?;
@@ -333,14 +330,14 @@ fn create_remedy(error: &CreateError) -> &'static str {
 /// The faces to each remote.
 type FacesByRemote = HashMap<FaceUri, Vec<FaceId>>;
 
-fn faces_by_remote(worker: &WorkerHandle) -> anyhow::Result<FacesByRemote> {
-    let faces = worker.call(|plane| {
+fn faces_by_remote(threads: &Threads) -> anyhow::Result<FacesByRemote> {
+    let faces = threads.each_system(|plane| {
         let faces = plane.faces.faces();
         let told = faces.map(|face| (face.remote.clone(), face.id, face.link_type));
         told.collect::<Vec<_>>()
     })?;
     let mut by_remote = FacesByRemote::new();
-    for (remote, id, link_type) in faces {
+    for (remote, id, link_type) in faces.into_iter().flatten() {
         let remote = match link_type {
             LinkType::MultiAccess => without_interface(remote),
             _ => remote,
@@ -368,7 +365,7 @@ fn add_routes(
     first: usize,
     routes: &[StaticRoute],
     faces: &mut FacesByRemote,
-    worker: &WorkerHandle,
+    threads: &Threads,
     manager: &mut Manager<RouterControl>,
 ) -> anyhow::Result<()> {
     let mut remotes = Vec::with_capacity(routes.len());
@@ -388,7 +385,7 @@ fn add_routes(
         params.persistency = lasting(remote);
         (format!("route[{i}].next_hop"), params)
     });
-    let made = make_faces(config, worker, wanted.collect())?;
+    let made = make_faces(config, threads, wanted.collect())?;
     for ((remote, _), id) in missing.into_iter().zip(made) {
         faces.insert(remote, vec![id]);
     }

@@ -1,15 +1,16 @@
 //! The threads' ends: one that ends, for whatever reason, is noticed.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::Sender;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tachonym_face::Waker;
+use tracing::warn;
 
-use crate::worker::Worker;
+use crate::worker::Forwarder;
 
 /// Says that a thread has ended when it is dropped: by returning or by a panic.
 pub(crate) struct EndNotice(pub(crate) Sender<()>);
@@ -21,40 +22,55 @@ impl Drop for EndNotice {
     }
 }
 
-/// The thread on which the worker runs; it ends with this value.
-pub(crate) struct WorkerThread {
+/// A thread on which packets travel; it ends with this value.
+pub(crate) struct ForwarderThread {
+    name: String,
     stop: Arc<AtomicBool>,
     waker: Waker,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
-impl WorkerThread {
-    /// Starts it. `stop` is what the worker looks at, `waker` what wakes it.
+impl ForwarderThread {
+    /// Starts it, pinned to `cpu` if one is given. `stop` is what the thread looks at, `waker`
+    /// what wakes it.
     pub(crate) fn spawn(
-        worker: Worker,
+        name: String,
+        forwarder: Forwarder,
+        cpu: Option<u16>,
         stop: Arc<AtomicBool>,
         waker: Waker,
         notice: EndNotice,
     ) -> anyhow::Result<Self> {
+        let own_name = name.clone();
         let thread = std::thread::Builder::new()
-            .name("worker-0".into())
+            .name(name.clone())
             .spawn(move || {
                 let _notice = notice;
-                worker.run()
+                if let Some(cpu) = cpu {
+                    pin(&own_name, cpu);
+                }
+                forwarder.run()
             })
-            .context("cannot start the worker")?;
+            .with_context(|| format!("cannot start {name}"))?;
         Ok(Self {
+            name,
             stop,
             waker,
             thread: Some(thread),
         })
     }
 
-    /// Whether it still forwards.
+    /// Whether it still runs.
     pub(crate) fn is_running(&self) -> bool {
         self.thread
             .as_ref()
             .is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn begin_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
     }
 
     /// Stops it and waits for its end.
@@ -62,19 +78,26 @@ impl WorkerThread {
     /// # Errors
     /// What ended it before.
     pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.waker.wake();
+        self.begin_stop();
         match self.thread.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(error))) => Err(error).context("the worker could not wait for packets"),
-            Some(Err(_)) => Err(anyhow!("the worker panicked")),
+            Some(Ok(Err(error))) => Err(error.context(format!("{} ended", self.name))),
+            Some(Err(_)) => Err(anyhow!("{} panicked", self.name)),
         }
     }
 }
 
-impl Drop for WorkerThread {
+impl Drop for ForwarderThread {
     fn drop(&mut self) {
         // Whoever wants to know asks by `stop`.
         let _ = self.stop();
+    }
+}
+
+fn pin(name: &str, cpu: u16) {
+    let mut only = CpuSet::new();
+    only.set(cpu.into());
+    if let Err(error) = sched_setaffinity(None, &only) {
+        warn!("{name} runs on any core, for it cannot be pinned to core {cpu}: {error}");
     }
 }

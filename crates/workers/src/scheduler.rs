@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use tachonym_dispatch::{Homes, Laps, Publisher};
+use tachonym_dispatch::{Homes, Laps, Publisher, Reader};
 use tachonym_packet::MonoNs;
 
 use crate::dispatcher::{FORWARDING, is_settled};
@@ -31,6 +31,7 @@ pub struct Scheduler {
     /// Versions in effect, each a new one, and until when Interests of the time before are
     /// pending.
     settling: VecDeque<(u64, MonoNs)>,
+    n_samples: u64,
 }
 
 impl Scheduler {
@@ -51,7 +52,13 @@ impl Scheduler {
             queue_lens: vec![0; n_workers],
             lifetime_ms,
             settling: VecDeque::new(),
+            n_samples: 0,
         }
+    }
+
+    /// Schedules from now on by what these receivers tell.
+    pub fn set_receivers(&mut self, receivers: Vec<ReceiverView>) {
+        self.receivers = receivers;
     }
 
     /// Looks at what has come since, and how long queues are; how many names move for it.
@@ -61,6 +68,7 @@ impl Scheduler {
                 let Some(key) = receiver.next_sample() else {
                     break;
                 };
+                self.n_samples += 1;
                 self.laps.handle_sample(FORWARDING, key);
             }
         }
@@ -107,6 +115,18 @@ impl Scheduler {
     #[must_use]
     pub fn queue_lens(&self) -> &[u32] {
         &self.queue_lens
+    }
+
+    /// Samples that were looked at so far.
+    #[must_use]
+    pub const fn n_samples(&self) -> u64 {
+        self.n_samples
+    }
+
+    /// What a worker or receiver that is made later finds homes by.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.publisher.reader()
     }
 
     /// What decides.

@@ -21,6 +21,12 @@ impl WaitingLengths {
         Self((0..n_workers).map(|_| Lengths::default()).collect())
     }
 
+    /// Whether there is one worker alone.
+    #[inline]
+    pub(crate) fn is_of_one(&self) -> bool {
+        self.0.len() == 1
+    }
+
     /// What waits at a worker; whoever gets a packet of it afterwards sees that.
     pub(crate) fn publish(&self, worker: WorkerId, lengths: u64) {
         let published = &self.0[worker.idx()].0;

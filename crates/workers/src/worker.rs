@@ -19,6 +19,12 @@ pub trait Port: Output {
     /// Takes a copy of a packet to another worker. False if it finds no room: it is dropped,
     /// and for the port to count.
     fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool;
+
+    /// Whether a packet that another thread has received is to be looked at; if not, it is for
+    /// the port to count.
+    fn admits(&mut self, _packet: &RxPacket<'_>) -> bool {
+        true
+    }
 }
 
 /// What happened to packets that concerned several workers.
@@ -83,6 +89,14 @@ impl Worker {
         &mut self.engine
     }
 
+    /// Has another engine from now on, and nothing pending; the former one, which may be in any
+    /// state.
+    pub fn replace_engine(&mut self, engine: Engine) -> Engine {
+        self.parked = Parked::default();
+        self.served = Served::default();
+        std::mem::replace(&mut self.engine, engine)
+    }
+
     /// What finds homes for packets that this worker receives itself.
     pub const fn dispatcher_mut(&mut self) -> &mut Dispatcher {
         &mut self.dispatcher
@@ -101,6 +115,10 @@ impl Worker {
 
     /// Carries packets that are at home here.
     pub fn handle_burst<P: Port>(&mut self, now: MonoNs, rx: &[RxPacket<'_>], port: &mut P) {
+        if self.waiting.is_of_one() {
+            // There is nobody else whom a packet might concern.
+            return self.engine.handle_burst(now, rx, port);
+        }
         self.dispatcher.refresh();
         let waits_elsewhere = self.waiting.of_others(self.me);
         let mut rest = rx;
@@ -124,17 +142,23 @@ impl Worker {
         self.publish_lengths();
     }
 
-    /// Takes packets that another thread has sent: [`Crossing::Leaving`] is not for a worker.
+    /// Takes packets that another thread has sent, but for those that are
+    /// [leaving](Crossing::Leaving): these are for the thread.
     pub fn handle_batch<P: Port>(&mut self, now: MonoNs, batch: &Batch, port: &mut P) {
         batch.prefetch();
         let mut burst = Vec::with_capacity(batch.len());
         for parcel in batch.iter() {
+            if parcel.crossing == Crossing::Leaving {
+                continue;
+            }
             let Some(packet) = packet_of(&parcel) else {
                 self.counters.n_malformed += 1;
                 continue;
             };
             if parcel.crossing == Crossing::Arrived {
-                burst.push(packet);
+                if port.admits(&packet) {
+                    burst.push(packet);
+                }
                 continue;
             }
             if !burst.is_empty() {
@@ -182,6 +206,9 @@ impl Worker {
 
     /// Tells the others at which lengths Interests wait here.
     fn publish_lengths(&self) {
+        if self.waiting.is_of_one() {
+            return;
+        }
         let mut lengths = self.engine.waiting_lengths();
         if !self.parked.is_empty() {
             lengths |= self.parked.lengths();

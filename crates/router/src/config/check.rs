@@ -45,6 +45,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Faults::default();
     faces(config, &mut found);
     tables(config, &mut found);
+    super::workers::check(&config.workers, &mut found);
     content_store(config, &mut found);
     forwarding(config, &mut found);
     routes(config, &mut found);
@@ -95,10 +96,15 @@ pub(crate) fn parse_name(uri: &str) -> Result<Name, String> {
 }
 
 #[derive(Default)]
-struct Faults(Vec<Fault>);
+pub(super) struct Faults(Vec<Fault>);
 
 impl Faults {
-    fn push(&mut self, key: impl Into<String>, message: impl Into<String>, remedy: &str) {
+    pub(super) fn push(
+        &mut self,
+        key: impl Into<String>,
+        message: impl Into<String>,
+        remedy: &str,
+    ) {
         self.0.push(Fault {
             key: key.into(),
             message: message.into(),
@@ -106,7 +112,13 @@ impl Faults {
         });
     }
 
-    fn range<T: PartialOrd + std::fmt::Display>(&mut self, key: &str, value: T, min: T, max: T) {
+    pub(super) fn range<T: PartialOrd + std::fmt::Display>(
+        &mut self,
+        key: &str,
+        value: T,
+        min: T,
+        max: T,
+    ) {
         if value < min || value > max {
             self.push(
                 key,
@@ -182,7 +194,7 @@ impl Faults {
     }
 
     /// A key that has been set though `reason` makes it of no effect.
-    fn idle(&mut self, key: &str, reason: &str) {
+    pub(super) fn idle(&mut self, key: &str, reason: &str) {
         self.push(
             key,
             format!("it does nothing: {reason}"),

@@ -13,6 +13,7 @@ mod machine;
 mod origin;
 pub mod reference;
 mod wording;
+mod workers;
 
 use std::path::PathBuf;
 
@@ -27,6 +28,8 @@ pub(crate) use content_store::FREE_TABLE_BYTES;
 pub use content_store::{Admission, ContentStore, Eviction};
 pub use load::{Complaint, ConfigError};
 pub use origin::{Origin, StartError};
+pub(crate) use workers::usable_cpus;
+pub use workers::{Dispatch, Feed, Workers};
 
 /// Everything an operator can set. An empty file is a working router.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -39,6 +42,8 @@ pub struct Config {
     /// Sizes of the tables. Each is a hard limit: reaching it is counted and
     /// answered, never exceeded.
     pub tables: Tables,
+    /// The threads that receive and forward.
+    pub workers: Workers,
     /// The memory of the tables.
     pub memory: Memory,
     /// Which Data are cached, and which make room.

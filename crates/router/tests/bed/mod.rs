@@ -39,6 +39,8 @@ impl Bed {
              faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n",
             socket.display()
         );
+        // `cargo xtask test` runs the same tests with several workers.
+        text.push_str(&std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default());
         text.push_str(&extra(folder.path()));
         let router = Router::start(&Config::parse(&text).expect("good")).expect("it starts");
         Self {

@@ -1,0 +1,552 @@
+//! What a thread owns: faces, a worker, and ends of rings to the other threads.
+//!
+//! Jobs of other threads may look at it and change it between two bursts. A thread without
+//! a worker only receives and sends; one whose worker failed does so until there is another.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver as Inbox;
+use tachonym_dispatch::WorkerId;
+use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, monotonic_now};
+use tachonym_forward::{Engine, FaceTraits, LinkType, RxKind, RxPacket, Scope};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{DataView, FaceId, MonoNs, PacketView};
+use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
+use tachonym_tables::CsCapacity;
+use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
+use tracing::{debug, error, info};
+
+use crate::internal::InternalFace;
+use crate::ports::{Ports, refusal};
+use crate::team::{FaceNews, Team};
+use crate::worker::Busy;
+
+/// Most batches of another thread between two bursts.
+const MAX_BATCHES_PER_ROUND: usize = 64;
+/// How often it is looked whether a name has moved, while packets wait for that.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(1);
+/// A worker that fails more often than this is replaced only so often.
+const REPLACE_INTERVAL_MS: u64 = 500;
+/// Of the packets that a thread has received without a pause, one in so many counts as one
+/// that waits for its worker: its sockets do not tell how much they hold.
+const BUSY_PKTS_BY_UNREAD: u32 = 4;
+
+/// See the module.
+pub(crate) struct Plane {
+    me: WorkerId,
+    team: Arc<Team>,
+    pub(crate) faces: FaceSystem,
+    pub(crate) internal: InternalFace,
+    links: Links,
+    worker: Option<Worker>,
+    /// Takes what is received to its home, unless one thread does everything.
+    receiver: Option<Receiver>,
+    news: Inbox<FaceNews>,
+    /// Packets whose names have moved to the worker of this thread.
+    released: Batch,
+    scratch: Vec<u8>,
+    /// Its worker failed, and another one takes its place then.
+    replace_at: Option<MonoNs>,
+    replaced_at: MonoNs,
+    /// Packets received since the thread last had to wait for any.
+    n_since_pause: u32,
+    /// Data of the manager since the last burst.
+    pub(crate) n_injected: usize,
+    pub(crate) counters: PlaneCounters,
+    pub(crate) busy: Busy,
+    /// What ends the thread.
+    failure: Option<anyhow::Error>,
+}
+
+/// What a thread counts beside its faces, its engine and its links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlaneCounters {
+    /// Packets that were at home at a worker that had failed.
+    pub(crate) n_without_worker: u64,
+    /// Times that its worker failed.
+    pub(crate) n_failures: u64,
+    /// Packets that were at home here, and those of them that came by rings.
+    pub(crate) n_at_home: u64,
+    pub(crate) n_crossed: u64,
+}
+
+/// What a thread begins with.
+pub(crate) struct Parts {
+    pub(crate) me: WorkerId,
+    pub(crate) team: Arc<Team>,
+    pub(crate) faces: FaceSystem,
+    pub(crate) internal: InternalFace,
+    pub(crate) links: Links,
+    pub(crate) worker: Option<Worker>,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) news: Inbox<FaceNews>,
+}
+
+impl Plane {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            me: parts.me,
+            team: parts.team,
+            faces: parts.faces,
+            internal: parts.internal,
+            links: parts.links,
+            worker: parts.worker,
+            receiver: parts.receiver,
+            news: parts.news,
+            released: Batch::new(),
+            scratch: Vec::new(),
+            replace_at: None,
+            replaced_at: MonoNs::ZERO,
+            n_since_pause: 0,
+            n_injected: 0,
+            counters: PlaneCounters::default(),
+            busy: Busy::default(),
+            failure: None,
+        }
+    }
+
+    /// The worker's engine, if there is one that has not failed.
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.worker().map(Worker::engine)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn engine_mut(&mut self) -> Option<&mut Engine> {
+        let worker = self.worker.as_mut().filter(|_| self.replace_at.is_none());
+        worker.map(Worker::engine_mut)
+    }
+
+    /// The worker, if there is one that has not failed.
+    pub(crate) fn worker(&self) -> Option<&Worker> {
+        self.worker.as_ref().filter(|_| self.replace_at.is_none())
+    }
+
+    /// The worker's part in the limits of the content stores.
+    pub(crate) fn cs_part(&self) -> CsCapacity {
+        self.team.blueprint.settings().cs_part(self.me)
+    }
+
+    /// Whether there is a worker, or is to be one in a moment.
+    pub(crate) const fn has_worker(&self) -> bool {
+        self.worker.is_some()
+    }
+
+    /// Has a worker from now on.
+    pub(crate) fn set_worker(&mut self, mut worker: Worker) {
+        while self.news.try_recv().is_ok() {}
+        self.team.blueprint.introduce(worker.engine_mut());
+        self.worker = Some(worker);
+        self.replace_at = None;
+    }
+
+    /// The thread.
+    pub(crate) const fn thread(&self) -> WorkerId {
+        self.me
+    }
+
+    pub(crate) const fn links(&self) -> &Links {
+        &self.links
+    }
+
+    pub(crate) const fn receiver(&self) -> Option<&Receiver> {
+        self.receiver.as_ref()
+    }
+
+    /// What ends the thread, if anything does.
+    pub(crate) fn take_failure(&mut self) -> Option<anyhow::Error> {
+        self.failure.take()
+    }
+
+    /// Ends the thread for this reason.
+    pub(crate) fn fail(&mut self, error: anyhow::Error) {
+        self.failure = Some(error);
+    }
+
+    /// Feeds a Data that the manager made into the engine.
+    pub(crate) fn inject_data(&mut self, wire: &[u8]) {
+        let Ok(data) = DataView::parse(wire) else {
+            debug_assert!(false, "the manager encodes valid Data");
+            return;
+        };
+        let rx = RxPacket {
+            face: FaceId::INTERNAL,
+            packet: RxKind::Data(data),
+            // The next command makes it untrue.
+            headers: &Headers {
+                no_cache: true,
+                ..Headers::default()
+            },
+            prefix_announcement: None,
+        };
+        self.n_injected += 1;
+        let now = monotonic_now();
+        self.work(now, |worker, ports| worker.handle_burst(now, &[rx], ports));
+    }
+
+    /// Drops until then what a face has to say to management.
+    pub(crate) fn mute(&mut self, face: FaceId, until: MonoNs) {
+        // It may have gone meanwhile, and will not be heard of again.
+        if self
+            .engine()
+            .is_some_and(|engine| engine.face(face).is_some())
+        {
+            self.internal.mute(face, until);
+        }
+    }
+
+    /// Leaves to the manager what takes long to be freed.
+    pub(crate) fn hand_over_retired(&mut self) {
+        let Some(worker) = &mut self.worker else {
+            return;
+        };
+        while let Some(policy) = worker.engine_mut().cs_mut().take_retired_policy() {
+            self.internal.hand_over(policy);
+        }
+    }
+
+    /// Tells the engines what a face has become by a command.
+    pub(crate) fn renew_traits(&mut self, face: FaceId) {
+        if let Some(info) = self.faces.info(face) {
+            self.tell(FaceNews::Came(face, traits_of(&info)));
+        }
+    }
+
+    /// Tells the engines and the manager which faces came and went.
+    pub(crate) fn handle_face_events(&mut self) {
+        while let Some(event) = self.faces.poll_event() {
+            log(&event);
+            let face = event.face.id;
+            match event.kind {
+                FaceEventKind::Created => self.tell(FaceNews::Came(face, traits_of(&event.face))),
+                FaceEventKind::Destroyed => self.tell(FaceNews::Gone(face)),
+                FaceEventKind::Up | FaceEventKind::Down => {}
+            }
+            self.internal.deliver_event(event);
+        }
+    }
+
+    fn tell(&mut self, news: FaceNews) {
+        self.team.tell(self.me, news);
+        self.note(news);
+    }
+
+    /// Takes what other threads tell of their faces.
+    fn take_news(&mut self) {
+        while let Ok(news) = self.news.try_recv() {
+            self.note(news);
+        }
+    }
+
+    fn note(&mut self, news: FaceNews) {
+        if let FaceNews::Gone(face) = news {
+            self.internal.forget(face);
+        }
+        // An engine that is made later is told by the blueprint.
+        if let Some(engine) = self.engine_mut() {
+            match news {
+                FaceNews::Came(face, traits) => engine.add_face(face, traits),
+                FaceNews::Gone(face) => {
+                    engine.remove_face(face);
+                }
+            }
+        }
+    }
+
+    /// How long the thread may sleep if nothing happens.
+    pub(crate) fn timeout(&mut self) -> Option<Duration> {
+        if !self.links.is_idle() || !self.news.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let timer = match self.replace_at {
+            Some(at) => Some(at),
+            None => self.worker.as_ref().and_then(Worker::poll_timeout),
+        };
+        let timeout = timer.map(|at| at.saturating_since(monotonic_now()));
+        match &self.receiver {
+            Some(receiver) if !receiver.is_calm() => {
+                Some(timeout.map_or(RELEASE_INTERVAL, |timeout| timeout.min(RELEASE_INTERVAL)))
+            }
+            _ => timeout,
+        }
+    }
+
+    /// Waits for packets and reads a burst.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait at all.
+    pub(crate) fn poll(
+        &mut self,
+        timeout: Option<Duration>,
+        batch: &mut RxBatch,
+    ) -> std::io::Result<()> {
+        let (me, may_wait) = (self.me, timeout != Some(Duration::ZERO));
+        if may_wait {
+            self.team.note_asleep(me);
+        }
+        let timeout = match self.links.is_idle() {
+            true => timeout,
+            false => Some(Duration::ZERO),
+        };
+        let outcome = self.faces.poll(timeout, batch);
+        if may_wait {
+            self.team.note_awake(me);
+        }
+        let n_received = batch.len() as u32;
+        self.n_since_pause = match n_received {
+            0 => 0,
+            n => self.n_since_pause.saturating_add(n),
+        };
+        outcome
+    }
+
+    /// Carries one burst: through the engine what is at home here, to other threads what is
+    /// at home there. `spare` lends its memory.
+    pub(crate) fn receive(
+        &mut self,
+        batch: &RxBatch,
+        spare: Vec<RxPacket<'static>>,
+    ) -> Vec<RxPacket<'static>> {
+        let now = batch.received_at();
+        let mut burst = relend(spare);
+        self.begin_receiving(now);
+        for frame in batch.frames() {
+            let taken = match &mut self.receiver {
+                Some(receiver) => receiver.take(received(&frame), &mut self.links),
+                None => Taken::Own,
+            };
+            let malformed = Some(DropReason::Malformed);
+            let (packet, reason) = match taken {
+                Taken::Sent | Taken::Dropped => continue,
+                Taken::Malformed => (None, malformed),
+                Taken::Own => {
+                    let packet = PacketView::parse(frame.l3).ok();
+                    let packet = packet.and_then(|p| RxPacket::new(frame.face, frame.headers, p));
+                    let reason = match &packet {
+                        None => malformed,
+                        Some(packet) => refusal(&mut self.internal, packet, now),
+                    };
+                    (packet, reason)
+                }
+            };
+            match (packet, reason) {
+                (Some(packet), None) => burst.push(RxPacket {
+                    prefix_announcement: frame.prefix_announcement,
+                    ..packet
+                }),
+                (_, reason) => {
+                    let reason = reason.unwrap_or(DropReason::Malformed);
+                    self.faces.count_drop(frame.face, reason);
+                }
+            }
+        }
+        self.counters.n_at_home += burst.len() as u64;
+        if self.worker().is_some() {
+            self.work(now, |worker, ports| worker.handle_burst(now, &burst, ports));
+        } else {
+            self.counters.n_without_worker += burst.len() as u64;
+        }
+        burst.clear();
+        relend(burst)
+    }
+
+    /// Sees which names have moved, and carries what has waited for that.
+    fn begin_receiving(&mut self, now: MonoNs) {
+        let Some(receiver) = &mut self.receiver else {
+            return;
+        };
+        let n_unread = self.n_since_pause / BUSY_PKTS_BY_UNREAD;
+        let released = &mut self.released;
+        receiver.begin(&mut self.links, n_unread, |received| {
+            released.push(&Parcel {
+                crossing: Crossing::Arrived,
+                face: received.face,
+                headers: received.headers,
+                wire: received.wire,
+                announcement: received.announcement,
+                served: &[],
+            });
+        });
+        if !self.released.is_empty() {
+            let mut released = std::mem::take(&mut self.released);
+            self.handle_batch(now, &released);
+            released.clear();
+            self.released = released;
+        }
+    }
+
+    /// Takes what other threads have sent.
+    pub(crate) fn handle_crossing(&mut self, now: MonoNs) {
+        self.take_news();
+        for from in (0..self.links.n_threads()).map(|idx| WorkerId(idx as u16)) {
+            for _ in 0..MAX_BATCHES_PER_ROUND {
+                let Some(batch) = self.links.receive(from) else {
+                    break;
+                };
+                // Of faces that it has packets of, its sender has told before.
+                self.take_news();
+                self.send_leaving(&batch);
+                self.handle_batch(now, &batch);
+                self.links.give_back(from, batch);
+            }
+        }
+    }
+
+    /// Sends what leaves by faces of this thread.
+    fn send_leaving(&mut self, batch: &Batch) {
+        for parcel in batch.iter() {
+            if parcel.crossing == Crossing::Leaving {
+                // What cannot be sent is counted on its face.
+                let Parcel {
+                    face,
+                    headers,
+                    announcement,
+                    wire,
+                    ..
+                } = parcel;
+                let _ = self
+                    .faces
+                    .send_announcing(face, headers, announcement, wire);
+            }
+        }
+    }
+
+    fn handle_batch(&mut self, now: MonoNs, batch: &Batch) {
+        let arrived = batch
+            .iter()
+            .filter(|parcel| parcel.crossing == Crossing::Arrived);
+        let n_arrived = arrived.count() as u64;
+        self.counters.n_at_home += n_arrived;
+        self.counters.n_crossed += n_arrived;
+        if self.worker().is_some() {
+            self.work(now, |worker, ports| worker.handle_batch(now, batch, ports));
+        } else {
+            self.counters.n_without_worker += n_arrived;
+        }
+    }
+
+    /// Does what has become due, a worker in the place of one that failed included.
+    pub(crate) fn handle_timeout(&mut self, now: MonoNs) {
+        if self.replace_at.is_some_and(|at| at <= now) {
+            self.replace_worker(now);
+        }
+        self.work(now, |worker, ports| worker.handle_timeout(now, ports));
+    }
+
+    /// Hands everything over to the kernel and to other threads.
+    pub(crate) fn flush(&mut self) {
+        if !self.team.layout.is_single() {
+            self.team.wake(self.links.flush());
+        }
+        self.faces.flush();
+    }
+
+    /// Has the worker do something, if there is one. If it panics, another one will take its
+    /// place: what is pending and cached is lost, all else goes on.
+    fn work(&mut self, now: MonoNs, work: impl FnOnce(&mut Worker, &mut Ports<'_>)) {
+        let Some(worker) = self.worker.as_mut().filter(|_| self.replace_at.is_none()) else {
+            return;
+        };
+        let mut ports = Ports {
+            me: self.me,
+            now,
+            layout: &self.team.layout,
+            faces: &mut self.faces,
+            internal: &mut self.internal,
+            links: &mut self.links,
+            scratch: &mut self.scratch,
+        };
+        if catch_unwind(AssertUnwindSafe(|| work(worker, &mut ports))).is_err() {
+            self.note_panic(now);
+        }
+    }
+
+    /// Runs a job of another thread, which may fail too.
+    pub(crate) fn run(&mut self, job: impl FnOnce(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| job(self))).is_err() {
+            self.note_panic(monotonic_now());
+        }
+    }
+
+    #[cold]
+    fn note_panic(&mut self, now: MonoNs) {
+        self.counters.n_failures += 1;
+        let earliest = self.replaced_at.plus_ms(REPLACE_INTERVAL_MS);
+        self.replace_at = self.worker.is_some().then(|| now.max(earliest));
+        let name = self.team.layout.name_of_thread(self.me.idx());
+        error!("{name} failed: what was pending and cached there is lost; another takes its place");
+    }
+
+    #[cold]
+    fn replace_worker(&mut self, now: MonoNs) {
+        let built = self.team.blueprint.build(self.me);
+        let Some(worker) = &mut self.worker else {
+            return;
+        };
+        match built {
+            Ok(engine) => {
+                let former = worker.replace_engine(engine);
+                // It is in any state.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
+                while self.news.try_recv().is_ok() {}
+                self.team.blueprint.introduce(worker.engine_mut());
+                self.replace_at = None;
+                self.replaced_at = now;
+                let name = self.team.layout.name_of_thread(self.me.idx());
+                info!("{name} forwards again");
+            }
+            Err(error) => {
+                self.fail(error.context("no worker can take the place of one that failed"))
+            }
+        }
+    }
+}
+
+fn received<'a>(frame: &Frame<'a>) -> Received<'a> {
+    Received {
+        face: frame.face,
+        headers: frame.headers,
+        wire: frame.l3,
+        announcement: frame.prefix_announcement,
+    }
+}
+
+/// What happens to the faces of strangers is told to those who look for it, what
+/// happens to others to everybody.
+fn log(event: &FaceEvent) {
+    let (kind, info) = (event.kind, &event.face);
+    let reason = event.reason.map(|reason| format!(": {reason}"));
+    let reason = reason.unwrap_or_default();
+    if info.persistency == FacePersistency::OnDemand {
+        debug!("face {} to {} is {kind}{reason}", info.id, info.remote);
+    } else {
+        info!("face {} to {} is {kind}{reason}", info.id, info.remote);
+    }
+}
+
+/// Gives the memory of an empty vector to one whose elements live otherwise;
+/// the collection happens in place, so nothing is allocated.
+fn relend<'b>(mut empty: Vec<RxPacket<'_>>) -> Vec<RxPacket<'b>> {
+    empty.clear();
+    empty
+        .into_iter()
+        .map(|_| unreachable!("the vector was cleared"))
+        .collect()
+}
+
+/// What the engine needs to know of a face.
+fn traits_of(info: &FaceInfo) -> FaceTraits {
+    FaceTraits {
+        scope: match info.scope {
+            protocol::FaceScope::Local => Scope::Local,
+            protocol::FaceScope::NonLocal => Scope::NonLocal,
+        },
+        link: match info.link_type {
+            protocol::LinkType::PointToPoint => LinkType::PointToPoint,
+            protocol::LinkType::MultiAccess => LinkType::MultiAccess,
+            protocol::LinkType::AdHoc => LinkType::AdHoc,
+        },
+        is_on_demand: info.persistency == FacePersistency::OnDemand,
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a worker's packets go: to a face of this thread, to the thread whose face it is, to
+//! another worker, or to the manager.
+
+use tachonym_dispatch::WorkerId;
+use tachonym_face::{DropReason, FaceSystem};
+use tachonym_forward::{Output, RxKind, RxPacket};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, InterestRewrite, InterestView, MonoNs, NackReason, NameView};
+use tachonym_workers::{Crossing, Links, Parcel, Port};
+
+use crate::internal::InternalFace;
+use crate::layout::Layout;
+
+/// See the module.
+pub(crate) struct Ports<'a> {
+    /// The thread.
+    pub(crate) me: WorkerId,
+    pub(crate) now: MonoNs,
+    pub(crate) layout: &'a Layout,
+    pub(crate) faces: &'a mut FaceSystem,
+    pub(crate) internal: &'a mut InternalFace,
+    pub(crate) links: &'a mut Links,
+    /// For Interests that leave by another thread as they do not lie in memory.
+    pub(crate) scratch: &'a mut Vec<u8>,
+}
+
+impl Ports<'_> {
+    /// The other thread whose face this is.
+    #[inline]
+    fn elsewhere(&self, face: FaceId) -> Option<WorkerId> {
+        if self.layout.is_single() {
+            return None;
+        }
+        let thread = self.layout.thread_of_face(face);
+        thread.filter(|&thread| thread != self.me)
+    }
+
+    fn send(&mut self, face: FaceId, wire: &[u8], headers: &Headers, announcement: Option<&[u8]>) {
+        if face == FaceId::INTERNAL {
+            return;
+        }
+        match self.elsewhere(face) {
+            None => {
+                // What cannot be sent is counted on its face.
+                let _ = self
+                    .faces
+                    .send_announcing(face, headers, announcement, wire);
+            }
+            Some(thread) => {
+                let leaving = Parcel {
+                    crossing: Crossing::Leaving,
+                    face,
+                    headers,
+                    wire,
+                    announcement,
+                    served: &[],
+                };
+                // What finds no room is counted by the links.
+                self.links.push(thread, &leaving);
+            }
+        }
+    }
+}
+
+impl Output for Ports<'_> {
+    fn send_interest(
+        &mut self,
+        face: FaceId,
+        interest: &InterestView<'_>,
+        rewrite: &InterestRewrite,
+        headers: &Headers,
+    ) {
+        if face == FaceId::INTERNAL {
+            let mut wire = Vec::with_capacity(interest.wire().len() + 8);
+            rewrite.write_into(interest, &mut wire);
+            let Some(incoming) = headers.incoming_face_id else {
+                debug_assert!(false, "the engine tells where an Interest came from");
+                return;
+            };
+            self.internal.deliver_interest(incoming, wire);
+        } else if self.elsewhere(face).is_none() {
+            let hint_bytes = interest.wire().len();
+            let _ = self.faces.send_with(face, headers, hint_bytes, |out| {
+                rewrite.write_into(interest, out);
+            });
+        } else {
+            let mut wire = std::mem::take(self.scratch);
+            wire.clear();
+            rewrite.write_into(interest, &mut wire);
+            self.send(face, &wire, headers, None);
+            *self.scratch = wire;
+        }
+    }
+
+    fn send_data(&mut self, face: FaceId, data_wire: &[u8], headers: &Headers) {
+        self.send(face, data_wire, headers, None);
+    }
+
+    fn send_data_announcing(
+        &mut self,
+        face: FaceId,
+        data_wire: &[u8],
+        headers: &Headers,
+        announcement: &[u8],
+    ) {
+        self.send(face, data_wire, headers, Some(announcement));
+    }
+
+    fn learn_route(&mut self, face: FaceId, name: NameView<'_>, announcement: &[u8]) {
+        self.internal.deliver_announcement(face, name, announcement);
+    }
+
+    fn forget_learnt_route(&mut self, face: FaceId, name: NameView<'_>) {
+        self.internal.deliver_unreachable(face, name);
+    }
+
+    fn send_nack(
+        &mut self,
+        face: FaceId,
+        reason: NackReason,
+        interest_wire: &[u8],
+        headers: &Headers,
+    ) {
+        let headers = Headers {
+            nack: Some(reason),
+            ..*headers
+        };
+        self.send(face, interest_wire, &headers, None);
+    }
+}
+
+impl Port for Ports<'_> {
+    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool {
+        self.links.push(to, parcel)
+    }
+
+    fn admits(&mut self, packet: &RxPacket<'_>) -> bool {
+        match refusal(self.internal, packet, self.now) {
+            None => true,
+            Some(reason) => {
+                self.faces.count_drop(packet.face, reason);
+                false
+            }
+        }
+    }
+}
+
+/// Why a packet is not to be looked at, if it is one for the manager.
+#[inline]
+pub(crate) fn refusal(
+    internal: &mut InternalFace,
+    packet: &RxPacket<'_>,
+    now: MonoNs,
+) -> Option<DropReason> {
+    match &packet.packet {
+        RxKind::Interest(interest) => internal.refusal(packet.face, interest.name(), now),
+        RxKind::Data(_) | RxKind::Nack(..) => None,
+    }
+}

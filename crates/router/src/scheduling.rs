@@ -1,0 +1,88 @@
+//! The thread on which names are moved off workers that have too much to do.
+//!
+//! It looks at what receivers tell every millisecond as long as there is traffic, and ever
+//! more seldom when there is none.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use tachonym_face::monotonic_now;
+use tachonym_workers::Scheduler;
+use tracing::debug;
+
+use crate::threads::EndNotice;
+
+/// From one look to the next, while there is traffic, and when there is none.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The scheduler, for its thread and for who steers it.
+#[derive(Clone)]
+pub(crate) struct Scheduling(Arc<Mutex<Scheduler>>);
+
+impl Scheduling {
+    pub(crate) fn new(scheduler: Scheduler) -> Self {
+        Self(Arc::new(Mutex::new(scheduler)))
+    }
+
+    /// The scheduler; its thread waits meanwhile.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
+        // It is asked for homes alone, which are whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread; it ends with this value.
+pub(crate) struct SchedulerThread {
+    thread: Option<JoinHandle<()>>,
+    stop: Option<Sender<()>>,
+}
+
+impl SchedulerThread {
+    /// Starts it.
+    pub(crate) fn spawn(scheduling: Scheduling, notice: EndNotice) -> anyhow::Result<Self> {
+        let (stop, stopped) = bounded(0);
+        let thread = std::thread::Builder::new()
+            .name("scheduler".into())
+            .spawn(move || {
+                let _notice = notice;
+                run(&scheduling, &stopped);
+            })
+            .context("cannot start the scheduler")?;
+        Ok(Self {
+            thread: Some(thread),
+            stop: Some(stop),
+        })
+    }
+}
+
+impl Drop for SchedulerThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic has been noticed by its end.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(scheduling: &Scheduling, stopped: &Receiver<()>) {
+    let mut pause = SHORTEST_PAUSE;
+    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let mut scheduler = scheduling.lock();
+        let n_samples = scheduler.n_samples();
+        let n_moved = scheduler.tick(monotonic_now());
+        let is_busy = scheduler.n_samples() > n_samples;
+        drop(scheduler);
+        if n_moved > 0 {
+            debug!("{n_moved} names have moved to other workers");
+        }
+        pause = match is_busy {
+            true => SHORTEST_PAUSE,
+            false => (2 * pause).min(LONGEST_PAUSE),
+        };
+    }
+}

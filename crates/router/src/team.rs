@@ -1,0 +1,109 @@
+//! What the threads of the router know of each other.
+
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use crossbeam_channel::Sender;
+use tachonym_dispatch::{WorkerId, WorkerSet};
+use tachonym_face::Waker;
+use tachonym_forward::FaceTraits;
+use tachonym_packet::FaceId;
+
+use crate::blueprint::Blueprint;
+use crate::layout::Layout;
+
+/// What all engines have to know of a face, before they get a packet of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FaceNews {
+    /// There is one, or it has become so.
+    Came(FaceId, FaceTraits),
+    /// There is one no more.
+    Gone(FaceId),
+}
+
+/// All threads.
+pub(crate) struct Team {
+    pub(crate) layout: Layout,
+    pub(crate) blueprint: Blueprint,
+    members: Box<[Member]>,
+}
+
+/// What the others know of a thread.
+#[repr(align(64))]
+pub(crate) struct Member {
+    /// It waits, or is about to: what it is sent by rings it does not see by itself.
+    is_asleep: AtomicBool,
+    waker: Waker,
+    news: Sender<FaceNews>,
+}
+
+impl Member {
+    /// A thread that is woken by `waker`, and told of faces by `news`.
+    pub(crate) const fn new(waker: Waker, news: Sender<FaceNews>) -> Self {
+        Self {
+            is_asleep: AtomicBool::new(false),
+            waker,
+            news,
+        }
+    }
+}
+
+impl Team {
+    pub(crate) fn new(layout: Layout, blueprint: Blueprint, members: Vec<Member>) -> Self {
+        Self {
+            layout,
+            blueprint,
+            members: members.into(),
+        }
+    }
+
+    /// A thread is about to wait, unless there is something in its rings by now.
+    pub(crate) fn note_asleep(&self, thread: WorkerId) {
+        self.members[thread.idx()]
+            .is_asleep
+            .store(true, Ordering::Relaxed);
+        // Either it sees what is in its rings, or who has put it there sees that it waits.
+        fence(Ordering::SeqCst);
+    }
+
+    /// It does not wait any more.
+    pub(crate) fn note_awake(&self, thread: WorkerId) {
+        self.members[thread.idx()]
+            .is_asleep
+            .store(false, Ordering::Relaxed);
+    }
+
+    /// Wakes those of `threads`, in whose rings there is something, that wait.
+    pub(crate) fn wake(&self, threads: WorkerSet) {
+        if threads.is_empty() {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        for thread in threads {
+            let member = &self.members[thread.idx()];
+            if member.is_asleep.load(Ordering::Relaxed) {
+                member.waker.wake();
+            }
+        }
+    }
+
+    /// Notes what has become of a face of `from`, and tells the other workers. They know it
+    /// before whatever that thread sends them afterwards.
+    pub(crate) fn tell(&self, from: WorkerId, news: FaceNews) {
+        let mut settings = self.blueprint.settings();
+        match news {
+            FaceNews::Came(face, traits) => {
+                settings.faces.insert(face, traits);
+            }
+            FaceNews::Gone(face) => {
+                settings.faces.remove(&face);
+            }
+        }
+        drop(settings);
+        let others = self.members[..self.layout.n_worker_threads()].iter();
+        for (_, member) in others.enumerate().filter(|&(idx, _)| idx != from.idx()) {
+            // One that has ended need not know.
+            let _ = member.news.send(news);
+            member.waker.wake();
+        }
+    }
+}
