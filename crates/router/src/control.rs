@@ -220,11 +220,14 @@ impl ControlPlane for RouterControl {
         params.persistency = request.persistency;
         params.link = with_changes(self.link, &request.options);
         params.mtu_bytes = request.options.mtu_bytes;
-        let (outcome, thread) = face_jobs::create(&self.threads, params)
+        let make = |plane: &mut Plane, params: &FaceParams| {
+            let outcome = plane.faces.create(params)?;
+            Ok((outcome, status(plane, outcome.id)))
+        };
+        let (outcome, status) = face_jobs::create(&self.threads, params, make)
             .map_err(|WorkerGone| ControlError::Unavailable)?
             .map_err(create_error)?;
         self.threads.settle();
-        let status = self.at(thread, move |plane| status(plane, outcome.id))?;
         let status = status.ok_or(ControlError::FaceNotFound)?;
         Ok(match (outcome.already_existed, outcome.is_up) {
             (true, _) => FaceCreated::Existing(status),

@@ -1,6 +1,6 @@
 //! Making faces by commands and at start: in which of several face systems.
 
-use tachonym_face::{CreateError, CreateOutcome, FaceParams, Placement};
+use tachonym_face::{CreateError, FaceParams, Placement};
 use tachonym_packet::FaceId;
 
 use crate::handle::{Threads, WorkerGone};
@@ -9,18 +9,28 @@ use crate::plane::Plane;
 /// Most systems that are tried: one may say that another has to, once.
 const MAX_TRIES: usize = 2;
 
-/// A face that was made or found, and the thread that has it; or why there is none.
-pub(crate) type Made = Result<(CreateOutcome, usize), CreateError>;
-
-/// Makes a face, or finds the one that there is.
+/// Has `make` make a face, or find the one that there is.
 ///
 /// # Errors
-/// If no thread answers.
-pub(crate) fn create(threads: &Threads, params: FaceParams) -> Result<Made, WorkerGone> {
-    let mut made = create_each(threads, vec![params], |plane, params| {
-        plane.faces.create(params)
-    })?;
+/// If no thread answers; and, inside, why it cannot be made.
+pub(crate) fn create<R: Send + 'static>(
+    threads: &Threads,
+    params: FaceParams,
+    make: impl Make<R>,
+) -> Result<Result<R, CreateError>, WorkerGone> {
+    let mut made = create_each(threads, vec![params], make)?;
     made.pop().ok_or(WorkerGone)
+}
+
+/// Makes a face on the thread whose it is to be.
+pub(crate) trait Make<R>:
+    Fn(&mut Plane, &FaceParams) -> Result<R, CreateError> + Clone + Send + 'static
+{
+}
+
+impl<R, F> Make<R> for F where
+    F: Fn(&mut Plane, &FaceParams) -> Result<R, CreateError> + Clone + Send + 'static
+{
 }
 
 /// Has `make` make faces, one after the other; what came of each. Where there is one system,
@@ -28,56 +38,47 @@ pub(crate) fn create(threads: &Threads, params: FaceParams) -> Result<Made, Work
 ///
 /// # Errors
 /// If no thread answers.
-pub(crate) fn create_each(
+pub(crate) fn create_each<R: Send + 'static>(
     threads: &Threads,
     wanted: Vec<FaceParams>,
-    make: impl Fn(&mut Plane, &FaceParams) -> Result<CreateOutcome, CreateError>
-    + Clone
-    + Send
-    + 'static,
-) -> Result<Vec<Made>, WorkerGone> {
+    make: impl Make<R>,
+) -> Result<Vec<Result<R, CreateError>>, WorkerGone> {
     let systems = threads.team().layout.system_threads();
     if systems.len() == 1 {
-        let thread = systems.start;
-        let make_all = move |plane: &mut Plane| {
-            let outcomes = wanted.iter().map(|params| make(plane, params));
-            let outcomes = outcomes.collect::<Vec<_>>();
+        return threads.at(systems.start, move |plane| {
+            let made = wanted.iter().map(|params| make(plane, params));
+            let made = made.collect();
             plane.handle_face_events();
-            outcomes
-        };
-        let outcomes = threads.at(thread, make_all)?.into_iter();
-        let made = outcomes.map(|outcome| outcome.map(|outcome| (outcome, thread)));
-        return Ok(made.collect());
+            made
+        });
     }
     let made = wanted
         .into_iter()
-        .map(|params| create_at_best(threads, params, &make));
+        .map(|params| create_at_best(threads, &params, &make));
     made.collect()
 }
 
 /// Makes a face at the system that has to, or at the one with the fewest faces.
-fn create_at_best(
+fn create_at_best<R: Send + 'static>(
     threads: &Threads,
-    params: FaceParams,
-    make: &(
-         impl Fn(&mut Plane, &FaceParams) -> Result<CreateOutcome, CreateError> + Clone + Send + 'static
-     ),
-) -> Result<Made, WorkerGone> {
-    let mut thread = place(threads, &params)?;
+    params: &FaceParams,
+    make: &impl Make<R>,
+) -> Result<Result<R, CreateError>, WorkerGone> {
+    let mut thread = place(threads, params)?;
     let mut n_tries = 1;
     loop {
         let (params, make) = (params.clone(), make.clone());
-        let outcome = threads.at(thread, move |plane| {
-            let outcome = make(plane, &params);
+        let made = threads.at(thread, move |plane| {
+            let made = make(plane, &params);
             plane.handle_face_events();
-            outcome
+            made
         })?;
-        match outcome {
+        match made {
             Err(CreateError::Elsewhere(index)) if n_tries < MAX_TRIES => {
                 n_tries += 1;
                 thread = threads.team().layout.thread_of_system(index);
             }
-            outcome => return Ok(outcome.map(|outcome| (outcome, thread))),
+            made => return Ok(made),
         }
     }
 }

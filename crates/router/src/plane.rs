@@ -15,7 +15,9 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs, PacketView};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
 use tachonym_tables::CsCapacity;
-use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
+use tachonym_workers::{
+    Batch, Crossing, LinkConfig, Links, Parcel, Received, Receiver, Taken, Worker,
+};
 use tracing::{debug, error, info};
 
 use crate::internal::InternalFace;
@@ -23,8 +25,6 @@ use crate::ports::{Ports, refusal};
 use crate::team::{FaceNews, Team};
 use crate::worker::Busy;
 
-/// Most batches of another thread between two bursts.
-const MAX_BATCHES_PER_ROUND: usize = 64;
 /// How often it is looked whether a name has moved, while packets wait for that.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(1);
 /// A worker that fails more often than this is replaced only so often.
@@ -44,6 +44,8 @@ pub(crate) struct Plane {
     /// Takes what is received to its home, unless one thread does everything.
     receiver: Option<Receiver>,
     news: Inbox<FaceNews>,
+    /// Faces of other threads that have gone, of which there may be packets in rings.
+    going: Vec<FaceId>,
     /// Packets whose names have moved to the worker of this thread.
     released: Batch,
     scratch: Vec<u8>,
@@ -95,6 +97,7 @@ impl Plane {
             worker: parts.worker,
             receiver: parts.receiver,
             news: parts.news,
+            going: Vec::new(),
             released: Batch::new(),
             scratch: Vec::new(),
             replace_at: None,
@@ -135,10 +138,16 @@ impl Plane {
 
     /// Has a worker from now on.
     pub(crate) fn set_worker(&mut self, mut worker: Worker) {
-        while self.news.try_recv().is_ok() {}
+        self.forget_news();
         self.team.blueprint.introduce(worker.engine_mut());
         self.worker = Some(worker);
         self.replace_at = None;
+    }
+
+    /// For an engine that is told of all faces that there are.
+    fn forget_news(&mut self) {
+        self.news.try_iter().for_each(drop);
+        self.going.clear();
     }
 
     /// The thread.
@@ -228,35 +237,44 @@ impl Plane {
     }
 
     fn tell(&mut self, news: FaceNews) {
+        if let FaceNews::Gone(_) = news {
+            // Others carry what has come by it first.
+            self.flush_links();
+        }
         self.team.tell(self.me, news);
-        self.note(news);
+        match news {
+            FaceNews::Came(face, traits) => self.add_face(face, traits),
+            FaceNews::Gone(face) => self.remove_face(face),
+        }
     }
 
     /// Takes what other threads tell of their faces.
     fn take_news(&mut self) {
         while let Ok(news) = self.news.try_recv() {
-            self.note(news);
+            match news {
+                FaceNews::Came(face, traits) => self.add_face(face, traits),
+                FaceNews::Gone(face) => self.going.push(face),
+            }
         }
     }
 
-    fn note(&mut self, news: FaceNews) {
-        if let FaceNews::Gone(face) = news {
-            self.internal.forget(face);
-        }
-        // An engine that is made later is told by the blueprint.
+    /// What is not told to an engine that has failed, the blueprint tells the next one.
+    fn add_face(&mut self, face: FaceId, traits: FaceTraits) {
         if let Some(engine) = self.engine_mut() {
-            match news {
-                FaceNews::Came(face, traits) => engine.add_face(face, traits),
-                FaceNews::Gone(face) => {
-                    engine.remove_face(face);
-                }
-            }
+            engine.add_face(face, traits);
+        }
+    }
+
+    fn remove_face(&mut self, face: FaceId) {
+        self.internal.forget(face);
+        if let Some(engine) = self.engine_mut() {
+            engine.remove_face(face);
         }
     }
 
     /// How long the thread may sleep if nothing happens.
     pub(crate) fn timeout(&mut self) -> Option<Duration> {
-        if !self.links.is_idle() || !self.news.is_empty() {
+        if !self.links.is_idle() || !self.news.is_empty() || !self.going.is_empty() {
             return Some(Duration::ZERO);
         }
         let timer = match self.replace_at {
@@ -379,8 +397,11 @@ impl Plane {
     /// Takes what other threads have sent.
     pub(crate) fn handle_crossing(&mut self, now: MonoNs) {
         self.take_news();
+        // What has come by these is in the rings already.
+        let n_going = self.going.len();
         for from in (0..self.links.n_threads()).map(|idx| WorkerId(idx as u16)) {
-            for _ in 0..MAX_BATCHES_PER_ROUND {
+            // As many as a ring holds: whatever is in it now.
+            for _ in 0..LinkConfig::default().batches {
                 let Some(batch) = self.links.receive(from) else {
                     break;
                 };
@@ -391,6 +412,10 @@ impl Plane {
                 self.links.give_back(from, batch);
             }
         }
+        for idx in 0..n_going {
+            self.remove_face(self.going[idx]);
+        }
+        self.going.drain(..n_going);
     }
 
     /// Sends what leaves by faces of this thread.
@@ -436,10 +461,14 @@ impl Plane {
 
     /// Hands everything over to the kernel and to other threads.
     pub(crate) fn flush(&mut self) {
+        self.flush_links();
+        self.faces.flush();
+    }
+
+    fn flush_links(&mut self) {
         if !self.team.layout.is_single() {
             self.team.wake(self.links.flush());
         }
-        self.faces.flush();
     }
 
     /// Has the worker do something, if there is one. If it panics, another one will take its
@@ -464,6 +493,10 @@ impl Plane {
 
     /// Runs a job of another thread, which may fail too.
     pub(crate) fn run(&mut self, job: impl FnOnce(&mut Self)) {
+        if !self.news.is_empty() || !self.going.is_empty() {
+            // Who asks for the job may have been told that this has happened.
+            self.handle_crossing(monotonic_now());
+        }
         if catch_unwind(AssertUnwindSafe(|| job(self))).is_err() {
             self.note_panic(monotonic_now());
         }
@@ -489,7 +522,8 @@ impl Plane {
                 let former = worker.replace_engine(engine);
                 // It is in any state.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
-                while self.news.try_recv().is_ok() {}
+                self.news.try_iter().for_each(drop);
+                self.going.clear();
                 self.team.blueprint.introduce(worker.engine_mut());
                 self.replace_at = None;
                 self.replaced_at = now;

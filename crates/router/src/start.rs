@@ -271,7 +271,7 @@ fn make_faces(
         let remotes: Vec<_> = batch.iter().map(|params| params.remote.clone()).collect();
         let outcomes = face_jobs::create_each(threads, batch, make_face)?;
         for ((key, remote), outcome) in keys.into_iter().zip(remotes).zip(outcomes) {
-            let (outcome, _) = outcome.map_err(|error| {
+            let outcome = outcome.map_err(|error| {
                 let message = format!("cannot make the face to {remote}: {error}");
                 config.failure(key, message, create_remedy(&error))
             })?;

@@ -61,6 +61,11 @@ impl Dispatcher {
         self.place(name).1
     }
 
+    /// What a name is dispatched by; `None` if it is always at one worker.
+    pub fn key(&mut self, name: NameView<'_>) -> Option<Key> {
+        self.place(name).0
+    }
+
     /// The key of a name and the worker where it is at home; no key if it is always there.
     #[inline]
     pub(crate) fn place(&mut self, name: NameView<'_>) -> (Option<Key>, WorkerId) {

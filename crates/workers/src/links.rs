@@ -186,6 +186,12 @@ impl Links {
         self.to.iter().flatten().map(|link| link.n_dropped).sum()
     }
 
+    /// Of these, those to one thread; none to this one.
+    #[must_use]
+    pub fn n_dropped_to(&self, to: WorkerId) -> u64 {
+        self.to[to.idx()].as_ref().map_or(0, |link| link.n_dropped)
+    }
+
     /// How many threads there are.
     #[must_use]
     pub const fn n_threads(&self) -> usize {

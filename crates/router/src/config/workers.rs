@@ -229,7 +229,7 @@ mod tests {
     fn faults(text: &str) -> Vec<String> {
         match Config::parse(&format!("[workers]\n{text}")) {
             Ok(_) => Vec::new(),
-            Err(error) => error.complaints().iter().map(ToString::to_string).collect(),
+            Err(complaints) => complaints.iter().map(|it| it.key.clone()).collect(),
         }
     }
 

@@ -1,0 +1,295 @@
+//! How the workers stand, and what an operator can change of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tachonym_dispatch::{Key, LapsError, MapError, MigrationState, ServiceId, WorkerId};
+use tachonym_face::monotonic_now;
+use tachonym_manage::{ControlError, WorkersChange};
+use tachonym_packet::Name;
+use tachonym_protocol::{MovedName, ReceiverStatus, WorkerState, WorkerStatus, WorkersStatus};
+use tachonym_workers::{Dispatcher, WaitingLengths, Worker};
+
+use crate::config::Workers;
+use crate::handle::{Threads, WorkerGone};
+use crate::plane::Plane;
+use crate::scheduling::Scheduling;
+
+/// The one service.
+const FORWARDING: ServiceId = ServiceId(0);
+
+/// The manager's hold on the workers.
+pub(crate) struct WorkersControl {
+    threads: Threads,
+    scheduling: Scheduling,
+    waiting: Arc<WaitingLengths>,
+    config: Workers,
+    /// The core of each thread, if they are pinned.
+    cpus: Vec<u16>,
+    dispatcher: Dispatcher,
+    /// The names that an operator has pinned; others are known by their keys alone.
+    pinned: BTreeMap<Key, Name>,
+}
+
+/// What a thread tells of itself.
+struct Told {
+    thread: usize,
+    state: Option<WorkerState>,
+    busy_permille: u64,
+    n_received_pkts: u64,
+    n_in_pkts: u64,
+    n_crossed_pkts: u64,
+    /// By worker, what found no room on the way there.
+    n_dropped_pkts: Vec<u64>,
+    n_pit_entries: u64,
+    n_cs_entries: u64,
+}
+
+impl WorkersControl {
+    pub(crate) fn new(
+        threads: Threads,
+        scheduling: Scheduling,
+        waiting: Arc<WaitingLengths>,
+        config: Workers,
+        cpus: Vec<u16>,
+    ) -> Self {
+        let dispatcher = dispatcher(&config, &threads, &scheduling);
+        Self {
+            threads,
+            scheduling,
+            waiting,
+            config,
+            cpus,
+            dispatcher,
+            pinned: BTreeMap::new(),
+        }
+    }
+
+    /// How the workers stand.
+    pub(crate) fn status(&mut self) -> Result<WorkersStatus, WorkerGone> {
+        let layout = &self.threads.team().layout;
+        let n_workers = layout.n_worker_threads();
+        let told = self.threads.each(move |plane| told(plane, n_workers))?;
+        let scheduler = self.scheduling.lock();
+        let (laps, homes) = (scheduler.laps(), scheduler.homes());
+        let map = homes.map(FORWARDING);
+        let away = homes.migrations().iter();
+        let away: Vec<_> = away
+            .filter(|moved| moved.state != MigrationState::Returned)
+            .filter(|moved| moved.worker != map.home(moved.key) || moved.state == MigrationState::Pinned)
+            .collect();
+        self.pinned.retain(|key, _| {
+            let mut away = away.iter();
+            away.any(|moved| moved.key == *key && moved.state == MigrationState::Pinned)
+        });
+        let moved_names = away.iter().take(MovedName::MAX).map(|moved| MovedName {
+            key: moved.key.0,
+            worker: moved.worker.0.into(),
+            is_pinned: moved.state == MigrationState::Pinned,
+            name: self.pinned.get(&moved.key).cloned(),
+        });
+        let n_dropped = |worker: usize| told.iter().map(|told| told.n_dropped_pkts[worker]).sum();
+        let cpu = |thread: usize| self.cpus.get(thread).map(|&cpu| cpu.into());
+        let workers = told.iter().filter(|told| told.thread < n_workers).map(|told| {
+            let worker = WorkerId(told.thread as u16);
+            let state = match told.state {
+                Some(WorkerState::Running) if !homes.workers().contains(worker) => {
+                    WorkerState::Removed
+                }
+                Some(state) => state,
+                None => WorkerState::Spare,
+            };
+            WorkerStatus {
+                worker: told.thread as u64,
+                state,
+                service: "forwarding".into(),
+                cpu: cpu(told.thread),
+                busy_permille: Some(told.busy_permille),
+                n_queued_pkts: scheduler.queue_lens().get(told.thread).map_or(0, |&len| len.into()),
+                share_permille: (1000.0 * map.share(worker)).round() as u64,
+                n_in_pkts: told.n_in_pkts,
+                n_crossed_pkts: told.n_crossed_pkts,
+                n_dropped_pkts: n_dropped(told.thread),
+                n_pit_entries: told.n_pit_entries,
+                n_cs_entries: told.n_cs_entries,
+            }
+        });
+        let receivers = told.iter().filter(|told| told.thread >= n_workers);
+        let receivers = receivers.map(|told| ReceiverStatus {
+            thread: (told.thread - n_workers) as u64,
+            cpu: cpu(told.thread),
+            busy_permille: Some(told.busy_permille),
+            n_received_pkts: told.n_received_pkts,
+        });
+        Ok(WorkersStatus {
+            feed: self.config.feed.as_str().into(),
+            dispatch: self.config.dispatch_words(),
+            is_frozen: laps.is_frozen(),
+            map_version: homes.version(),
+            n_buckets: map.buckets().len() as u64,
+            n_moved: laps.counters().n_migrations,
+            n_away: away.len() as u64,
+            moved_names: moved_names.collect(),
+            workers: workers.take(WorkerStatus::MAX).collect(),
+            receivers: receivers.take(ReceiverStatus::MAX).collect(),
+        })
+    }
+
+    /// Changes them; whether there are more or fewer afterwards, so that content stores have
+    /// another size.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub(crate) fn change(&mut self, change: &WorkersChange) -> Result<bool, ControlError> {
+        match change {
+            WorkersChange::Freeze => self.scheduling.lock().laps_mut().freeze(),
+            WorkersChange::Thaw => self.scheduling.lock().laps_mut().thaw(),
+            WorkersChange::Pin { name, worker } => self.pin(name, *worker)?,
+            WorkersChange::Unpin { name } => {
+                let key = self.key(name)?;
+                if !self.scheduling.lock().laps_mut().unpin(FORWARDING, key) {
+                    return Err(refusal("no such name is pinned: `tachonym workers map` lists them"));
+                }
+                self.pinned.remove(&key);
+            }
+            WorkersChange::Add => {
+                self.add()?;
+                return Ok(true);
+            }
+            WorkersChange::Remove { worker } => {
+                self.remove(*worker)?;
+                return Ok(true);
+            }
+        }
+        self.publish();
+        Ok(false)
+    }
+
+    fn pin(&mut self, name: &Name, worker: u64) -> Result<(), ControlError> {
+        let key = self.key(name)?;
+        let worker = self.running(worker)?;
+        let pinned = self.scheduling.lock().laps_mut().pin(FORWARDING, key, worker);
+        pinned.map_err(|error| refusal(error.to_string()))?;
+        self.pinned.insert(key, name.clone());
+        Ok(())
+    }
+
+    /// What packets of a name are dispatched by.
+    fn key(&mut self, name: &Name) -> Result<Key, ControlError> {
+        let least = match self.config.dispatch {
+            crate::config::Dispatch::Prefix => self.config.prefix_components.into(),
+            _ => 0,
+        };
+        if name.len() < least {
+            return Err(refusal(format!(
+                "names are dispatched by {least} components (workers.prefix_components): write \
+                 as many"
+            )));
+        }
+        let key = self.dispatcher.key(name.view());
+        key.ok_or_else(|| refusal("names of this host stay at worker 0"))
+    }
+
+    /// The worker of this number, if names may be at home there.
+    fn running(&self, worker: u64) -> Result<WorkerId, ControlError> {
+        let workers = self.scheduling.lock().homes().workers();
+        let found = workers.into_iter().find(|running| u64::from(running.0) == worker);
+        found.ok_or_else(|| {
+            refusal(format!("worker {worker} does not run: `tachonym workers` lists those that do"))
+        })
+    }
+
+    fn add(&mut self) -> Result<(), ControlError> {
+        let n_threads = self.threads.team().layout.n_worker_threads();
+        let running = self.scheduling.lock().homes().workers();
+        let mut others = (0..n_threads).map(|thread| WorkerId(thread as u16));
+        let Some(added) = others.find(|&worker| !running.contains(worker)) else {
+            return Err(refusal(
+                "all workers run that there may be: start the router with more, by the key \
+                 workers.max_threads",
+            ));
+        };
+        self.threads.team().blueprint.settings().n_workers = running.len() + 1;
+        let outcome = self.install(added);
+        let outcome = outcome.and_then(|()| {
+            let outcome = self.scheduling.lock().laps_mut().add_worker(added, FORWARDING);
+            outcome.map_err(|error| refusal(error.to_string()))
+        });
+        if outcome.is_err() {
+            self.threads.team().blueprint.settings().n_workers = running.len();
+        }
+        outcome?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Gives a thread a worker, unless it still has one.
+    fn install(&self, worker: WorkerId) -> Result<(), ControlError> {
+        let gone = |WorkerGone| ControlError::Unavailable;
+        let has_one = self.threads.at(worker.idx(), |plane| plane.has_worker()).map_err(gone)?;
+        if has_one {
+            return Ok(());
+        }
+        let engine = self.threads.team().blueprint.build(worker);
+        let engine = engine.map_err(|error| refusal(format!("{error:#}")))?;
+        let dispatcher = dispatcher(&self.config, &self.threads, &self.scheduling);
+        let new = Worker::new(worker, engine, dispatcher, Arc::clone(&self.waiting));
+        let set = self.threads.at(worker.idx(), |plane| plane.set_worker(new));
+        set.map_err(gone)
+    }
+
+    fn remove(&self, worker: u64) -> Result<(), ControlError> {
+        let worker = self.running(worker)?;
+        let mut scheduler = self.scheduling.lock();
+        scheduler.laps_mut().remove_worker(worker).map_err(|error| match error {
+            LapsError::Map(MapError::LastWorker { .. }) => {
+                refusal("it is the last worker: add another one first")
+            }
+            error => refusal(error.to_string()),
+        })?;
+        let n_workers = scheduler.homes().workers().len();
+        drop(scheduler);
+        self.threads.team().blueprint.settings().n_workers = n_workers;
+        self.publish();
+        Ok(())
+    }
+
+    /// Makes it known to all threads: they take it with their next burst.
+    fn publish(&self) {
+        self.scheduling.lock().tick(monotonic_now());
+    }
+}
+
+fn refusal(text: impl Into<String>) -> ControlError {
+    ControlError::Workers(text.into())
+}
+
+/// What finds homes for a thread.
+pub(crate) fn dispatcher(
+    config: &Workers,
+    threads: &Threads,
+    scheduling: &Scheduling,
+) -> Dispatcher {
+    let key = threads.team().blueprint.key().clone();
+    Dispatcher::new(config.dispatch_by(), key, scheduling.lock().reader())
+}
+
+fn told(plane: &mut Plane, n_workers: usize) -> Told {
+    let sizes = plane.engine().map(tachonym_forward::Engine::sizes);
+    let links = plane.links();
+    let n_dropped = (0..n_workers).map(|worker| links.n_dropped_to(WorkerId(worker as u16)));
+    Told {
+        thread: plane.thread().idx(),
+        state: plane.has_worker().then_some(match plane.worker() {
+            Some(_) => WorkerState::Running,
+            None => WorkerState::Failed,
+        }),
+        busy_permille: plane.busy.permille,
+        n_received_pkts: plane.faces.counters().n_in_packets,
+        n_in_pkts: plane.counters.n_at_home,
+        n_crossed_pkts: plane.counters.n_crossed,
+        n_dropped_pkts: n_dropped.collect(),
+        n_pit_entries: sizes.map_or(0, |sizes| sizes.n_pit_entries as u64),
+        n_cs_entries: sizes.map_or(0, |sizes| sizes.n_cs_entries as u64),
+    }
+}
