@@ -8,7 +8,9 @@
 mod blueprint;
 pub mod config;
 mod control;
+mod crew;
 mod drops;
+mod engines;
 mod face_jobs;
 mod fib_jobs;
 mod handle;

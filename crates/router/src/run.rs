@@ -1,42 +1,32 @@
 //! From a configuration to a running router, and back to nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher, WorkerId};
+use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher};
 use tachonym_face::{FaceSystem, SystemOptions};
-use tachonym_forward::{Engine, EngineConfig, Schedule, UnsolicitedDataPolicy};
+use tachonym_forward::Engine;
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
-use tachonym_packet::{FaceId, HashKey, Name};
+use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
-use tachonym_tables::{
-    CsCapacity, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig, PitCsLayout,
-};
-use tachonym_workers::{
-    Dispatcher, LinkConfig, Links, ReceiverConfig, Scheduler, WaitingLengths, Worker,
-};
-use tracing::{info, warn};
+use tachonym_workers::Scheduler;
 
-use crate::blueprint::Blueprint;
-use crate::config::{self, Config, NameHash, TableIndex, UnsolicitedData};
+use crate::config::Config;
 use crate::control::RouterControl;
+use crate::crew::{Crew, Orders};
 use crate::drops;
-use crate::handle::{JobInbox, Threads};
-use crate::internal::{InternalFace, Queue, ToManager};
+use crate::engines;
+use crate::handle::Threads;
+use crate::internal::{Queue, ToManager};
 use crate::layout::Layout;
 use crate::manager::ManagerThread;
-use crate::plane::{Parts, Plane};
 use crate::scheduling::{SchedulerThread, Scheduling};
 use crate::start::{add_static_routes, link_options, listen};
-use crate::strategies;
-use crate::team::{Member, Team};
 use crate::threads::{EndNotice, ForwarderThread};
 use crate::trust;
-use crate::worker::Forwarder;
 
 /// Packets that wait for a worker from which on names move off it.
 const HIGH_THRESHOLD_PKTS: u32 = 256;
@@ -122,19 +112,22 @@ impl Router {
         if config.management.localhop.enabled {
             managed.push(NEIGHBOUR_MANAGEMENT.parse()?);
         }
-        let (blueprint, first_engine) = blueprint(config, &managed)?;
+        let (blueprint, first_engine) = engines::blueprint(config, &managed)?;
         let scheduling = Scheduling::new(scheduler(config, &layout)?);
         let (to_manager, inbox) = unbounded();
         let (notices, ended) = unbounded();
-        let crew = Crew::muster(config, layout, blueprint, systems)?;
-        let crew = crew.equip(config, first_engine, &scheduling, &managed, &to_manager)?;
-        let commands = crew.planes.iter();
-        let commands = commands
-            .map(|plane| Arc::clone(plane.internal.interests()))
-            .collect();
-        let (threads, forwarders) = crew.start(config, &notices)?;
+        let orders = Orders {
+            config,
+            managed: &managed,
+            scheduling: &scheduling,
+            to_manager: &to_manager,
+            notices: &notices,
+        };
+        let running = Crew::new(layout, blueprint, systems)?.start(&orders, first_engine)?;
+        let threads = running.threads;
         let scheduler = (config.workers.most() > 1)
-            .then(|| SchedulerThread::spawn(scheduling.clone(), EndNotice(notices.clone())));
+            .then(|| SchedulerThread::spawn(scheduling.clone(), EndNotice(notices.clone())))
+            .transpose()?;
 
         let rib = RibLimits {
             max_routes: config.tables.routes,
@@ -172,10 +165,10 @@ impl Router {
         Ok(Self {
             listening,
             to_manager,
-            commands,
+            commands: running.commands,
             threads,
-            forwarders,
-            scheduler: scheduler.transpose()?,
+            forwarders: running.forwarders,
+            scheduler,
             manager,
             ended,
         })
@@ -270,196 +263,6 @@ impl Router {
     }
 }
 
-/// The threads before they run.
-struct Crew {
-    team: Arc<Team>,
-    inboxes: Vec<JobInbox>,
-    queues: Vec<Receiver<crate::handle::Job>>,
-    wakers: Vec<tachonym_face::Waker>,
-    systems: Vec<FaceSystem>,
-    news: Vec<Receiver<crate::team::FaceNews>>,
-}
-
-/// The same, with all that they own.
-struct Equipped {
-    team: Arc<Team>,
-    inboxes: Vec<JobInbox>,
-    queues: Vec<Receiver<crate::handle::Job>>,
-    wakers: Vec<tachonym_face::Waker>,
-    planes: Vec<Plane>,
-}
-
-impl Crew {
-    /// Gives each thread a face system, if only to wait, and a way to be reached.
-    fn muster(
-        config: &Config,
-        layout: Layout,
-        blueprint: Blueprint,
-        systems: Vec<FaceSystem>,
-    ) -> anyhow::Result<Self> {
-        let mut listening = systems.into_iter();
-        let mut systems = Vec::with_capacity(layout.n_threads());
-        for thread in 0..layout.n_threads() {
-            let own = layout
-                .system_threads()
-                .contains(&thread)
-                .then(|| listening.next());
-            systems.push(match own.flatten() {
-                Some(system) => system,
-                None => FaceSystem::new(SystemOptions::default()).context("cannot use epoll")?,
-            });
-        }
-        let (mut members, mut inboxes) = (Vec::new(), Vec::new());
-        let (mut queues, mut wakers, mut all_news) = (Vec::new(), Vec::new(), Vec::new());
-        for system in &systems {
-            let waker = system.waker();
-            let (tell, news) = unbounded();
-            let (inbox, queue) = JobInbox::new(waker.clone());
-            members.push(Member::new(waker.clone(), tell));
-            inboxes.push(inbox);
-            queues.push(queue);
-            wakers.push(waker);
-            all_news.push(news);
-        }
-        let n_busy = layout.n_workers() + config.workers.n_io_threads();
-        let n_cpus = config::usable_cpus().len();
-        if n_busy > n_cpus.max(1) {
-            warn!(
-                "{n_busy} threads share {n_cpus} processor cores: fewer workers.threads are faster"
-            );
-        }
-        info!(
-            "{} workers, names are at home by {}, packets come by {}",
-            layout.n_workers(),
-            config.workers.dispatch_words(),
-            layout.feed().as_str()
-        );
-        Ok(Self {
-            team: Arc::new(Team::new(layout, blueprint, members)),
-            inboxes,
-            queues,
-            wakers,
-            systems,
-            news: all_news,
-        })
-    }
-
-    /// Gives each thread its worker, its receiver and its ends of rings.
-    fn equip(
-        self,
-        config: &Config,
-        first_engine: Engine,
-        scheduling: &Scheduling,
-        managed: &[Name],
-        to_manager: &Sender<ToManager>,
-    ) -> anyhow::Result<Equipped> {
-        let Self {
-            team,
-            inboxes,
-            queues,
-            wakers,
-            systems,
-            news,
-        } = self;
-        let layout = &team.layout;
-        let waiting = Arc::new(WaitingLengths::new(layout.n_worker_threads()));
-        let links = Links::mesh(layout.n_threads(), LinkConfig::default());
-        let mut first_engine = Some(first_engine);
-        let mut planes = Vec::with_capacity(layout.n_threads());
-        let mut views = Vec::new();
-        for (thread, ((faces, links), news)) in systems.into_iter().zip(links).zip(news).enumerate()
-        {
-            let me = WorkerId(thread as u16);
-            let dispatcher = || dispatcher(config, &team, scheduling);
-            let worker = match thread < layout.n_workers() {
-                true => {
-                    let mut engine = match first_engine.take() {
-                        Some(engine) => engine,
-                        None => team.blueprint.build(me)?,
-                    };
-                    team.blueprint.introduce(&mut engine);
-                    Some(Worker::new(me, engine, dispatcher(), Arc::clone(&waiting)))
-                }
-                false => None,
-            };
-            let receives = layout.system_threads().contains(&thread) && !layout.is_single();
-            let receiver = receives.then(|| {
-                let (receiver, view) = tachonym_workers::Receiver::new(
-                    layout.worker_of_thread(thread),
-                    layout.n_worker_threads(),
-                    dispatcher(),
-                    ReceiverConfig::default(),
-                );
-                views.push(view);
-                receiver
-            });
-            let max_commands = config.management.queue_commands;
-            let internal = InternalFace::new(to_manager.clone(), managed.to_vec(), max_commands);
-            planes.push(Plane::new(Parts {
-                me,
-                team: Arc::clone(&team),
-                faces,
-                internal,
-                links,
-                worker,
-                receiver,
-                news,
-            }));
-        }
-        scheduling.lock().set_receivers(views);
-        Ok(Equipped {
-            team,
-            inboxes,
-            queues,
-            wakers,
-            planes,
-        })
-    }
-}
-
-impl Equipped {
-    /// Starts all threads.
-    fn start(
-        self,
-        config: &Config,
-        notices: &Sender<()>,
-    ) -> anyhow::Result<(Threads, Vec<ForwarderThread>)> {
-        let cpus = cpus(config, &self.team.layout);
-        let mut forwarders = Vec::with_capacity(self.planes.len());
-        let parts = self.planes.into_iter().zip(self.queues).zip(self.wakers);
-        for (thread, ((plane, queue), waker)) in parts.enumerate() {
-            let stop = Arc::new(AtomicBool::new(false));
-            forwarders.push(ForwarderThread::spawn(
-                self.team.layout.name_of_thread(thread),
-                Forwarder::new(plane, queue, Arc::clone(&stop)),
-                cpus.get(thread).copied(),
-                stop,
-                waker,
-                EndNotice(notices.clone()),
-            )?);
-        }
-        Ok((Threads::new(self.team, self.inboxes), forwarders))
-    }
-}
-
-/// The core of each thread, if threads are to be pinned.
-pub(crate) fn cpus(config: &Config, layout: &Layout) -> Vec<u16> {
-    if !config.workers.cpus.is_empty() {
-        return config.workers.cpus.clone();
-    }
-    let usable = config::usable_cpus();
-    match !layout.is_single() && layout.n_threads() <= usable.len() {
-        true => usable,
-        false => Vec::new(),
-    }
-}
-
-/// What finds homes for a thread.
-fn dispatcher(config: &Config, team: &Team, scheduling: &Scheduling) -> Dispatcher {
-    let by = config.workers.dispatch_by();
-    Dispatcher::new(by, team.blueprint.key().clone(), scheduling.lock().reader())
-}
-
 fn scheduler(config: &Config, layout: &Layout) -> anyhow::Result<Scheduler> {
     let mut laps = Laps::new(&LapsConfig {
         map: MapKind::Buckets {
@@ -483,45 +286,6 @@ fn scheduler(config: &Config, layout: &Layout) -> anyhow::Result<Scheduler> {
     ))
 }
 
-/// What engines are made of, and the first of them.
-fn blueprint(config: &Config, managed: &[Name]) -> anyhow::Result<(Blueprint, Engine)> {
-    let t = &config.tables;
-    let n_workers = usize::from(config.workers.threads);
-    let all_stores = CsCapacity {
-        max_pkts: t.cs_packets,
-        max_bytes: t.cs_bytes,
-    };
-    let key = hash_key(t.name_hash)?;
-    let mut engine_config = engine_config(config)?;
-    engine_config.cs = CsCapacity {
-        max_pkts: t.cs_packets.div_ceil(n_workers),
-        max_bytes: t.cs_bytes.div_ceil(n_workers),
-    };
-    let mut first = Engine::new(engine_config.clone(), key.clone(), getrandom::u64()?)?;
-    first.add_face(FaceId::INTERNAL, tachonym_forward::FaceTraits::LOCAL);
-    for prefix in managed {
-        add_management_route(&mut first, prefix)?;
-    }
-    let blueprint = Blueprint::new(&first, engine_config, key, all_stores, n_workers);
-    let mut settings = blueprint.settings();
-    for choice in &config.strategy {
-        let prefix: Name = choice.prefix.parse()?;
-        let strategy =
-            strategies::find(&choice.strategy).with_context(|| choice.strategy.clone())?;
-        if strategies::learns_routes(&strategy) && !config.management.announcements.learn {
-            warn!(
-                "{prefix}: self-learning asks all neighbours for every Interest without a \
-                 route, and learns none; set management.announcements.learn, unless other \
-                 routers only shall learn from this one"
-            );
-        }
-        settings.strategies.insert(prefix, strategy);
-    }
-    drop(settings);
-    blueprint.configure(&mut first)?;
-    Ok((blueprint, first))
-}
-
 fn system_options(config: &Config) -> SystemOptions {
     let f = &config.faces;
     let mut options = SystemOptions::default();
@@ -533,110 +297,12 @@ fn system_options(config: &Config) -> SystemOptions {
     options
 }
 
-/// Of a worker: its part of the tables.
-fn engine_config(config: &Config) -> anyhow::Result<EngineConfig> {
-    let t = &config.tables;
-    let n_workers = config.workers.most();
-    let regions: Result<Vec<Name>, _> = config
-        .forwarding
-        .producer_region
-        .iter()
-        .map(|name| name.parse())
-        .collect();
-    Ok(EngineConfig {
-        pit: PitConfig {
-            max_entries: t.pit_entries.div_ceil(n_workers),
-            max_bytes: t.pit_bytes.div_ceil(n_workers),
-            index: match t.index {
-                TableIndex::Single => IndexKind::Single,
-                TableIndex::DLeft => IndexKind::DLeft,
-            },
-            pages: config.memory.pages.into(),
-            ..PitConfig::default()
-        },
-        cs: CsCapacity {
-            max_pkts: t.cs_packets,
-            max_bytes: t.cs_bytes,
-        },
-        pit_cs: match t.pit_cs {
-            config::PitCsLayout::Separate => PitCsLayout::Separate,
-            config::PitCsLayout::Composite => PitCsLayout::Composite,
-        },
-        cs_policy: config
-            .content_store
-            .policy(getrandom::u64()?)
-            .for_one_of(config.workers.threads.into()),
-        fib: fib(config),
-        max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
-        dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
-        dead_nonces_max: t.dead_nonces.div_ceil(n_workers),
-        unsolicited_data: match config.forwarding.unsolicited_data {
-            UnsolicitedData::DropAll => UnsolicitedDataPolicy::DropAll,
-            UnsolicitedData::AdmitLocal => UnsolicitedDataPolicy::AdmitLocal,
-            UnsolicitedData::AdmitNetwork => UnsolicitedDataPolicy::AdmitNetwork,
-            UnsolicitedData::AdmitAll => UnsolicitedDataPolicy::AdmitAll,
-        },
-        producer_regions: regions?,
-        verify_parameters_digest: config.forwarding.verify_parameters_digest,
-        schedule: match config.forwarding.schedule {
-            config::Schedule::Naive => Schedule::Naive,
-            config::Schedule::BucketPrefetch => Schedule::BucketPrefetch,
-            config::Schedule::PreHash => Schedule::PreHash,
-            config::Schedule::Shtl => Schedule::Shtl,
-            config::Schedule::Burst => Schedule::Burst,
-        },
-        burst_distance: config.forwarding.burst_distance.into(),
-    })
-}
-
-fn fib(config: &Config) -> FibConfig {
-    let t = &config.tables;
-    FibConfig {
-        pages: config.memory.pages.into(),
-        engine: match t.fib_engine {
-            config::FibEngine::LongestFirst => FibEngine::LongestFirst,
-            config::FibEngine::TwoStage => FibEngine::TwoStage { first: 0 },
-            config::FibEngine::BinarySearch => FibEngine::BinarySearch,
-            config::FibEngine::ShortestFirst => FibEngine::ShortestFirst,
-        },
-        matching: match t.fib_matching {
-            config::FibMatching::AtEnd => FibMatching::AtEnd,
-            config::FibMatching::Always => FibMatching::Always,
-        },
-        level_pulling: t.fib_level_pulling,
-        // The routes of management come on top.
-        ..FibConfig::with_max_entries(t.routes + 2)
-    }
-}
-
-/// A new key for the function that `choice` asks for, which the log tells.
-fn hash_key(choice: NameHash) -> anyhow::Result<HashKey> {
-    let kind = choice.kind();
-    info!("names are hashed by {kind}");
-    if !kind.is_native() {
-        warn!(
-            "tables.name_hash: this processor has no instructions for {kind}, which slows every \
-             packet down; choose \"auto\""
-        );
-    }
-    let mut secret = [0; 32];
-    getrandom::fill(&mut secret)?;
-    Ok(HashKey::new(kind, &secret))
-}
-
-/// Management is reached like any producer: by a route to the internal face.
-fn add_management_route(engine: &mut Engine, prefix: &Name) -> anyhow::Result<()> {
-    let hop = NextHop::new(FaceId::INTERNAL, 0);
-    engine
-        .add_next_hop(prefix.view(), hop)
-        .map_err(|e| anyhow!("{e}"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::plane::Plane;
 
     fn config(folder: &Path, extra: &str) -> Config {
         let text = format!(

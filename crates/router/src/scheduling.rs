@@ -10,9 +10,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tachonym_face::monotonic_now;
-use tachonym_workers::Scheduler;
+use tachonym_workers::{Dispatcher, Scheduler};
 use tracing::debug;
 
+use crate::blueprint::Blueprint;
+use crate::config::Workers;
 use crate::threads::EndNotice;
 
 /// From one look to the next, while there is traffic, and when there is none.
@@ -32,6 +34,14 @@ impl Scheduling {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
         // It is asked for homes alone, which are whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Scheduling {
+    /// What finds homes for one more thread.
+    pub(crate) fn dispatcher(&self, workers: &Workers, blueprint: &Blueprint) -> Dispatcher {
+        let key = blueprint.key().clone();
+        Dispatcher::new(workers.dispatch_by(), key, self.lock().reader())
     }
 }
 

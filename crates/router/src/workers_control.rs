@@ -53,7 +53,7 @@ impl WorkersControl {
         config: Workers,
         cpus: Vec<u16>,
     ) -> Self {
-        let dispatcher = dispatcher(&config, &threads, &scheduling);
+        let dispatcher = scheduling.dispatcher(&config, &threads.team().blueprint);
         Self {
             threads,
             scheduling,
@@ -232,7 +232,8 @@ impl WorkersControl {
         }
         let engine = self.threads.team().blueprint.build(worker);
         let engine = engine.map_err(|error| refusal(format!("{error:#}")))?;
-        let dispatcher = dispatcher(&self.config, &self.threads, &self.scheduling);
+        let blueprint = &self.threads.team().blueprint;
+        let dispatcher = self.scheduling.dispatcher(&self.config, blueprint);
         let new = Worker::new(worker, engine, dispatcher, Arc::clone(&self.waiting));
         let set = self.threads.at(worker.idx(), |plane| plane.set_worker(new));
         set.map_err(gone)
@@ -262,16 +263,6 @@ impl WorkersControl {
 
 fn refusal(text: impl Into<String>) -> ControlError {
     ControlError::Workers(text.into())
-}
-
-/// What finds homes for a thread.
-pub(crate) fn dispatcher(
-    config: &Workers,
-    threads: &Threads,
-    scheduling: &Scheduling,
-) -> Dispatcher {
-    let key = threads.team().blueprint.key().clone();
-    Dispatcher::new(config.dispatch_by(), key, scheduling.lock().reader())
 }
 
 fn told(plane: &mut Plane, n_workers: usize) -> Told {

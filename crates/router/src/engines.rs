@@ -1,0 +1,153 @@
+//! From a configuration to engines.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use tachonym_forward::{Engine, EngineConfig, FaceTraits, Schedule, UnsolicitedDataPolicy};
+use tachonym_packet::{FaceId, HashKey, Name};
+use tachonym_tables::{
+    CsCapacity, FibConfig, FibEngine, FibMatching, IndexKind, NextHop, PitConfig, PitCsLayout,
+};
+use tracing::{info, warn};
+
+use crate::blueprint::Blueprint;
+use crate::config::{self, Config, NameHash, TableIndex, UnsolicitedData};
+use crate::strategies;
+
+/// What engines are made of, and the first of them.
+pub(crate) fn blueprint(config: &Config, managed: &[Name]) -> anyhow::Result<(Blueprint, Engine)> {
+    let t = &config.tables;
+    let n_workers = usize::from(config.workers.threads);
+    let all_stores = CsCapacity {
+        max_pkts: t.cs_packets,
+        max_bytes: t.cs_bytes,
+    };
+    let key = hash_key(t.name_hash)?;
+    let mut engine_config = engine_config(config)?;
+    engine_config.cs = CsCapacity {
+        max_pkts: t.cs_packets.div_ceil(n_workers),
+        max_bytes: t.cs_bytes.div_ceil(n_workers),
+    };
+    let mut first = Engine::new(engine_config.clone(), key.clone(), getrandom::u64()?)?;
+    first.add_face(FaceId::INTERNAL, FaceTraits::LOCAL);
+    for prefix in managed {
+        add_management_route(&mut first, prefix)?;
+    }
+    let blueprint = Blueprint::new(&first, engine_config, key, all_stores, n_workers);
+    let mut settings = blueprint.settings();
+    for choice in &config.strategy {
+        let prefix: Name = choice.prefix.parse()?;
+        let strategy =
+            strategies::find(&choice.strategy).with_context(|| choice.strategy.clone())?;
+        if strategies::learns_routes(&strategy) && !config.management.announcements.learn {
+            warn!(
+                "{prefix}: self-learning asks all neighbours for every Interest without a \
+                 route, and learns none; set management.announcements.learn, unless other \
+                 routers only shall learn from this one"
+            );
+        }
+        settings.strategies.insert(prefix, strategy);
+    }
+    drop(settings);
+    blueprint.configure(&mut first)?;
+    Ok((blueprint, first))
+}
+
+/// Of a worker: its part of the tables.
+fn engine_config(config: &Config) -> anyhow::Result<EngineConfig> {
+    let t = &config.tables;
+    let n_workers = config.workers.most();
+    let regions: Result<Vec<Name>, _> = config
+        .forwarding
+        .producer_region
+        .iter()
+        .map(|name| name.parse())
+        .collect();
+    Ok(EngineConfig {
+        pit: PitConfig {
+            max_entries: t.pit_entries.div_ceil(n_workers),
+            max_bytes: t.pit_bytes.div_ceil(n_workers),
+            index: match t.index {
+                TableIndex::Single => IndexKind::Single,
+                TableIndex::DLeft => IndexKind::DLeft,
+            },
+            pages: config.memory.pages.into(),
+            ..PitConfig::default()
+        },
+        cs: CsCapacity {
+            max_pkts: t.cs_packets,
+            max_bytes: t.cs_bytes,
+        },
+        pit_cs: match t.pit_cs {
+            config::PitCsLayout::Separate => PitCsLayout::Separate,
+            config::PitCsLayout::Composite => PitCsLayout::Composite,
+        },
+        cs_policy: config
+            .content_store
+            .policy(getrandom::u64()?)
+            .for_one_of(config.workers.threads.into()),
+        fib: fib(config),
+        max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
+        dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),
+        dead_nonces_max: t.dead_nonces.div_ceil(n_workers),
+        unsolicited_data: match config.forwarding.unsolicited_data {
+            UnsolicitedData::DropAll => UnsolicitedDataPolicy::DropAll,
+            UnsolicitedData::AdmitLocal => UnsolicitedDataPolicy::AdmitLocal,
+            UnsolicitedData::AdmitNetwork => UnsolicitedDataPolicy::AdmitNetwork,
+            UnsolicitedData::AdmitAll => UnsolicitedDataPolicy::AdmitAll,
+        },
+        producer_regions: regions?,
+        verify_parameters_digest: config.forwarding.verify_parameters_digest,
+        schedule: match config.forwarding.schedule {
+            config::Schedule::Naive => Schedule::Naive,
+            config::Schedule::BucketPrefetch => Schedule::BucketPrefetch,
+            config::Schedule::PreHash => Schedule::PreHash,
+            config::Schedule::Shtl => Schedule::Shtl,
+            config::Schedule::Burst => Schedule::Burst,
+        },
+        burst_distance: config.forwarding.burst_distance.into(),
+    })
+}
+
+fn fib(config: &Config) -> FibConfig {
+    let t = &config.tables;
+    FibConfig {
+        pages: config.memory.pages.into(),
+        engine: match t.fib_engine {
+            config::FibEngine::LongestFirst => FibEngine::LongestFirst,
+            config::FibEngine::TwoStage => FibEngine::TwoStage { first: 0 },
+            config::FibEngine::BinarySearch => FibEngine::BinarySearch,
+            config::FibEngine::ShortestFirst => FibEngine::ShortestFirst,
+        },
+        matching: match t.fib_matching {
+            config::FibMatching::AtEnd => FibMatching::AtEnd,
+            config::FibMatching::Always => FibMatching::Always,
+        },
+        level_pulling: t.fib_level_pulling,
+        // The routes of management come on top.
+        ..FibConfig::with_max_entries(t.routes + 2)
+    }
+}
+
+/// A new key for the function that `choice` asks for, which the log tells.
+fn hash_key(choice: NameHash) -> anyhow::Result<HashKey> {
+    let kind = choice.kind();
+    info!("names are hashed by {kind}");
+    if !kind.is_native() {
+        warn!(
+            "tables.name_hash: this processor has no instructions for {kind}, which slows every \
+             packet down; choose \"auto\""
+        );
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret)?;
+    Ok(HashKey::new(kind, &secret))
+}
+
+/// Management is reached like any producer: by a route to the internal face.
+fn add_management_route(engine: &mut Engine, prefix: &Name) -> anyhow::Result<()> {
+    let hop = NextHop::new(FaceId::INTERNAL, 0);
+    engine
+        .add_next_hop(prefix.view(), hop)
+        .map_err(|e| anyhow!("{e}"))
+}
