@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | Interest that [`Reach::One`] | its home | every Data that may answer it has the same key |
 //! | Interest that [`Reach::All`] | its home, which alone keeps it in its PIT and forwards it; it first asks the content stores of all workers | Data for it may be at home anywhere |
-//! | Nack | where the Interest in it went | |
+//! | Nack | its home; if that has not sent the Interest in it, whoever held the name before it moved, one after the other until one has | the Interest was sent from where the name was at home then |
 //! | Data | its home, which caches it; further the home of each prefix of it whose length is in [`waiting_lengths`](DispatchBy::waiting_lengths) and that has a pending Interest with CanBePrefix; and whoever held the name before it moved | Interests wait at each of them |
 //!
 //! An Interest that reaches all workers stands in its home's PIT *before* the stores are

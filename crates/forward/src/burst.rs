@@ -71,7 +71,9 @@ impl<'a> RxPacket<'a> {
         matches!(&self.packet, RxKind::Interest(interest) if !interest.has_forwarding_hint())
     }
 
-    pub(crate) fn name(&self) -> NameView<'a> {
+    /// Its name; of a Nack, that of the Interest in it.
+    #[must_use]
+    pub fn name(&self) -> NameView<'a> {
         match &self.packet {
             RxKind::Interest(interest) | RxKind::Nack(_, interest) => interest.name(),
             RxKind::Data(data) => data.name(),

@@ -7,6 +7,7 @@ use tachonym_tables::{EntryIdx, PitEntry};
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::pipelines::{Arrival, Pipelines};
+use crate::sharing::Nacked;
 use crate::strategy::Answer;
 
 impl Pipelines {
@@ -19,19 +20,29 @@ impl Pipelines {
         out: &mut impl Output,
     ) {
         self.counters.n_in_nacks += 1;
+        if let Nacked::Unknown { is_pending } = self.shared_nack(arrival, reason, interest, out) {
+            self.drop_unknown_nack(is_pending);
+        }
+    }
+
+    /// A Nack that may answer what another engine has sent.
+    pub(crate) fn shared_nack(
+        &mut self,
+        arrival: &Arrival<'_>,
+        reason: NackReason,
+        interest: &InterestView<'_>,
+        out: &mut impl Output,
+    ) -> Nacked {
         if !arrival.traits.is_point_to_point() {
-            return self.drop_packet(DropReason::NackLinkType);
+            self.drop_packet(DropReason::NackLinkType);
+            return Nacked::Done;
         }
         let exact = self.tables.find_pending(interest, arrival.hashes);
         let Some(idx) = self.find_nacked(exact, arrival, interest) else {
             let is_pending = exact
                 .and_then(|idx| self.tables.pit().get(idx))
                 .is_some_and(|entry| !entry.satisfied);
-            return self.drop_packet(if is_pending {
-                DropReason::NackMismatch
-            } else {
-                DropReason::NackNotPending
-            });
+            return Nacked::Unknown { is_pending };
         };
         let entry = self.tables.pit_mut().get_mut(idx);
         if let Some(record) = entry.and_then(|entry| entry.out_record_mut(arrival.face)) {
@@ -41,6 +52,17 @@ impl Pipelines {
         self.learn_from_nack(idx, arrival, reason, interest, out);
         self.ask_elsewhere(idx, arrival.fib, out);
         self.pass_nack_on(idx, out);
+        Nacked::Done
+    }
+
+    /// Drops a Nack that answers nothing that was sent, anywhere; `is_pending` tells whether
+    /// an Interest like it is pending.
+    pub(crate) fn drop_unknown_nack(&mut self, is_pending: bool) {
+        self.drop_packet(if is_pending {
+            DropReason::NackMismatch
+        } else {
+            DropReason::NackNotPending
+        });
     }
 
     /// The pending entry that a Nack answers: this Interest left to this face,

@@ -1,14 +1,15 @@
 //! What engines do for each other that share one router's work, each with its part of the
 //! names: together they answer as one would.
 //!
-//! A packet is for the engine where its name is *at home*; only two kinds concern others.
+//! A packet is for the engine where its name is *at home*; only three kinds concern others.
 //! An Interest with CanBePrefix whose name is so short that Data for it may be at home
 //! anywhere: all engines [offer](Engine::offer) what they have cached, and if the best is
 //! another one's, the Interest [is answered with it](Engine::handle_lent). And Data for which
 //! such an Interest may wait elsewhere, or which has had another home: it
 //! [visits](Engine::visit) the engines where that may be so, and its home
-//! [settles](Engine::settle) whether it is cached. Who carries packets from one engine to
-//! the other is not known here.
+//! [settles](Engine::settle) whether it is cached. A Nack for a name that has had another
+//! home [visits](Engine::visit_nack) who had it until one knows what it answers. Who carries
+//! packets from one engine to the other is not known here.
 
 use tachonym_packet::{InterestView, MonoNs};
 use tachonym_tables::{DataRef, Offer};
@@ -27,6 +28,18 @@ pub enum Visited {
     Unwanted,
     /// It is not to go on; counted.
     Dropped,
+}
+
+/// What became of a Nack at an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nacked {
+    /// It has met the Interest that it answers, or is dropped and counted.
+    Done,
+    /// It answers nothing that was sent from here; nothing is counted.
+    Unknown {
+        /// Whether an Interest like the one that it returns is pending here.
+        is_pending: bool,
+    },
 }
 
 /// Who has got a Data that visits several engines.
@@ -124,6 +137,31 @@ impl Engine {
                 pipelines.settle_shared_data(arrival, data, was_wanted);
             }
         });
+    }
+
+    /// Has a Nack meet the Interest that it answers, if that was sent from here. At the home
+    /// of its name, `is_home`, it is counted as received.
+    pub fn visit_nack(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        is_home: bool,
+        out: &mut impl Output,
+    ) -> Nacked {
+        let mut nacked = Nacked::Done;
+        self.carry_alone(now, packet, !is_home, |pipelines, arrival| {
+            if let RxKind::Nack(reason, interest) = &packet.packet {
+                pipelines.counters.n_in_nacks += u64::from(is_home);
+                nacked = pipelines.shared_nack(arrival, *reason, interest, out);
+            }
+        });
+        nacked
+    }
+
+    /// Drops a Nack that is [unknown](Nacked::Unknown) wherever it was, and counts it;
+    /// `is_pending` tells whether an Interest like the one in it was pending anywhere.
+    pub fn drop_nack(&mut self, is_pending: bool) {
+        self.pipelines.drop_unknown_nack(is_pending);
     }
 
     /// Has one packet meet the tables, unless its face is gone; `is_counted` tells whether it

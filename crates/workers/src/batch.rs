@@ -45,6 +45,13 @@ pub enum Crossing {
         /// Whether somebody has waited for it.
         was_wanted: bool,
     },
+    /// A Nack whose Interest may be pending where its name was at home before.
+    Nacking {
+        /// Where it goes next.
+        rest: WorkerSet,
+        /// Whether an Interest like it is pending where it has been.
+        is_pending: bool,
+    },
     /// An Interest: does the store have something?
     Asking {
         /// Who wants to know.

@@ -127,6 +127,20 @@ impl Dispatcher {
         self.is_settled
     }
 
+    /// Other workers than `me` that have a name, or had it before and may have Interests
+    /// pending for it.
+    pub(crate) fn other_holders(&mut self, me: WorkerId, name: NameView<'_>) -> WorkerSet {
+        let mut holders = match is_own(name) {
+            true => WorkerSet::only(OWN_WORKER),
+            false => {
+                let key = self.key_of(name);
+                self.homes().holders(FORWARDING, key)
+            }
+        };
+        holders.remove(me);
+        holders
+    }
+
     /// Other workers than `me` that Data of a name concerns: those where Interests with
     /// CanBePrefix may wait for it, and those that had the name before. `waiting_lengths` are
     /// those at which anybody waits, and `waits` tells a worker's. Takes time linear in the

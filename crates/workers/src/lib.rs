@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | Interest with CanBePrefix, so short that Data for it may be at home anywhere | [waits](parked) until all stores have said what they have, and is then answered with the best, or goes on | the store says what it has |
 //! | Data for which such Interests may wait elsewhere, or whose name has had another home | is delivered; the home of its name alone caches it | [is visited](Crossing::Visiting) by it, one worker after the other, so that nobody gets it twice |
+//! | Nack for a name that has had another home | meets the Interest that it answers, if that was sent from there | [gets it](Crossing::Nacking) if not, one former home after the other until one knows it |
 //!
 //! A [`Receiver`] takes what a thread receives to where it is at home; a [`Scheduler`] moves
 //! names off workers that have too much to do.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_forward::sharing::{Served, Visited};
+use tachonym_forward::sharing::{Nacked, Served, Visited};
 use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
@@ -134,7 +134,7 @@ impl Worker {
                 match &packet.packet {
                     RxKind::Interest(interest) => self.ask_all(now, packet, interest, port),
                     RxKind::Data(data) => self.home_data(now, packet, data, port),
-                    RxKind::Nack(..) => {}
+                    RxKind::Nack(..) => self.home_nack(now, packet, port),
                 }
                 rest = others;
             }
@@ -200,7 +200,7 @@ impl Worker {
                     && self.dispatcher.is_settled()
                     && !self.dispatcher.may_be_awaited(data.name(), waits_elsewhere)
             }
-            RxKind::Nack(..) => true,
+            RxKind::Nack(..) => self.dispatcher.is_settled(),
         }
     }
 
@@ -327,6 +327,38 @@ impl Worker {
         }
     }
 
+    /// A Nack that is at home here, where names have had other homes.
+    #[cold]
+    fn home_nack<P: Port>(&mut self, now: MonoNs, packet: &RxPacket<'_>, port: &mut P) {
+        let others = self.dispatcher.other_holders(self.me, packet.name());
+        let nacked = self.engine.visit_nack(now, packet, true, port);
+        self.pass_nack_on(nacked, others, &parcel_of(packet), port);
+    }
+
+    /// Takes a Nack of which nothing is known where it has been to the next of those who
+    /// may know it; if there is none, that is the end of it.
+    fn pass_nack_on<P: Port>(
+        &mut self,
+        nacked: Nacked,
+        mut rest: WorkerSet,
+        parcel: &Parcel<'_>,
+        port: &mut P,
+    ) {
+        let Nacked::Unknown { is_pending } = nacked else {
+            return;
+        };
+        while let Some(next) = take_first(&mut rest) {
+            let onwards = Parcel {
+                crossing: Crossing::Nacking { rest, is_pending },
+                ..*parcel
+            };
+            if port.pass(next, &onwards) {
+                return;
+            }
+        }
+        self.engine.drop_nack(is_pending);
+    }
+
     /// Answers the Interests with a Data that have waited until stores would tell what they
     /// have, whether there were any. Nobody gets it twice, nor back.
     fn answer_parked<P: Port>(
@@ -413,6 +445,16 @@ impl Worker {
             }
             (Crossing::Visited { was_wanted }, RxKind::Data(_)) => {
                 self.engine.settle(now, packet, was_wanted);
+            }
+            (Crossing::Nacking { rest, is_pending }, RxKind::Nack(..)) => {
+                let mut nacked = self.engine.visit_nack(now, packet, false, port);
+                if let Nacked::Unknown {
+                    is_pending: is_here,
+                } = &mut nacked
+                {
+                    *is_here |= is_pending;
+                }
+                self.pass_nack_on(nacked, rest, parcel, port);
             }
             (Crossing::Asking { asker, ticket }, RxKind::Interest(interest)) => {
                 self.tell(now, (asker, ticket), interest, port);

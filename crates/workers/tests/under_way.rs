@@ -1,5 +1,6 @@
 //! Whatever is under way among workers when more packets come, and wherever names move
-//! meanwhile: everybody gets the Data that he asked for, and nobody gets it for nothing.
+//! meanwhile: everybody gets the Data that he asked for, or hears that there is none, and
+//! nobody gets it for nothing.
 
 #[path = "../../forward/tests/bed/mod.rs"]
 mod bed;
@@ -13,7 +14,7 @@ use support::Many;
 use tachonym_dispatch::{DispatchBy, ServiceId, WorkerId};
 use tachonym_forward::RxPacket;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, MonoNs, Name, NameView, PacketView};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameView, PacketView};
 
 const PRODUCER: FaceId = FaceId(258);
 
@@ -27,6 +28,10 @@ enum Step {
     },
     /// The producer answers some of what has reached it.
     Answer {
+        which: prop::sample::Index,
+    },
+    /// The producer refuses some of it.
+    Refuse {
         which: prop::sample::Index,
     },
     /// Something moves among the workers.
@@ -45,6 +50,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             |(consumer, components, can_be_prefix)| Step::Ask { consumer, components, can_be_prefix }
         ),
         5 => any::<prop::sample::Index>().prop_map(|which| Step::Answer { which }),
+        2 => any::<prop::sample::Index>().prop_map(|which| Step::Refuse { which }),
         8 => Just(Step::Deliver),
         1 => (0_u16..4).prop_map(Step::Remove),
         1 => (0_u16..4).prop_map(Step::Add),
@@ -63,7 +69,7 @@ struct Seen {
     /// How often each Data has come.
     got: BTreeMap<(u64, Name), usize>,
     /// Interests that reached the producer.
-    asked: VecDeque<(Name, bool)>,
+    asked: VecDeque<Vec<u8>>,
     n_asked: u32,
 }
 
@@ -84,11 +90,16 @@ impl Seen {
     fn take(&mut self, sent: Vec<Sent>) -> Result<(), TestCaseError> {
         for sent in sent {
             match PacketView::parse(&sent.wire) {
-                Ok(PacketView::Interest(interest)) if sent.kind == Kind::Interest => {
+                Ok(PacketView::Interest(_)) if sent.kind == Kind::Interest => {
                     if sent.face == PRODUCER {
-                        let name = interest.name().to_name();
-                        self.asked.push_back((name, interest.can_be_prefix()));
+                        self.asked.push_back(sent.wire);
                     }
+                }
+                Ok(PacketView::Interest(interest)) if matches!(sent.kind, Kind::Nack(_)) => {
+                    let open = self.open.entry(sent.face.0).or_default();
+                    open.retain(|(name, can_be_prefix)| {
+                        name.view() != interest.name() || *can_be_prefix != interest.can_be_prefix()
+                    });
                 }
                 Ok(PacketView::Data(data)) => {
                     let open = self.open.entry(sent.face.0).or_default();
@@ -112,17 +123,28 @@ impl Seen {
 }
 
 fn carry(many: &mut Many, now: MonoNs, face: FaceId, wire: &[u8]) -> Vec<Sent> {
-    let headers = Headers::default();
+    carry_with(many, now, face, wire, &Headers::default())
+}
+
+fn carry_with(
+    many: &mut Many,
+    now: MonoNs,
+    face: FaceId,
+    wire: &[u8],
+    headers: &Headers,
+) -> Vec<Sent> {
     let packet = PacketView::parse(wire).expect("packets are well-formed");
-    let packet = RxPacket::new(face, &headers, packet).expect("no headers");
+    let packet = RxPacket::new(face, headers, packet).expect("headers that may come");
     let mut out = Outbox::default();
     many.take(now, &packet, &mut out);
     out.0
 }
 
 fn answer(many: &mut Many, seen: &mut Seen, which: usize) -> Result<(), TestCaseError> {
-    if let Some((name, can_be_prefix)) = seen.asked.remove(which) {
-        let name = match can_be_prefix {
+    if let Some(asked) = seen.asked.remove(which) {
+        let interest = InterestView::parse(&asked).expect("as it was sent");
+        let name = interest.name().to_name();
+        let name = match interest.can_be_prefix() {
             true => name.with(&tachonym_packet::Component::generic("end")),
             false => name,
         };
@@ -131,6 +153,18 @@ fn answer(many: &mut Many, seen: &mut Seen, which: usize) -> Result<(), TestCase
             ..data("/x").fresh_ms(1_000)
         };
         let sent = carry(many, seen.now(), PRODUCER, &data.wire());
+        seen.take(sent)?;
+    }
+    Ok(())
+}
+
+fn refuse(many: &mut Many, seen: &mut Seen, which: usize) -> Result<(), TestCaseError> {
+    if let Some(asked) = seen.asked.remove(which) {
+        let headers = Headers {
+            nack: Some(NackReason::NoRoute),
+            ..Headers::default()
+        };
+        let sent = carry_with(many, seen.now(), PRODUCER, &asked, &headers);
         seen.take(sent)?;
     }
     Ok(())
@@ -179,6 +213,10 @@ proptest! {
                     let which = which.index(seen.asked.len());
                     answer(&mut many, &mut seen, which)?;
                 }
+                Step::Refuse { which } if !seen.asked.is_empty() => {
+                    let which = which.index(seen.asked.len());
+                    refuse(&mut many, &mut seen, which)?;
+                }
                 Step::Deliver => {
                     deliver(&mut many, &mut seen)?;
                 }
@@ -192,7 +230,7 @@ proptest! {
                     let Many { laps, publisher, .. } = &mut many;
                     publisher.publish(laps.homes());
                 }
-                Step::Answer { .. } => {}
+                Step::Answer { .. } | Step::Refuse { .. } => {}
             }
         }
         loop {

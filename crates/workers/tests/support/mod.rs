@@ -186,7 +186,7 @@ impl Many {
         }
         if let Some(packet) = packet {
             self.receiver.refresh();
-            let home = self.receiver.home(name_of(packet)).idx();
+            let home = self.receiver.home(packet.name()).idx();
             self.with_ports(home, &mut out, |worker, ports| {
                 worker.handle_burst(now, &[*packet], ports);
             });
@@ -198,7 +198,7 @@ impl Many {
     /// Takes a packet without having all carried that is under way.
     pub(crate) fn take(&mut self, now: MonoNs, packet: &RxPacket<'_>, out: &mut Outbox) {
         self.receiver.refresh();
-        let home = self.receiver.home(name_of(packet)).idx();
+        let home = self.receiver.home(packet.name()).idx();
         self.with_ports(home, out, |worker, ports| {
             worker.handle_burst(now, &[*packet], ports);
         });
@@ -287,14 +287,6 @@ impl Many {
 
     pub(crate) fn cached(&self) -> BTreeSet<Vec<u8>> {
         cached(&self.engines())
-    }
-}
-
-fn name_of<'a>(packet: &'a RxPacket<'_>) -> NameView<'a> {
-    match &packet.packet {
-        tachonym_forward::RxKind::Interest(interest)
-        | tachonym_forward::RxKind::Nack(_, interest) => interest.name(),
-        tachonym_forward::RxKind::Data(data) => data.name(),
     }
 }
 
