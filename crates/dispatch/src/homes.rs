@@ -140,7 +140,11 @@ impl Homes {
             former,
             version: self.version,
         };
-        self.migrations.place(migration, in_effect)
+        let (placed, displaced) = self.migrations.place(migration, in_effect);
+        if let Some(it) = displaced {
+            self.maps[it.service.idx()].remember(it.key, it.former, it.version);
+        }
+        placed
     }
 
     /// Sends the moved names home that `is_concerned`, and returns how many these were.

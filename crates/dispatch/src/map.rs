@@ -31,7 +31,7 @@ enum Map {
 pub struct ServiceMap {
     map: Map,
     former: Vec<Former>,
-    /// Buckets with former holders.
+    /// Buckets that have changed hands and not settled.
     n_unsettled: usize,
 }
 
@@ -39,7 +39,8 @@ pub struct ServiceMap {
 #[derive(Clone, Copy, Debug, Default)]
 struct Former {
     workers: WorkerSet,
-    /// The latest version in which one was added.
+    /// The latest version in which one was added; 0 once that has settled. A bucket that has
+    /// come back has no other workers, but names that were moved off it meanwhile have.
     version: u64,
 }
 
@@ -144,7 +145,7 @@ impl ServiceMap {
         self.n_unsettled
     }
 
-    /// Gives a worker its share of the names, in this version.
+    /// Gives a worker its share of the names, in this version, from 1 on as in all changes.
     ///
     /// # Errors
     /// As the map says.
@@ -224,12 +225,26 @@ impl ServiceMap {
         Ok(())
     }
 
+    /// Has the bucket of a key remember who had that key before a change in this version.
+    /// The other names of the bucket are thought to have been there too, which does no harm.
+    pub(crate) fn remember(&mut self, key: Key, mut workers: WorkerSet, version: u64) {
+        workers.remove(self.home(key));
+        if workers.is_empty() {
+            return;
+        }
+        let bucket = self.bucket(key);
+        let former = &mut self.former[bucket];
+        self.n_unsettled += usize::from(former.version == 0);
+        former.workers = former.workers.union(workers);
+        former.version = former.version.max(version);
+    }
+
     /// Forgets who held names before, for changes up to this version: nothing that was
     /// pending then is pending any more.
     pub fn settle(&mut self, version: u64) {
         for former in &mut self.former {
             if former.version <= version {
-                former.workers = WorkerSet::EMPTY;
+                *former = Former::default();
             }
         }
         self.tidy();
@@ -252,7 +267,7 @@ impl ServiceMap {
         self.n_unsettled = 0;
         for (former, &worker) in self.former.iter_mut().zip(buckets) {
             former.workers.remove(worker);
-            self.n_unsettled += usize::from(!former.workers.is_empty());
+            self.n_unsettled += usize::from(former.version > 0);
         }
     }
 }

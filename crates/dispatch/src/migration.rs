@@ -5,7 +5,8 @@
 //! 4.4) leaves the size open, and what happens when there is no room: here, a name that
 //! was not met since others came gives way (second chance): it goes home to where the map
 //! says, and its place is taken once that is in effect, so that the order of its packets is
-//! known meanwhile. Pinned names stay.
+//! known meanwhile. Who had it is remembered by its bucket of the map from then on, until
+//! that has settled. Pinned names stay.
 
 use crate::{Key, ServiceId, WorkerId, WorkerSet};
 
@@ -163,9 +164,15 @@ impl MigrationTable {
 
     /// Puts a name into the table, or changes its entry, whose former workers it keeps.
     /// A place whose name has gone home is taken if that is in effect everywhere, as changes
-    /// up to `in_effect` are.
-    pub(crate) fn place(&mut self, mut migration: Migration, in_effect: u64) -> Placed {
+    /// up to `in_effect` are; the entry that was there comes back, for Interests of its name
+    /// may still be pending at its former workers.
+    pub(crate) fn place(
+        &mut self,
+        mut migration: Migration,
+        in_effect: u64,
+    ) -> (Placed, Option<Migration>) {
         let set = self.set_of(migration.key);
+        let mut displaced = None;
         let way = match self.locate(migration.service, migration.key) {
             Some((_, way)) => {
                 let was = &self.places[set][way].migration;
@@ -174,14 +181,16 @@ impl MigrationTable {
             }
             None => {
                 let Some(way) = self.room(set, in_effect) else {
-                    return Placed::Refused;
+                    return (Placed::Refused, None);
                 };
                 let was = &mut self.places[set][way].migration;
                 if was.worker == NOBODY {
                     self.len += 1;
                 } else if was.state == MigrationState::Migrated {
                     was.send_home(migration.version);
-                    return Placed::Later;
+                    return (Placed::Later, None);
+                } else {
+                    displaced = Some(*was);
                 }
                 way
             }
@@ -192,7 +201,7 @@ impl MigrationTable {
             migration,
             is_used: true,
         };
-        Placed::Done
+        (Placed::Done, displaced)
     }
 
     /// A place of a set to take: an empty one, one whose name is at home again, one that
