@@ -255,7 +255,7 @@ impl Pipelines {
         downstreams.sort_unstable_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         downstreams.dedup_by(|later, first| later.is_same(first));
         if let Some(served) = &mut self.scratch.served {
-            served.downstreams.extend_from_slice(downstreams);
+            served.add(downstreams);
         }
         for downstream in downstreams {
             send_data(downstream, delivery, &self.faces, &mut self.counters, out);

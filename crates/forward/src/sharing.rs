@@ -42,16 +42,47 @@ pub enum Nacked {
     },
 }
 
-/// Who has got a Data that visits several engines.
+/// Most downstreams that a visiting Data takes along; a choice of this module. They are
+/// compared one by one with those who wait at the next engine.
+pub const MAX_SERVED: usize = 1_024;
+
+/// Who has got a Data that visits several engines: [`MAX_SERVED`] at most, over all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// When it came to its home: whoever asked later may not mean the copy that he has.
-    pub since: MonoNs,
-    /// Who.
-    pub downstreams: Vec<Downstream>,
+    since: MonoNs,
+    downstreams: Vec<Downstream>,
+    n_not_noted: u64,
 }
 
 impl Served {
+    /// Begins with those who have it. `since` is when it came to its home: whoever asked
+    /// later may not mean the copy that he has.
+    pub fn begin(&mut self, since: MonoNs, downstreams: &[Downstream]) {
+        self.since = since;
+        self.downstreams.clear();
+        self.add(downstreams);
+    }
+
+    /// Notes who else has it. Who finds no room is counted, and gets it again if he waits at
+    /// another engine too.
+    pub fn add(&mut self, downstreams: &[Downstream]) {
+        let n_noted = downstreams.len().min(MAX_SERVED - self.downstreams.len());
+        self.downstreams.extend_from_slice(&downstreams[..n_noted]);
+        self.n_not_noted += (downstreams.len() - n_noted) as u64;
+    }
+
+    /// Who has it.
+    #[must_use]
+    pub fn downstreams(&self) -> &[Downstream] {
+        &self.downstreams
+    }
+
+    /// Downstreams that found no room since this was made, of all Data together.
+    #[must_use]
+    pub const fn n_not_noted(&self) -> u64 {
+        self.n_not_noted
+    }
+
     /// Whether a downstream that asked then has it, and knows that it is for this.
     #[must_use]
     pub fn includes(&self, downstream: &Downstream, asked_at: MonoNs) -> bool {
@@ -195,5 +226,32 @@ impl Engine {
             probe: None,
         };
         carry(pipelines, &arrival);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tachonym_packet::FaceId;
+    use tachonym_packet::lp::Headers;
+
+    use super::*;
+
+    #[test]
+    fn a_data_takes_no_more_downstreams_along_than_it_may() {
+        let of = |face| Downstream::of_interest(FaceId(face), &Headers::EMPTY);
+        let mut served = Served::default();
+        served.begin(MonoNs(2), &[of(256), of(257)]);
+        let others: Vec<_> = (258..).map(of).take(MAX_SERVED).collect();
+        served.add(&others);
+        served.add(&[of(9)]);
+        assert_eq!(served.downstreams().len(), MAX_SERVED);
+        assert_eq!(served.n_not_noted(), 3);
+        let is_included = |face| served.includes(&of(face), MonoNs(1));
+        assert!(is_included(256) && is_included(255 + MAX_SERVED as u64));
+        assert!(!is_included(256 + MAX_SERVED as u64) && !is_included(9));
+        assert!(
+            !served.includes(&of(256), MonoNs(2)),
+            "asked when it had come"
+        );
     }
 }

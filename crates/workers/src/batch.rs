@@ -19,7 +19,8 @@ const FULL_BYTES: usize = 48 << 10;
 const LINE_BYTES: usize = 64;
 /// Lines of a packet that are fetched ahead: an Interest, or the name of a Data.
 const PREFETCHED_LINES: usize = 4;
-/// Memory that an empty batch keeps: a flood of large packets is not remembered.
+/// Memory that an empty batch keeps of each kind: a flood of large packets, or of Data for
+/// many, is not remembered.
 const KEPT_BYTES: usize = 4 * FULL_BYTES;
 
 /// Why a packet crosses.
@@ -131,7 +132,12 @@ impl Batch {
     /// Whether it should go before another packet is put into it.
     #[must_use]
     pub const fn is_full(&self) -> bool {
-        self.records.len() >= MAX_BATCH_PKTS || self.bytes.len() >= FULL_BYTES
+        self.records.len() >= MAX_BATCH_PKTS || self.n_bytes() >= FULL_BYTES
+    }
+
+    /// Bytes of packets, and of who has got them.
+    const fn n_bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(self.served.as_slice())
     }
 
     /// Puts a copy of a packet behind the others.
@@ -179,6 +185,8 @@ impl Batch {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.served.clear();
+        let n_kept = KEPT_BYTES / size_of::<Downstream>();
+        self.served.shrink_to(n_kept);
     }
 }
 
@@ -191,6 +199,8 @@ fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> Range<u32> {
 
 #[cfg(test)]
 mod tests {
+    use tachonym_forward::sharing::MAX_SERVED;
+
     use super::*;
 
     #[test]
@@ -221,5 +231,32 @@ mod tests {
             batch.push(&parcel(&[0; 8_800], None));
         }
         assert!(batch.len() < MAX_BATCH_PKTS && batch.bytes.len() < FULL_BYTES + 8_800);
+    }
+
+    #[test]
+    fn who_has_got_a_data_fills_a_batch_too_and_is_not_remembered() {
+        let mut batch = Batch::new();
+        let served = [Downstream::of_interest(FaceId(256), &Headers::EMPTY); MAX_SERVED];
+        let parcel = Parcel {
+            crossing: Crossing::Leaving,
+            face: FaceId(256),
+            headers: &Headers::EMPTY,
+            wire: b"one",
+            announcement: None,
+            served: &served,
+        };
+        while !batch.is_full() {
+            batch.push(&parcel);
+        }
+        assert!(batch.len() <= 1 + FULL_BYTES / size_of_val(&served));
+        let of_one = size_of_val(&served);
+        assert!(size_of_val(batch.served.as_slice()) < FULL_BYTES + of_one);
+        // One that somebody has filled beyond that.
+        for _ in 0..1 + KEPT_BYTES / of_one {
+            batch.push(&parcel);
+        }
+        assert!(batch.served.capacity() * size_of::<Downstream>() > KEPT_BYTES);
+        batch.clear();
+        assert!(batch.served.capacity() * size_of::<Downstream>() <= KEPT_BYTES);
     }
 }

@@ -40,6 +40,9 @@ pub struct WorkerCounters {
     pub n_overdue: u64,
     /// Data of this worker that visited others.
     pub n_visits: u64,
+    /// Downstreams that have got a Data here and that it has not taken along to other
+    /// workers, for it had [too many](tachonym_forward::sharing::MAX_SERVED).
+    pub n_not_noted: u64,
     /// What came from other threads and is no packet, whatever its name.
     pub n_malformed: u64,
 }
@@ -293,8 +296,7 @@ impl Worker {
         let mut others = self
             .dispatcher
             .others_for(self.me, name, waiting_lengths, waits);
-        self.served.since = now;
-        self.served.downstreams.clear();
+        self.served.begin(now, &[]);
         let served = &mut self.served;
         let visited = self.engine.visit(now, packet, true, served, port);
         if visited == Visited::Dropped {
@@ -314,7 +316,7 @@ impl Worker {
                     was_wanted: is_settled,
                     is_settled,
                 },
-                served: &self.served.downstreams,
+                served: self.served.downstreams(),
                 ..parcel_of(packet)
             };
             if port.pass(next, &visiting) {
@@ -368,9 +370,6 @@ impl Worker {
         data: &DataView<'_>,
         port: &mut P,
     ) -> bool {
-        if self.parked.is_empty() {
-            return false;
-        }
         let mut is_wanted = false;
         for parked in self.parked.take_answered(data.name()) {
             is_wanted = true;
@@ -380,12 +379,13 @@ impl Worker {
                 let has_it = packet.face == data_packet.face && !hears_all;
                 let downstream = Downstream::of_interest(packet.face, packet.headers);
                 if !has_it && !self.served.includes(&downstream, parked.since()) {
-                    self.served.downstreams.push(downstream);
+                    self.served.add(&[downstream]);
                     self.engine.handle_lent(now, packet, data.wire(), port);
                 }
             });
             self.parked.recycle(parked);
         }
+        self.counters.n_not_noted = self.served.n_not_noted();
         is_wanted
     }
 
@@ -409,9 +409,7 @@ impl Worker {
                 },
                 RxKind::Data(data),
             ) => {
-                self.served.since = since;
-                self.served.downstreams.clear();
-                self.served.downstreams.extend_from_slice(parcel.served);
+                self.served.begin(since, parcel.served);
                 let served = &mut self.served;
                 let visited = self.engine.visit(now, packet, false, served, port);
                 let is_wanted_parked =
@@ -427,7 +425,7 @@ impl Worker {
                     };
                     let onwards = Parcel {
                         crossing,
-                        served: &self.served.downstreams,
+                        served: self.served.downstreams(),
                         ..*parcel
                     };
                     if port.pass(next, &onwards) {
