@@ -199,22 +199,44 @@ impl<T> Order<T> {
         done: &[u64],
         packet: T,
     ) -> Offer<T> {
+        let mut packet = Some(packet);
+        let take = || packet.take().expect("taken once");
+        match self.offer_made(homes, (service, key), done, take) {
+            Offer::Held => Offer::Held,
+            Offer::Go(()) => Offer::Go(packet.expect("not taken")),
+            Offer::NoRoom(()) => Offer::NoRoom(packet.expect("not taken")),
+        }
+    }
+
+    /// As [`offer`](Self::offer), but has the packet made by `make` only if it is held: for
+    /// those that have to be copied for that.
+    ///
+    /// # Panics
+    /// As [`offer`](Self::offer).
+    #[inline]
+    pub fn offer_made(
+        &mut self,
+        homes: &Homes,
+        (service, key): (ServiceId, Key),
+        done: &[u64],
+        make: impl FnOnce() -> T,
+    ) -> Offer<()> {
         if self.is_calm() {
-            return Offer::Go(packet);
+            return Offer::Go(());
         }
         let lane_idx = lane_of(key);
         let lane = self.lanes[lane_idx];
         if lane.len == 0 && !self.must_wait(homes, service, key, done) {
-            return Offer::Go(packet);
+            return Offer::Go(());
         }
         let place = self.free;
         if place == NONE || lane.len as usize >= self.config.n_of_lane {
-            return Offer::NoRoom(packet);
+            return Offer::NoRoom(());
         }
         let taken = &mut self.places[place as usize];
         self.free = taken.next;
         taken.next = NONE;
-        taken.held = Some((service, key, packet));
+        taken.held = Some((service, key, make()));
         if lane.len == 0 {
             self.lanes[lane_idx].first = place;
             self.occupied[lane_idx / 64] |= 1 << (lane_idx % 64);

@@ -258,15 +258,20 @@ impl Receiver {
         if self.order.is_calm() {
             return self.send(home, &received, links);
         }
-        let held = Box::new(Held::of(&received));
-        let homes = self.dispatcher.homes();
-        match self.order.offer(homes, (FORWARDING, key), &self.done, held) {
-            Offer::Go(_) => self.send(home, &received, links),
+        let Self {
+            order,
+            dispatcher,
+            done,
+            ..
+        } = self;
+        let copy = || Box::new(Held::of(&received));
+        match order.offer_made(dispatcher.homes(), (FORWARDING, key), done, copy) {
+            Offer::Go(()) => self.send(home, &received, links),
             Offer::Held => {
                 self.counters.n_held += 1;
                 Taken::Sent
             }
-            Offer::NoRoom(_) => {
+            Offer::NoRoom(()) => {
                 self.counters.n_order_full += 1;
                 Taken::Dropped
             }
