@@ -58,6 +58,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "an allocator that counts, which no safe code can be",
     ),
     (
+        "crates/workers/tests/no_allocation.rs",
+        "an allocator that counts, which no safe code can be",
+    ),
+    (
         "crates/dispatch/tests/no_allocation.rs",
         "an allocator that counts, which no safe code can be",
     ),

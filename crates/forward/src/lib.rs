@@ -35,7 +35,7 @@ mod wakeups;
 
 pub use announcements::AnnouncementRefused;
 pub use block::Block;
-pub use burst::{Output, RxKind, RxPacket};
+pub use burst::{Output, RxKind, RxPacket, relend};
 pub use cache::{EngineError, StorePolicy};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::sharing::{Nacked, Served, Visited};
-use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket};
+use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
 use tachonym_tables::OfferRank;
 
-use crate::batch::{Batch, Crossing, Parcel};
+use crate::batch::{Batch, Crossing, MAX_BATCH_PKTS, Parcel};
 use crate::dispatcher::Dispatcher;
 use crate::parked::{Parked, ParkedInterest};
 use crate::waiting::WaitingLengths;
@@ -57,6 +57,8 @@ pub struct Worker {
     parked: Parked,
     /// Who has got the Data in hand.
     served: Served,
+    /// Lends its memory to the packets of a batch.
+    spare: Vec<RxPacket<'static>>,
     counters: WorkerCounters,
 }
 
@@ -77,6 +79,7 @@ impl Worker {
             waiting,
             parked: Parked::default(),
             served: Served::default(),
+            spare: Vec::with_capacity(MAX_BATCH_PKTS),
             counters: WorkerCounters::default(),
         }
     }
@@ -149,7 +152,7 @@ impl Worker {
     /// [leaving](Crossing::Leaving): these are for the thread.
     pub fn handle_batch<P: Port>(&mut self, now: MonoNs, batch: &Batch, port: &mut P) {
         batch.prefetch();
-        let mut burst = Vec::with_capacity(batch.len());
+        let mut burst = relend(std::mem::take(&mut self.spare));
         for parcel in batch.iter() {
             if parcel.crossing == Crossing::Leaving {
                 continue;
@@ -173,6 +176,7 @@ impl Worker {
         if !burst.is_empty() {
             self.handle_burst(now, &burst, port);
         }
+        self.spare = relend(burst);
         self.publish_lengths();
     }
 

@@ -1,0 +1,207 @@
+//! What crosses between threads, and what is received, costs no allocation in steady state.
+
+#[path = "../../forward/tests/bed/mod.rs"]
+mod bed;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use bed::{REMOTE, data, interest, name};
+use tachonym_dispatch::{DispatchBy, Key, Laps, LapsConfig, Publisher, ServiceId, WorkerId};
+use tachonym_forward::{Engine, EngineConfig, Output};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{
+    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, NameHashes,
+};
+use tachonym_tables::NextHop;
+use tachonym_workers::{
+    Batch, Crossing, Dispatcher, LinkConfig, Links, Parcel, Port, Received, Receiver,
+    ReceiverConfig, Taken, WaitingLengths, Worker,
+};
+
+const CONSUMER: FaceId = FaceId(256);
+const PRODUCER: FaceId = FaceId(257);
+const N_NAMES: u32 = 40;
+
+/// Counts allocations of the thread that asks for it.
+struct Counting;
+
+thread_local! {
+    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // Gone while the thread ends, when nobody counts any more.
+    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+}
+
+fn n_allocations() -> u64 {
+    N_ALLOCATIONS.with(Cell::get)
+}
+
+// SAFETY: every method hands its arguments to `System` as they came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: `ptr` came from `System` with this layout, as all do here.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: `ptr` came from `System` with this layout, as all do here.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Takes packets and keeps nothing but their number.
+#[derive(Default)]
+struct Sink {
+    n_sent: u64,
+}
+
+impl Output for Sink {
+    fn send_interest(&mut self, _: FaceId, _: &InterestView<'_>, _: &InterestRewrite, _: &Headers) {
+        self.n_sent += 1;
+    }
+
+    fn send_data(&mut self, _: FaceId, _: &[u8], _: &Headers) {
+        self.n_sent += 1;
+    }
+
+    fn send_nack(&mut self, _: FaceId, _: NackReason, _: &[u8], _: &Headers) {
+        self.n_sent += 1;
+    }
+}
+
+impl Port for Sink {
+    fn pass(&mut self, _: WorkerId, _: &Parcel<'_>) -> bool {
+        panic!("there is one worker")
+    }
+}
+
+fn hash_key() -> HashKey {
+    HashKey::from_u64s(1, 2)
+}
+
+fn arrived(face: FaceId, wire: &[u8]) -> Parcel<'_> {
+    Parcel {
+        crossing: Crossing::Arrived,
+        face,
+        headers: &Headers::EMPTY,
+        wire,
+        announcement: None,
+        served: &[],
+    }
+}
+
+#[test]
+fn a_batch_that_came_from_another_thread_costs_no_allocation() {
+    let mut engine = Engine::new(EngineConfig::default(), hash_key(), 1).expect("memory");
+    for face in [CONSUMER, PRODUCER] {
+        engine.add_face(face, REMOTE);
+    }
+    let route = engine.add_next_hop(name("/n").view(), NextHop::new(PRODUCER, 0));
+    route.expect("room for a route");
+    let laps = Laps::new(&LapsConfig::new(1)).expect("a worker");
+    let publisher = Publisher::new(laps.homes());
+    let dispatcher = Dispatcher::new(DispatchBy::Name, hash_key(), publisher.reader());
+    let waiting = Arc::new(WaitingLengths::new(1));
+    let mut worker = Worker::new(WorkerId(0), engine, dispatcher, waiting);
+    let mut batch = Batch::new();
+    for n in 0..N_NAMES {
+        let uri = format!("/n/{n}");
+        batch.push(&arrived(CONSUMER, &interest(&uri).nonce(n + 1).wire()));
+        batch.push(&arrived(PRODUCER, &data(&uri).wire()));
+    }
+    let mut sink = Sink::default();
+    let mut before = 0;
+    for round in 0..10_u64 {
+        if round == 5 {
+            before = n_allocations();
+        }
+        worker.handle_batch(MonoNs(round + 1), &batch, &mut sink);
+    }
+    assert_eq!(n_allocations() - before, 0);
+    // Later rounds are answered from the store.
+    assert_eq!(sink.n_sent, 2 * u64::from(N_NAMES) + 9 * u64::from(N_NAMES));
+}
+
+/// The key of a name, and where it is at home.
+fn place(laps: &Laps, uri: &str) -> (Key, WorkerId) {
+    let (mut hashes, name) = (NameHashes::new(), name(uri));
+    let span = hashes.push_name(&hash_key(), name.view());
+    let key = DispatchBy::Name.key(name.view(), hashes.slice(span));
+    (key, laps.homes().home(ServiceId(0), key))
+}
+
+#[test]
+fn only_packets_that_wait_for_their_name_to_move_are_copied_when_they_are_received() {
+    let mut laps = Laps::new(&LapsConfig::new(2)).expect("two workers");
+    let mut publisher = Publisher::new(laps.homes());
+    let dispatcher = Dispatcher::new(DispatchBy::Name, hash_key(), publisher.reader());
+    let config = ReceiverConfig {
+        sample_every: 1,
+        ..ReceiverConfig::default()
+    };
+    let (mut receiver, _view) = Receiver::new(None, 2, dispatcher, config);
+    let mut ends = Links::mesh(3, LinkConfig { batches: 4 });
+    let mut links = ends.pop().expect("that of the receiver");
+    let wires: Vec<_> = (0..N_NAMES)
+        .map(|n| interest(&format!("/n/{n}")).nonce(1).wire())
+        .collect();
+    let (key, home) = place(&laps, "/n/0");
+    // Memory of batches grows to what it has to be.
+    for _ in 0..50 {
+        begin(&mut receiver, &mut links);
+        for wire in &wires {
+            receive(&mut receiver, &mut links, wire);
+        }
+        links.flush();
+        for end in &mut ends {
+            while let Some(batch) = end.receive(WorkerId(2)) {
+                end.give_back(WorkerId(2), batch);
+            }
+        }
+    }
+    begin(&mut receiver, &mut links);
+    receive(&mut receiver, &mut links, &wires[0]);
+    let other = WorkerId(1 - home.0);
+    let pinned = laps.pin(ServiceId(0), key, other);
+    pinned.expect("room for a name");
+    publisher.publish(laps.homes());
+    begin(&mut receiver, &mut links);
+    assert!(!receiver.is_calm(), "its packet is under way");
+    let before = n_allocations();
+    for wire in &wires[1..] {
+        receive(&mut receiver, &mut links, wire);
+    }
+    assert_eq!(n_allocations() - before, 0);
+    assert_eq!(receiver.counters().n_held, 0);
+    receive(&mut receiver, &mut links, &wires[0]);
+    assert_eq!(receiver.counters().n_held, 1);
+    assert!(n_allocations() > before, "what waits is copied");
+}
+
+fn begin(receiver: &mut Receiver, links: &mut Links) {
+    receiver.begin(links, 0, |_| panic!("this thread has no worker"));
+}
+
+fn receive(receiver: &mut Receiver, links: &mut Links, wire: &[u8]) {
+    let received = Received {
+        face: CONSUMER,
+        headers: &Headers::EMPTY,
+        wire,
+        announcement: None,
+    };
+    assert_eq!(receiver.take(received, links), Taken::Sent);
+}
