@@ -204,6 +204,7 @@ impl Receiver {
         let Self {
             order,
             dispatcher,
+            config,
             done,
             own,
             released,
@@ -213,10 +214,8 @@ impl Receiver {
         order.release(dispatcher.homes(), done, |worker, _, _, held| {
             if Some(worker) == *own {
                 released.push(*held);
-            } else if links.push(worker, &held.received().parcel()) {
-                counters.n_crossed += 1;
             } else {
-                counters.n_queue_full += 1;
+                send(links, worker, &held.received(), config, counters);
             }
         });
         for held in released.drain(..) {
@@ -282,13 +281,9 @@ impl Receiver {
         if Some(home) == self.own {
             return Taken::Own;
         }
-        let has_room = links.n_under_way(home) < u64::from(self.config.max_queue_pkts);
-        if has_room && links.push(home, &received.parcel()) {
-            self.counters.n_crossed += 1;
-            Taken::Sent
-        } else {
-            self.counters.n_queue_full += 1;
-            Taken::Dropped
+        match send(links, home, received, &self.config, &mut self.counters) {
+            true => Taken::Sent,
+            false => Taken::Dropped,
         }
     }
 
@@ -308,6 +303,24 @@ impl Receiver {
         let in_effect = self.order.in_effect();
         self.status.in_effect.store(in_effect, Ordering::Release);
     }
+}
+
+/// Puts a packet into the ring to a worker, unless that has too many; whether it did, which
+/// is counted.
+fn send(
+    links: &mut Links,
+    worker: WorkerId,
+    received: &Received<'_>,
+    config: &ReceiverConfig,
+    counters: &mut ReceiverCounters,
+) -> bool {
+    let has_room = links.n_under_way(worker) < u64::from(config.max_queue_pkts);
+    let is_sent = has_room && links.push(worker, &received.parcel());
+    match is_sent {
+        true => counters.n_crossed += 1,
+        false => counters.n_queue_full += 1,
+    }
+    is_sent
 }
 
 impl Held {
