@@ -15,7 +15,7 @@ use tachonym_tables::OfferRank;
 /// A batch is full once it has so many packets.
 pub const MAX_BATCH_PKTS: usize = 64;
 /// Or so many bytes: what is larger than that at once still fits.
-const FULL_BYTES: usize = 48 << 10;
+pub(crate) const FULL_BYTES: usize = 48 << 10;
 const LINE_BYTES: usize = 64;
 /// Lines of a packet that are fetched ahead: an Interest, or the name of a Data.
 const PREFETCHED_LINES: usize = 4;
@@ -136,7 +136,7 @@ impl Batch {
     }
 
     /// Bytes of packets, and of who has got them.
-    const fn n_bytes(&self) -> usize {
+    pub(crate) const fn n_bytes(&self) -> usize {
         self.bytes.len() + size_of_val(self.served.as_slice())
     }
 

@@ -1,21 +1,31 @@
 //! Rings between threads.
 //!
 //! From each thread to each other one leads a ring of filled batches, and one back of empty
-//! ones, so that memory is made once and always freed where it was made. A batch costs one
-//! exchange of pointers, however many packets are in it. A sender whose batches are all
-//! under way drops, and counts.
+//! ones, so that memory is made where it is freed, and mostly once. A batch costs one exchange
+//! of pointers, however many packets are in it.
+//!
+//! What may be under way is bounded in packets and bytes, by what so many full batches hold.
+//! A thread that sends what little it has at the end of each round fills many batches with a
+//! few packets each: there are more of these, made when they are needed and freed when they
+//! come back to enough others. A sender that finds no room drops, and counts.
 
 use std::collections::VecDeque;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use tachonym_dispatch::{WorkerId, WorkerSet};
+use tachonym_packet::types::MAX_PACKET_BYTES;
 
-use crate::batch::{Batch, Parcel};
+use crate::batch::{Batch, FULL_BYTES, MAX_BATCH_PKTS, Parcel};
+
+/// Batches that there may be for each full one: a thousand packets are under way even if
+/// each has one of its own.
+const BATCHES_PER_FULL: usize = 32;
 
 /// How much may be under way.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkConfig {
-    /// Batches from one thread to another, at least 2.
+    /// Full batches from one thread to another, at least 2: packets and bytes under way are
+    /// at most what these hold. So many keep their memory.
     pub batches: usize,
 }
 
@@ -25,15 +35,27 @@ impl Default for LinkConfig {
     }
 }
 
+/// What a batch under way holds.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    n_pkts: u32,
+    n_bytes: u32,
+}
+
 #[derive(Debug)]
 struct Outgoing {
     filled: Producer<Box<Batch>>,
-    spare: Consumer<Box<Batch>>,
+    back: Consumer<Box<Batch>>,
+    /// Empty ones; what came back last is filled first.
+    spare: Vec<Box<Batch>>,
     /// The one that is being filled.
     current: Option<Box<Batch>>,
-    /// Batches that there are, and packets in each of those that are under way.
-    n_batches: usize,
-    under_way: VecDeque<u32>,
+    /// Batches whose memory is worth keeping, and most that may be under way.
+    n_full: usize,
+    n_slots: usize,
+    /// The oldest first.
+    under_way: VecDeque<Load>,
+    n_bytes_under_way: u64,
     n_sent: u64,
     n_done: u64,
     n_dropped: u64,
@@ -87,13 +109,17 @@ impl Links {
             link.flush();
             self.sent.insert(to);
         }
-        if link.current.is_none() {
-            link.current = link.spare.pop().ok();
+        if !link.has_room() {
+            link.see_what_is_done();
+            if !link.has_room() {
+                link.n_dropped += 1;
+                return false;
+            }
         }
-        let Some(batch) = &mut link.current else {
-            link.n_dropped += 1;
-            return false;
-        };
+        let spare = &mut link.spare;
+        let batch = link
+            .current
+            .get_or_insert_with(|| spare.pop().unwrap_or_default());
         batch.push(parcel);
         link.n_sent += 1;
         true
@@ -108,8 +134,7 @@ impl Links {
         let link = self.to[to.idx()]
             .as_ref()
             .expect("a link to another thread");
-        let fits = link.current.as_ref().is_some_and(|batch| !batch.is_full());
-        fits || !link.spare.is_empty()
+        link.has_room_after(link.back.slots())
     }
 
     /// Packets sent to a thread so far, those of the batch that is being filled included, and
@@ -200,12 +225,38 @@ impl Links {
 }
 
 impl Outgoing {
-    /// Counts the packets of batches that have come back: the oldest of those that went.
+    /// Whether another packet has room, as far as was seen what is done.
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.has_room_after(0)
+    }
+
+    /// The same, if so many more batches are done.
+    #[inline]
+    fn has_room_after(&self, n_back: usize) -> bool {
+        let (mut n_pkts, mut n_bytes) = (self.n_sent - self.n_done, self.n_bytes_under_way);
+        for load in self.under_way.iter().take(n_back) {
+            n_pkts -= u64::from(load.n_pkts);
+            n_bytes -= u64::from(load.n_bytes);
+        }
+        let begun = self.current.as_ref();
+        n_bytes += begun.map_or(0, |batch| batch.n_bytes() as u64);
+        n_pkts < (self.n_full * MAX_BATCH_PKTS) as u64
+            && n_bytes < (self.n_full * (FULL_BYTES + MAX_PACKET_BYTES)) as u64
+            && (begun.is_some_and(|batch| !batch.is_full())
+                || self.under_way.len() + usize::from(begun.is_some()) < self.n_slots + n_back)
+    }
+
+    /// Takes the batches that have come back, the oldest of those that went.
     fn see_what_is_done(&mut self) {
-        let n_here = self.spare.slots() + usize::from(self.current.is_some());
-        let n_away = self.n_batches.saturating_sub(n_here);
-        while self.under_way.len() > n_away {
-            self.n_done += u64::from(self.under_way.pop_front().unwrap_or_default());
+        while let Ok(batch) = self.back.pop() {
+            if let Some(load) = self.under_way.pop_front() {
+                self.n_done += u64::from(load.n_pkts);
+                self.n_bytes_under_way -= u64::from(load.n_bytes);
+            }
+            if self.spare.len() < self.n_full {
+                self.spare.push(batch);
+            }
         }
     }
 
@@ -215,29 +266,35 @@ impl Outgoing {
             return false;
         };
         self.see_what_is_done();
-        self.under_way.push_back(batch.len() as u32);
+        let load = Load {
+            n_pkts: batch.len() as u32,
+            n_bytes: batch.n_bytes() as u32,
+        };
+        self.under_way.push_back(load);
+        self.n_bytes_under_way += u64::from(load.n_bytes);
         let pushed = self.filled.push(batch);
         debug_assert!(
             pushed.is_ok(),
-            "there is room for all batches that there are"
+            "a batch is begun only if there is room for it"
         );
         pushed.is_ok()
     }
 }
 
 fn link(config: LinkConfig) -> (Outgoing, Incoming) {
-    let n_batches = config.batches.max(2);
-    let (filled, filled_end) = RingBuffer::new(n_batches);
-    let (mut spare_end, spare) = RingBuffer::new(n_batches);
-    for _ in 0..n_batches {
-        let _ = spare_end.push(Box::new(Batch::new()));
-    }
+    let n_full = config.batches.max(2);
+    let n_slots = n_full * BATCHES_PER_FULL;
+    let (filled, filled_end) = RingBuffer::new(n_slots);
+    let (spare_end, back) = RingBuffer::new(n_slots);
     let outgoing = Outgoing {
         filled,
-        spare,
+        back,
+        spare: (0..n_full).map(|_| Box::default()).collect(),
         current: None,
-        n_batches,
-        under_way: VecDeque::with_capacity(n_batches),
+        n_full,
+        n_slots,
+        under_way: VecDeque::with_capacity(n_slots),
+        n_bytes_under_way: 0,
         n_sent: 0,
         n_done: 0,
         n_dropped: 0,
@@ -255,7 +312,7 @@ mod tests {
     use tachonym_packet::lp::Headers;
 
     use super::*;
-    use crate::batch::{Crossing, MAX_BATCH_PKTS};
+    use crate::batch::Crossing;
 
     const A: WorkerId = WorkerId(0);
     const B: WorkerId = WorkerId(1);
@@ -310,6 +367,53 @@ mod tests {
             assert!(b.is_idle() && b.flush().is_empty() && a.flush().is_empty());
         }
         assert_eq!(u64::from(n_sent - n_seen), a.n_dropped());
+    }
+
+    #[test]
+    fn a_thousand_packets_have_room_though_each_is_sent_alone() {
+        let config = LinkConfig::default();
+        let mut ends = Links::mesh(2, config);
+        let mut b = ends.pop().expect("two ends");
+        let mut a = ends.pop().expect("two ends");
+        let n_slots = config.batches * BATCHES_PER_FULL;
+        assert!(n_slots >= 1_000);
+        for round in 0..3_u64 {
+            for _ in 0..n_slots {
+                assert!(a.has_room(B) && a.push(B, &parcel(b"one")));
+                a.flush();
+            }
+            assert!(!a.has_room(B) && !a.push(B, &parcel(b"one")));
+            assert_eq!(a.n_dropped(), round + 1);
+            let mut n_seen = 0;
+            while let Some(batch) = b.receive(A) {
+                n_seen += batch.len();
+                b.give_back(A, batch);
+                assert!(a.has_room(B));
+            }
+            assert_eq!(n_seen, n_slots);
+            assert_eq!(a.progress(B).0, a.progress(B).1);
+            let link = a.to[B.idx()].as_ref().expect("a link");
+            assert_eq!(
+                (link.spare.len(), link.n_bytes_under_way),
+                (config.batches, 0)
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_under_way_are_bounded() {
+        let mut ends = Links::mesh(2, LinkConfig { batches: 2 });
+        let a = &mut ends[0];
+        let large = [0; MAX_PACKET_BYTES];
+        let mut n_sent = 0;
+        while a.push(B, &parcel(&large)) {
+            a.flush();
+            n_sent += 1;
+        }
+        let n_bytes = n_sent * MAX_PACKET_BYTES;
+        let bound = 2 * (FULL_BYTES + MAX_PACKET_BYTES);
+        assert!((bound..bound + MAX_PACKET_BYTES).contains(&n_bytes));
+        assert_eq!(a.n_dropped(), 1);
     }
 
     #[test]
