@@ -7,7 +7,7 @@ use tachonym_protocol::rdr::Metadata;
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, CsInfo, DropCount,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
-    StrategyChoice, TableMemory,
+    StrategyChoice, TableMemory, WorkersStatus,
 };
 
 macro_rules! round_trip {
@@ -29,7 +29,7 @@ macro_rules! round_trip_list {
 
 fuzz_target!(|bytes: &[u8]| {
     round_trip!(bytes; ControlParameters, ControlResponse, FaceQueryFilter, CsInfo);
-    round_trip!(bytes; FaceEventNotification, Metadata, TableMemory);
+    round_trip!(bytes; FaceEventNotification, Metadata, TableMemory, WorkersStatus);
     round_trip_list!(bytes; FaceStatus, ChannelStatus, FibEntry, RibEntry, StrategyChoice, DropCount);
     let _ = ForwarderStatus::decode_value(bytes);
     if let Ok(name) = tachonym_packet::NameView::parse_value(bytes) {

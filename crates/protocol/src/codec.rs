@@ -4,8 +4,9 @@
 //! value is a list of fields, and the macro [`management_value!`] states it once
 //! for both directions. Fields are written in the order of the protocol's
 //! grammar and read in any order (deployed clients differ). Refused are: a
-//! repeated field, a missing required one, a number or text that does not fit
-//! its field, and unrecognised elements of critical type.
+//! repeated field, a missing required one, more of a field than there may be, a
+//! number or text that does not fit its field, and unrecognised elements of
+//! critical type.
 
 use tachonym_packet::tlv::{self, Element};
 use tachonym_packet::{DecodeError, Name, NameView, types};
@@ -23,6 +24,21 @@ impl FieldValue for u64 {
 
     fn read(element: Element<'_>) -> Result<Self, DecodeError> {
         element.nni()
+    }
+}
+
+/// A NonNegativeInteger, 0 or 1.
+impl FieldValue for bool {
+    fn write(&self, typ: u32, out: &mut Vec<u8>) {
+        tlv::write_nni(out, typ, u64::from(*self));
+    }
+
+    fn read(element: Element<'_>) -> Result<Self, DecodeError> {
+        match element.nni()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::BadValue { typ: element.typ }),
+        }
     }
 }
 
@@ -78,8 +94,14 @@ closed_number_field!(
     crate::FaceScope,
     crate::LinkType,
     crate::FaceEventKind,
-    crate::FaceState
+    crate::FaceState,
+    crate::WorkerState
 );
+
+/// A value of which its parent has so many at most.
+pub(crate) trait Bounded: FieldValue {
+    const MAX: usize;
+}
 
 /// A place for the value of one field while its parent is read.
 pub(crate) trait Slot: Default {
@@ -94,6 +116,8 @@ pub(crate) struct Required<T>(Option<T>);
 pub(crate) struct Optional<T>(Option<T>);
 /// A field that may be there any number of times.
 pub(crate) struct Repeated<T>(Vec<T>);
+/// A field that may be there as often as its [bound](Bounded) allows.
+pub(crate) struct Few<T>(Vec<T>);
 
 impl<T> Default for Required<T> {
     fn default() -> Self {
@@ -108,6 +132,12 @@ impl<T> Default for Optional<T> {
 }
 
 impl<T> Default for Repeated<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Default for Few<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
@@ -158,6 +188,22 @@ impl<T: FieldValue> Slot for Repeated<T> {
     }
 }
 
+impl<T: Bounded> Slot for Few<T> {
+    type Field = Vec<T>;
+
+    fn fill(&mut self, element: Element<'_>) -> Result<(), DecodeError> {
+        if self.0.len() == T::MAX {
+            return Err(DecodeError::BadValue { typ: element.typ });
+        }
+        self.0.push(T::read(element)?);
+        Ok(())
+    }
+
+    fn take(self, _: u32) -> Result<Vec<T>, DecodeError> {
+        Ok(self.0)
+    }
+}
+
 /// Writing fields, whether they are single, optional or lists.
 pub(crate) trait WriteField {
     fn write_field(&self, typ: u32, out: &mut Vec<u8>);
@@ -190,6 +236,7 @@ macro_rules! field_type {
     (Required, $ty:ty) => { $ty };
     (Optional, $ty:ty) => { Option<$ty> };
     (Repeated, $ty:ty) => { Vec<$ty> };
+    (Few, $ty:ty) => { Vec<$ty> };
 }
 pub(crate) use field_type;
 

@@ -51,6 +51,8 @@ management_value! {
         /// between, as in `admission=filter,eviction=fifo,filter_threshold=2`, with the keys
         /// of `[content_store]` in the configuration. This router's own.
         cs_policy: Optional<String> = 36880,
+        /// Number of a worker. This router's own.
+        worker: Optional<u64> = 36908,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Status datasets and notifications: what the router tells about itself.
 //!
-//! Owns one value per kind of entry, and lists of them. How datasets are cut
-//! into segments is `segments`' business.
+//! Owns one value per kind of entry, and lists of them; those of `workers/list` are in
+//! `workers`. How datasets are cut into segments is `segments`' business.
 //! Source: NFD Management protocol, "ForwarderStatus", "FaceMgmt", "FibMgmt",
 //! "RibMgmt", "StrategyChoice", "CsMgmt".
 //!
@@ -14,7 +14,7 @@
 //! | 36864 | DropCount | `status/drops` |
 //! | 36865 | DropReason | DropCount |
 //! | 36866 | FaceState | FaceStatus |
-//! | 36867 | NDropped | DropCount |
+//! | 36867 | NDropped | DropCount, WorkerStatus |
 //! | 36868 | TableMemory | `status/memory` |
 //! | 36869 | PagesAskedFor | TableMemory |
 //! | 36871 | NBaseBytes | TableMemory |
@@ -36,6 +36,30 @@
 //! | 36901 | NCountedNames | CsPopularity |
 //! | 36903 | NRequestsSinceChange | CsPopularity |
 //! | 36905 | MeterBytes | CsPopularity |
+//! | 36906 | WorkersStatus | `workers/list` |
+//! | 36908 | Worker | MovedName, WorkerStatus, ControlParameters |
+//! | 36909 | Feed | WorkersStatus |
+//! | 36911 | Dispatch | WorkersStatus |
+//! | 36913 | IsFrozen | WorkersStatus |
+//! | 36915 | MapVersion | WorkersStatus |
+//! | 36917 | NBuckets | WorkersStatus |
+//! | 36919 | NMoved | WorkersStatus |
+//! | 36921 | NAway | WorkersStatus |
+//! | 36922 | MovedName | WorkersStatus |
+//! | 36923 | Key | MovedName |
+//! | 36925 | IsPinned | MovedName |
+//! | 36930 | WorkerStatus | WorkersStatus |
+//! | 36931 | WorkerState | WorkerStatus |
+//! | 36933 | Service | WorkerStatus |
+//! | 36934 | Cpu | WorkerStatus, ReceiverStatus |
+//! | 36936 | BusyPermille | WorkerStatus, ReceiverStatus |
+//! | 36939 | NQueuedPkts | WorkerStatus |
+//! | 36941 | SharePermille | WorkerStatus |
+//! | 36943 | NInPkts | WorkerStatus |
+//! | 36945 | NCrossedPkts | WorkerStatus |
+//! | 36946 | ReceiverStatus | WorkersStatus |
+//! | 36947 | Thread | ReceiverStatus |
+//! | 36949 | NReceivedPkts | ReceiverStatus |
 
 use tachonym_packet::{DecodeError, Name};
 

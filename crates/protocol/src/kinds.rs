@@ -109,6 +109,20 @@ closed_numbers! {
     }
 }
 
+closed_numbers! {
+    /// What a worker is there for; this router's own.
+    WorkerState {
+        /// Names are at home there, or may be.
+        Running = 1, "running";
+        /// An operator has taken it away: it gets nothing new.
+        Removed = 2, "removed";
+        /// Its thread has ended by an error; its names went to the others.
+        Failed = 3, "failed";
+        /// It can be added, and has not been.
+        Spare = 4, "spare";
+    }
+}
+
 /// Bits of the Flags of a face.
 pub mod face_flags {
     /// NextHopFaceId, CachePolicy and IncomingFaceId are honoured and written.
@@ -228,6 +242,8 @@ mod tests {
         assert_eq!(FaceScope::from_code(2), None);
         assert_eq!(LinkType::from_code(u64::MAX), None);
         assert_eq!(FaceEventKind::from_code(0), None);
+        assert_eq!(WorkerState::from_code(0), None);
+        assert_eq!(WorkerState::from_code(5), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod face_uri;
 mod kinds;
 pub mod rdr;
 pub mod segments;
+mod workers;
 
 pub use announcement::{EXPIRATION_PERIOD, prefix_announcement};
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
@@ -23,6 +24,7 @@ pub use dataset::{
 };
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{
-    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, cs_flags, face_flags,
-    route_flags, route_origin, status_code,
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, WorkerState, cs_flags,
+    face_flags, route_flags, route_origin, status_code,
 };
+pub use workers::{MovedName, ReceiverStatus, WorkerStatus, WorkersStatus};

@@ -29,7 +29,7 @@ fn link_type() -> impl Strategy<Value = LinkType> {
     prop::sample::select(LinkType::ALL)
 }
 
-type MaybeNumbers = [Option<u64>; 11];
+type MaybeNumbers = [Option<u64>; 12];
 
 fn parameters() -> impl Strategy<Value = ControlParameters> {
     (
@@ -59,6 +59,7 @@ fn parameters() -> impl Strategy<Value = ControlParameters> {
                     default_congestion_threshold_bytes: n[9],
                     mtu_bytes: n[10],
                     cs_policy,
+                    worker: n[11],
                 }
             },
         )
