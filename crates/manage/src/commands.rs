@@ -1,4 +1,4 @@
-//! What the commands on faces, FIB, content store and strategies do.
+//! What the commands on faces, FIB, content store, strategies and workers do.
 //!
 //! Owns the way from checked parameters to calls of the [`ControlPlane`] and
 //! back to a response with the parameters in effect. Commands on the RIB, which
@@ -12,8 +12,9 @@ use tachonym_protocol::{
 
 use crate::control::{
     ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
-    FibRefusalReason, LinkOptions,
+    FibRefusalReason, LinkOptions, WorkersChange,
 };
+use crate::verbs::WorkersVerb;
 
 /// FaceIds below this one belong to the router itself.
 pub(crate) const FIRST_FACE_ID: FaceId = FaceId(256);
@@ -268,6 +269,24 @@ pub(crate) fn unset_strategy(
         name: Some(name),
         ..ControlParameters::default()
     }))
+}
+
+pub(crate) fn change_workers(
+    control: &mut impl ControlPlane,
+    verb: WorkersVerb,
+    parameters: &ControlParameters,
+) -> Result<ControlResponse, ControlError> {
+    let name = command_name(parameters);
+    let worker = parameters.worker.unwrap_or_default();
+    control.change_workers(&match verb {
+        WorkersVerb::Freeze => WorkersChange::Freeze,
+        WorkersVerb::Thaw => WorkersChange::Thaw,
+        WorkersVerb::Pin => WorkersChange::Pin { name, worker },
+        WorkersVerb::Unpin => WorkersChange::Unpin { name },
+        WorkersVerb::Add => WorkersChange::Add,
+        WorkersVerb::Remove => WorkersChange::Remove { worker },
+    })?;
+    Ok(ok(parameters))
 }
 
 /// The Name of a command whose parameters were found to have one.

@@ -11,8 +11,8 @@
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
-    FaceStatus, FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, face_flags,
-    status_code,
+    FaceStatus, FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, WorkersStatus,
+    face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -156,6 +156,23 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn table_memory(&mut self) -> Result<TableMemory, ControlError>;
+
+    /// How the workers stand; within the bounds that [`WorkersStatus`] has, so that those
+    /// who ask can read it.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn workers(&mut self) -> Result<WorkersStatus, ControlError>;
+
+    /// Changes how names are divided among workers. When it returns, [`workers`] tells of
+    /// it; packets that are under way reach the former home of their name and are served
+    /// there.
+    ///
+    /// # Errors
+    /// [`ControlError::Workers`] if that cannot be done; nothing has changed then.
+    ///
+    /// [`workers`]: Self::workers
+    fn change_workers(&mut self, change: &WorkersChange) -> Result<(), ControlError>;
 
     /// Version, times and counters of the router.
     ///
@@ -326,6 +343,42 @@ pub struct CsErased {
     pub has_more: bool,
 }
 
+/// What an operator wants of the workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkersChange {
+    /// From now on no name and no worker moves because of queues, until [`Thaw`]; what an
+    /// operator wants is done all the same. Success if it has been so all along.
+    ///
+    /// [`Thaw`]: Self::Thaw
+    Freeze,
+    /// Ends [`Freeze`](Self::Freeze). Success if there was none.
+    Thaw,
+    /// Has packets of a name, and of those that are dispatched together with it, go to a
+    /// worker whatever the queues say. Where the name is pinned already it moves. Ends with
+    /// [`Unpin`](Self::Unpin), or when the worker goes.
+    Pin {
+        /// The name; of its components count those that dispatching looks at.
+        name: Name,
+        /// The worker; it has to be running.
+        worker: u64,
+    },
+    /// Lets a name that is pinned go where the map says. One that is not is an error: it
+    /// may be misspelt.
+    Unpin {
+        /// The name; as for [`Pin`](Self::Pin).
+        name: Name,
+    },
+    /// Starts one worker more, that with the lowest number of those that do not run. At most
+    /// its share of all names moves to it.
+    Add,
+    /// Takes a worker away. Its names go to the others, evenly, and its pinned names with
+    /// them; it ends what it has begun. The last one running stays.
+    Remove {
+        /// The worker; it has to be running.
+        worker: u64,
+    },
+}
+
 /// Why the router did not do as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -354,6 +407,9 @@ pub enum ControlError {
     /// There is no such policy of the content store; why.
     #[error("{0}")]
     CsPolicy(String),
+    /// The workers cannot be changed so; why, and what to do instead.
+    #[error("{0}")]
+    Workers(String),
     /// The name has more components than the table takes.
     #[error("name has more than {max_components} components")]
     NameTooLong {
@@ -383,7 +439,9 @@ impl ControlError {
             Self::UnsupportedProtocol | Self::Unsupported(_) => status_code::UNSUPPORTED_PROTOCOL,
             Self::BadAddress(_) | Self::CsPolicy(_) => status_code::BAD_REQUEST,
             // NFD tells bad parameters from an unknown strategy by this code.
-            Self::Conflict(_) | Self::StrategyParameters(_) => status_code::CONFLICT,
+            Self::Conflict(_) | Self::StrategyParameters(_) | Self::Workers(_) => {
+                status_code::CONFLICT
+            }
             Self::NameTooLong { .. } => status_code::NAME_TOO_LONG,
             Self::LimitReached(_) | Self::Unavailable => status_code::UNAVAILABLE,
             Self::NoAnswer(_) => status_code::TIMEOUT,

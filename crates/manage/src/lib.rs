@@ -23,7 +23,7 @@ mod verbs;
 pub use authorize::{AuthorizeRule, ManagementTrust};
 pub use control::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
+    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
 };
 pub use counters::{Counters, DropReason};
 pub use learning::Brought;

@@ -356,6 +356,7 @@ impl<C: ControlPlane> Manager<C> {
             Verb::CsErase => commands::erase_cs(control, &parameters),
             Verb::StrategySet => commands::set_strategy(control, &parameters),
             Verb::StrategyUnset => commands::unset_strategy(control, &parameters),
+            Verb::Workers(verb) => commands::change_workers(control, verb, &parameters),
             Verb::RibRegister | Verb::RibUnregister | Verb::RibAnnounce => {
                 unreachable!("commands on the RIB were dealt with above")
             }
@@ -675,6 +676,7 @@ impl<C: ControlPlane> Manager<C> {
                 DropCount::encode_list(&drops)
             }
             Dataset::Memory => control.table_memory()?.encode(),
+            Dataset::Workers => control.workers()?.encode(),
             Dataset::GeneralStatus => {
                 let mut content = Vec::new();
                 control.general_status()?.encode_value_into(&mut content);

@@ -20,16 +20,19 @@ pub enum Module {
     Cs,
     /// `strategy-choice`.
     StrategyChoice,
+    /// `workers`, this router's own.
+    Workers,
 }
 
 impl Module {
     /// Every module that takes commands.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Faces,
         Self::Fib,
         Self::Rib,
         Self::Cs,
         Self::StrategyChoice,
+        Self::Workers,
     ];
 
     /// The name component.
@@ -41,6 +44,7 @@ impl Module {
             Self::Rib => "rib",
             Self::Cs => "cs",
             Self::StrategyChoice => "strategy-choice",
+            Self::Workers => "workers",
         }
     }
 
@@ -66,6 +70,18 @@ pub(crate) enum Verb {
     CsErase,
     StrategySet,
     StrategyUnset,
+    Workers(WorkersVerb),
+}
+
+/// A command on the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkersVerb {
+    Freeze,
+    Thaw,
+    Pin,
+    Unpin,
+    Add,
+    Remove,
 }
 
 /// Something to read.
@@ -87,6 +103,8 @@ pub(crate) enum Dataset {
     Drops,
     /// Likewise.
     Memory,
+    /// Likewise.
+    Workers,
 }
 
 /// What a module and a verb together name.
@@ -115,6 +133,7 @@ impl Target {
             ("status", "general") => Dataset::GeneralStatus,
             ("status", "drops") => Dataset::Drops,
             ("status", "memory") => Dataset::Memory,
+            ("workers", "list") => Dataset::Workers,
             _ => return Self::command(module, verb),
         };
         Self::Dataset(dataset)
@@ -137,6 +156,12 @@ impl Target {
             (Module::Cs, "erase") => Verb::CsErase,
             (Module::StrategyChoice, "set") => Verb::StrategySet,
             (Module::StrategyChoice, "unset") => Verb::StrategyUnset,
+            (Module::Workers, "freeze") => Verb::Workers(WorkersVerb::Freeze),
+            (Module::Workers, "thaw") => Verb::Workers(WorkersVerb::Thaw),
+            (Module::Workers, "pin") => Verb::Workers(WorkersVerb::Pin),
+            (Module::Workers, "unpin") => Verb::Workers(WorkersVerb::Unpin),
+            (Module::Workers, "add") => Verb::Workers(WorkersVerb::Add),
+            (Module::Workers, "remove") => Verb::Workers(WorkersVerb::Remove),
             _ => return Self::Unknown(Some(module)),
         };
         Self::Command(module, verb)
@@ -166,8 +191,9 @@ impl Fields {
     const THRESHOLD: Self = Self(1 << 14);
     const MTU: Self = Self(1 << 15);
     const CS_POLICY: Self = Self(1 << 16);
+    const WORKER: Self = Self(1 << 17);
 
-    const NAMES: [&'static str; 17] = [
+    const NAMES: [&'static str; 18] = [
         "Name",
         "FaceId",
         "Uri",
@@ -185,6 +211,7 @@ impl Fields {
         "DefaultCongestionThreshold",
         "Mtu",
         "CsPolicy",
+        "Worker",
     ];
 
     const fn and(self, other: Self) -> Self {
@@ -214,6 +241,7 @@ impl Fields {
             p.default_congestion_threshold_bytes.is_some(),
             p.mtu_bytes.is_some(),
             p.cs_policy.is_some(),
+            p.worker.is_some(),
         ];
         let bits = present.iter().enumerate();
         Self(bits.fold(0, |bits, (i, &is_there)| bits | u32::from(is_there) << i))
@@ -271,6 +299,7 @@ impl Verb {
             Self::CsErase => (F::NAME, F::COUNT),
             Self::StrategySet => (F::NAME.and(F::STRATEGY), F::NONE),
             Self::StrategyUnset => (F::NAME, F::NONE),
+            Self::Workers(verb) => (verb.fields(), F::NONE),
         }
     }
 
@@ -305,6 +334,18 @@ impl Verb {
             _ => None,
         };
         out_of_range.map_or(Ok(()), |field| Err(ParameterError::OutOfRange(field)))
+    }
+}
+
+impl WorkersVerb {
+    /// Fields that have to be there; no other may.
+    const fn fields(self) -> Fields {
+        match self {
+            Self::Freeze | Self::Thaw | Self::Add => Fields::NONE,
+            Self::Pin => Fields::NAME.and(Fields::WORKER),
+            Self::Unpin => Fields::NAME,
+            Self::Remove => Fields::WORKER,
+        }
     }
 }
 

@@ -48,6 +48,8 @@ fn every_dataset_tells_the_state_of_the_router() {
     let memory = TableMemory::decode(&site.dataset("status", "memory")).unwrap();
     assert_eq!(memory.asked_for, "2m");
     assert_eq!(memory.n_huge_2m_bytes, 3 << 21);
+    let workers = WorkersStatus::decode(&site.dataset("workers", "list")).unwrap();
+    assert_eq!(workers, site.router().workers);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tachonym_face::{
 use tachonym_forward::{Engine, Routes, StorePolicy, StrategyError};
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibSlice, LinkOptions,
+    FibChange, FibRefusal, FibSlice, LinkOptions, WorkersChange,
 };
 use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name, NameView};
@@ -20,7 +20,7 @@ use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
     FaceState, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
-    StrategyChoice, TableMemory, cs_flags, face_flags,
+    StrategyChoice, TableMemory, WorkersStatus, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 use tracing::warn;
@@ -31,6 +31,7 @@ use crate::face_jobs;
 use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
+use crate::workers_control::WorkersControl;
 
 /// Most FIB entries that are copied at once, and most faces by one job, which takes some
 /// tens of microseconds for which packets wait.
@@ -44,6 +45,7 @@ const ANNOUNCEMENTS_PER_JOB: usize = 256;
 /// The router as its manager sees it.
 pub(crate) struct RouterControl {
     threads: Threads,
+    workers: WorkersControl,
     routes: Routes,
     link: FaceOptions,
     pages: PagePreference,
@@ -56,6 +58,7 @@ impl RouterControl {
     /// `pages` is what the tables were asked to use, `content_store` what it keeps.
     pub(crate) fn new(
         threads: Threads,
+        workers: WorkersControl,
         link: FaceOptions,
         pages: PagePreference,
         content_store: ContentStore,
@@ -63,6 +66,7 @@ impl RouterControl {
         Self {
             routes: threads.team().blueprint.routes().clone(),
             threads,
+            workers,
             link,
             pages,
             content_store,
@@ -559,6 +563,21 @@ impl ControlPlane for RouterControl {
             n_huge_2m_bytes: got.huge_2m_bytes,
             n_huge_1g_bytes: got.huge_1g_bytes,
         })
+    }
+
+    fn workers(&mut self) -> Result<WorkersStatus, ControlError> {
+        let status = self.workers.status();
+        status.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    fn change_workers(&mut self, change: &WorkersChange) -> Result<(), ControlError> {
+        if self.workers.change(change)? {
+            // As many Data and as long histories, divided otherwise.
+            let max_pkts = self.threads.team().blueprint.settings().cs.max_pkts;
+            self.set_cs_capacity(max_pkts)?;
+            self.put_cs_policy(&self.content_store)?;
+        }
+        Ok(())
     }
 
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {

@@ -43,11 +43,6 @@ impl Layout {
         (layout, shares)
     }
 
-    /// How packets come to the workers.
-    pub(crate) const fn feed(&self) -> Feed {
-        self.feed
-    }
-
     /// Workers at start.
     pub(crate) const fn n_workers(&self) -> usize {
         self.n_workers

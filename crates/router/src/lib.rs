@@ -28,5 +28,6 @@ mod threads;
 pub mod tools;
 mod trust;
 mod worker;
+mod workers_control;
 
 pub use run::{Router, Snapshot};

@@ -27,6 +27,7 @@ use crate::scheduling::{SchedulerThread, Scheduling};
 use crate::start::{add_static_routes, link_options, listen};
 use crate::threads::{EndNotice, ForwarderThread};
 use crate::trust;
+use crate::workers_control::WorkersControl;
 
 /// Packets that wait for a worker from which on names move off it.
 const HIGH_THRESHOLD_PKTS: u32 = 256;
@@ -144,6 +145,13 @@ impl Router {
             },
             RouterControl::new(
                 threads.clone(),
+                WorkersControl::new(
+                    threads.clone(),
+                    scheduling,
+                    running.waiting,
+                    config.workers.clone(),
+                    running.cpus,
+                ),
                 link_options(config),
                 config.memory.pages.into(),
                 config.content_store.clone(),

@@ -35,7 +35,7 @@ pub(crate) fn authorize_rule(rule: &Authorize) -> Result<AuthorizeRule, TrustFau
         Module::from_name(name).ok_or_else(|| TrustFault {
             key: format!("modules[{i}]"),
             message: format!("there is no module `{name}`"),
-            remedy: "use faces, fib, rib, cs or strategy-choice",
+            remedy: "use faces, fib, rib, cs, strategy-choice or workers",
         })
     });
     let modules = modules.collect::<Result<Vec<_>, _>>()?;

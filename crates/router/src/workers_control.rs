@@ -76,7 +76,9 @@ impl WorkersControl {
         let away = homes.migrations().iter();
         let away: Vec<_> = away
             .filter(|moved| moved.state != MigrationState::Returned)
-            .filter(|moved| moved.worker != map.home(moved.key) || moved.state == MigrationState::Pinned)
+            .filter(|moved| {
+                moved.worker != map.home(moved.key) || moved.state == MigrationState::Pinned
+            })
             .collect();
         self.pinned.retain(|key, _| {
             let mut away = away.iter();
@@ -90,30 +92,36 @@ impl WorkersControl {
         });
         let n_dropped = |worker: usize| told.iter().map(|told| told.n_dropped_pkts[worker]).sum();
         let cpu = |thread: usize| self.cpus.get(thread).map(|&cpu| cpu.into());
-        let workers = told.iter().filter(|told| told.thread < n_workers).map(|told| {
-            let worker = WorkerId(told.thread as u16);
-            let state = match told.state {
-                Some(WorkerState::Running) if !homes.workers().contains(worker) => {
-                    WorkerState::Removed
+        let workers = told
+            .iter()
+            .filter(|told| told.thread < n_workers)
+            .map(|told| {
+                let worker = WorkerId(told.thread as u16);
+                let state = match told.state {
+                    Some(WorkerState::Running) if !homes.workers().contains(worker) => {
+                        WorkerState::Removed
+                    }
+                    Some(state) => state,
+                    None => WorkerState::Spare,
+                };
+                WorkerStatus {
+                    worker: told.thread as u64,
+                    state,
+                    service: "forwarding".into(),
+                    cpu: cpu(told.thread),
+                    busy_permille: Some(told.busy_permille),
+                    n_queued_pkts: scheduler
+                        .queue_lens()
+                        .get(told.thread)
+                        .map_or(0, |&len| len.into()),
+                    share_permille: (1000.0 * map.share(worker)).round() as u64,
+                    n_in_pkts: told.n_in_pkts,
+                    n_crossed_pkts: told.n_crossed_pkts,
+                    n_dropped_pkts: n_dropped(told.thread),
+                    n_pit_entries: told.n_pit_entries,
+                    n_cs_entries: told.n_cs_entries,
                 }
-                Some(state) => state,
-                None => WorkerState::Spare,
-            };
-            WorkerStatus {
-                worker: told.thread as u64,
-                state,
-                service: "forwarding".into(),
-                cpu: cpu(told.thread),
-                busy_permille: Some(told.busy_permille),
-                n_queued_pkts: scheduler.queue_lens().get(told.thread).map_or(0, |&len| len.into()),
-                share_permille: (1000.0 * map.share(worker)).round() as u64,
-                n_in_pkts: told.n_in_pkts,
-                n_crossed_pkts: told.n_crossed_pkts,
-                n_dropped_pkts: n_dropped(told.thread),
-                n_pit_entries: told.n_pit_entries,
-                n_cs_entries: told.n_cs_entries,
-            }
-        });
+            });
         let receivers = told.iter().filter(|told| told.thread >= n_workers);
         let receivers = receivers.map(|told| ReceiverStatus {
             thread: (told.thread - n_workers) as u64,
@@ -141,6 +149,9 @@ impl WorkersControl {
     /// # Errors
     /// Why that cannot be.
     pub(crate) fn change(&mut self, change: &WorkersChange) -> Result<bool, ControlError> {
+        if self.threads.team().layout.n_worker_threads() == 1 {
+            return Err(refusal(of_one(change)));
+        }
         match change {
             WorkersChange::Freeze => self.scheduling.lock().laps_mut().freeze(),
             WorkersChange::Thaw => self.scheduling.lock().laps_mut().thaw(),
@@ -148,7 +159,9 @@ impl WorkersControl {
             WorkersChange::Unpin { name } => {
                 let key = self.key(name)?;
                 if !self.scheduling.lock().laps_mut().unpin(FORWARDING, key) {
-                    return Err(refusal("no such name is pinned: `tachonym workers map` lists them"));
+                    return Err(refusal(
+                        "no such name is pinned: `tachonym workers map` lists them",
+                    ));
                 }
                 self.pinned.remove(&key);
             }
@@ -168,7 +181,11 @@ impl WorkersControl {
     fn pin(&mut self, name: &Name, worker: u64) -> Result<(), ControlError> {
         let key = self.key(name)?;
         let worker = self.running(worker)?;
-        let pinned = self.scheduling.lock().laps_mut().pin(FORWARDING, key, worker);
+        let pinned = self
+            .scheduling
+            .lock()
+            .laps_mut()
+            .pin(FORWARDING, key, worker);
         pinned.map_err(|error| refusal(error.to_string()))?;
         self.pinned.insert(key, name.clone());
         Ok(())
@@ -193,9 +210,13 @@ impl WorkersControl {
     /// The worker of this number, if names may be at home there.
     fn running(&self, worker: u64) -> Result<WorkerId, ControlError> {
         let workers = self.scheduling.lock().homes().workers();
-        let found = workers.into_iter().find(|running| u64::from(running.0) == worker);
+        let found = workers
+            .into_iter()
+            .find(|running| u64::from(running.0) == worker);
         found.ok_or_else(|| {
-            refusal(format!("worker {worker} does not run: `tachonym workers` lists those that do"))
+            refusal(format!(
+                "worker {worker} does not run: `tachonym workers` lists those that do"
+            ))
         })
     }
 
@@ -212,7 +233,11 @@ impl WorkersControl {
         self.threads.team().blueprint.settings().n_workers = running.len() + 1;
         let outcome = self.install(added);
         let outcome = outcome.and_then(|()| {
-            let outcome = self.scheduling.lock().laps_mut().add_worker(added, FORWARDING);
+            let outcome = self
+                .scheduling
+                .lock()
+                .laps_mut()
+                .add_worker(added, FORWARDING);
             outcome.map_err(|error| refusal(error.to_string()))
         });
         if outcome.is_err() {
@@ -226,7 +251,10 @@ impl WorkersControl {
     /// Gives a thread a worker, unless it still has one.
     fn install(&self, worker: WorkerId) -> Result<(), ControlError> {
         let gone = |WorkerGone| ControlError::Unavailable;
-        let has_one = self.threads.at(worker.idx(), |plane| plane.has_worker()).map_err(gone)?;
+        let has_one = self
+            .threads
+            .at(worker.idx(), |plane| plane.has_worker())
+            .map_err(gone)?;
         if has_one {
             return Ok(());
         }
@@ -242,12 +270,15 @@ impl WorkersControl {
     fn remove(&self, worker: u64) -> Result<(), ControlError> {
         let worker = self.running(worker)?;
         let mut scheduler = self.scheduling.lock();
-        scheduler.laps_mut().remove_worker(worker).map_err(|error| match error {
-            LapsError::Map(MapError::LastWorker { .. }) => {
-                refusal("it is the last worker: add another one first")
-            }
-            error => refusal(error.to_string()),
-        })?;
+        scheduler
+            .laps_mut()
+            .remove_worker(worker)
+            .map_err(|error| match error {
+                LapsError::Map(MapError::LastWorker { .. }) => {
+                    refusal("it is the last worker: add another one first")
+                }
+                error => refusal(error.to_string()),
+            })?;
         let n_workers = scheduler.homes().workers().len();
         drop(scheduler);
         self.threads.team().blueprint.settings().n_workers = n_workers;
@@ -259,6 +290,19 @@ impl WorkersControl {
     fn publish(&self) {
         self.scheduling.lock().tick(monotonic_now());
     }
+}
+
+/// Why nothing can be changed of one worker.
+fn of_one(change: &WorkersChange) -> String {
+    let what = match change {
+        WorkersChange::Freeze | WorkersChange::Thaw => "no name moves",
+        WorkersChange::Pin { .. } | WorkersChange::Unpin { .. } => "it has every name",
+        WorkersChange::Add => "none can be added while it runs",
+        WorkersChange::Remove { .. } => "it has to stay",
+    };
+    format!(
+        "the router runs one worker, and {what}: start it with more, by the key workers.threads"
+    )
 }
 
 fn refusal(text: impl Into<String>) -> ControlError {

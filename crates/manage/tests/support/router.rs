@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions,
+    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
 };
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_protocol::*;
@@ -31,6 +31,8 @@ pub struct MemoryRouter {
     pub max_fib_batch: usize,
     pub n_fib_slices: usize,
     pub drops: Vec<DropCount>,
+    /// Workers 0 and 1 run, 2 is spare.
+    pub workers: WorkersStatus,
     /// Announcements by prefix, with their versions.
     pub announcements: BTreeMap<Name, (u64, Vec<u8>)>,
     pub max_announcements: usize,
@@ -59,6 +61,7 @@ impl MemoryRouter {
             max_fib_batch: 0,
             n_fib_slices: 0,
             drops: Vec::new(),
+            workers: two_workers_and_a_spare(),
             announcements: BTreeMap::new(),
             max_announcements: usize::MAX,
             failure: None,
@@ -131,6 +134,28 @@ impl MemoryRouter {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
+    /// The worker with this number, if it runs.
+    fn running(&mut self, worker: u64) -> Result<&mut WorkerStatus, ControlError> {
+        let mut workers = self.workers.workers.iter_mut();
+        workers
+            .find(|it| it.worker == worker && it.state == WorkerState::Running)
+            .ok_or_else(|| {
+                let text = format!("worker {worker} does not run: name one that does");
+                ControlError::Workers(text)
+            })
+    }
+
+    /// Divides all names evenly among the workers that run.
+    fn divide(&mut self) {
+        let workers = &mut self.workers.workers;
+        let is_running = |it: &WorkerStatus| it.state == WorkerState::Running;
+        let n_running = workers.iter().filter(|it| is_running(it)).count() as u64;
+        for it in workers {
+            it.share_permille = if is_running(it) { 1000 / n_running } else { 0 };
+        }
+        self.workers.map_version += 1;
+    }
+
     fn set_options(face: &mut FaceStatus, options: &LinkOptions) -> Result<(), ControlError> {
         if options.local_fields == Some(true) && face.face_scope == FaceScope::NonLocal {
             let mut refused = ControlParameters::default();
@@ -159,6 +184,40 @@ impl MemoryRouter {
         );
         set(&mut face.mtu_bytes, options.mtu_bytes);
         Ok(())
+    }
+}
+
+fn two_workers_and_a_spare() -> WorkersStatus {
+    let worker = |worker, state, share_permille| WorkerStatus {
+        worker,
+        state,
+        service: "forwarding".into(),
+        cpu: Some(worker + 1),
+        busy_permille: Some(10 * worker),
+        n_queued_pkts: 0,
+        share_permille,
+        n_in_pkts: 0,
+        n_crossed_pkts: 0,
+        n_dropped_pkts: 0,
+        n_pit_entries: 0,
+        n_cs_entries: 0,
+    };
+    WorkersStatus {
+        feed: "io-threads".into(),
+        dispatch: "prefix 2".into(),
+        n_buckets: 16,
+        workers: vec![
+            worker(0, WorkerState::Running, 500),
+            worker(1, WorkerState::Running, 500),
+            worker(2, WorkerState::Spare, 0),
+        ],
+        receivers: vec![ReceiverStatus {
+            thread: 0,
+            cpu: None,
+            busy_permille: None,
+            n_received_pkts: 0,
+        }],
+        ..WorkersStatus::default()
     }
 }
 
@@ -453,6 +512,64 @@ impl ControlPlane for MemoryRouter {
             n_huge_2m_bytes: 3 << 21,
             ..TableMemory::default()
         })
+    }
+
+    fn workers(&mut self) -> Result<WorkersStatus, ControlError> {
+        self.check()?;
+        self.workers.n_away = self.workers.moved_names.len() as u64;
+        Ok(self.workers.clone())
+    }
+
+    fn change_workers(&mut self, change: &WorkersChange) -> Result<(), ControlError> {
+        self.check()?;
+        let refused = |text: &str| Err(ControlError::Workers(text.to_owned()));
+        match change {
+            WorkersChange::Freeze => self.workers.is_frozen = true,
+            WorkersChange::Thaw => self.workers.is_frozen = false,
+            WorkersChange::Pin { name, worker } => {
+                self.running(*worker)?;
+                let names = &mut self.workers.moved_names;
+                names.retain(|moved| moved.name.as_ref() != Some(name));
+                if names.len() == MovedName::MAX {
+                    return refused("no place for another pinned name: unpin one");
+                }
+                names.push(MovedName {
+                    key: name.wire_len() as u64,
+                    worker: *worker,
+                    is_pinned: true,
+                    name: Some(name.clone()),
+                });
+                self.workers.n_moved += 1;
+            }
+            WorkersChange::Unpin { name } => {
+                let names = &mut self.workers.moved_names;
+                let place = names.iter().position(|it| it.name.as_ref() == Some(name));
+                let Some(place) = place else {
+                    return refused("the name is not pinned: name one that is");
+                };
+                names.remove(place);
+            }
+            WorkersChange::Add => {
+                let mut workers = self.workers.workers.iter_mut();
+                let Some(worker) = workers.find(|it| it.state != WorkerState::Running) else {
+                    return refused("all workers run: configure more");
+                };
+                worker.state = WorkerState::Running;
+                self.divide();
+            }
+            WorkersChange::Remove { worker } => {
+                self.running(*worker)?;
+                let workers = &self.workers.workers;
+                let running = workers.iter().filter(|it| it.state == WorkerState::Running);
+                if running.count() == 1 {
+                    return refused("it is the last worker: add another first");
+                }
+                self.running(*worker)?.state = WorkerState::Removed;
+                self.workers.moved_names.retain(|it| it.worker != *worker);
+                self.divide();
+            }
+        }
+        Ok(())
     }
 
     fn general_status(&mut self) -> Result<ForwarderStatus, ControlError> {

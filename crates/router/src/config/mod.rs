@@ -622,7 +622,7 @@ impl Default for Management {
 #[serde(deny_unknown_fields)]
 pub struct Authorize {
     /// Modules that are opened: `faces`, `fib`, `rib`, `cs`,
-    /// `strategy-choice`.
+    /// `strategy-choice`, `workers`.
     pub modules: Vec<String>,
     /// Accept any signer; digests are verified, keys believed.
     #[serde(default)]
