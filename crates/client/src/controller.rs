@@ -10,7 +10,7 @@ use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
-    StrategyChoice, TableMemory, status_code,
+    StrategyChoice, TableMemory, WorkersStatus, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -288,6 +288,16 @@ impl<'e> Controller<'e> {
     pub fn content_store_popularity(&mut self) -> Result<CsPopularity, CommandError> {
         let content = self.dataset("cs", "popularity", None)?;
         Ok(CsPopularity::decode(&content)?)
+    }
+
+    /// How the workers stand; only routers of this kind tell.
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn workers(&mut self) -> Result<WorkersStatus, CommandError> {
+        Ok(WorkersStatus::decode(
+            &self.dataset("workers", "list", None)?,
+        )?)
     }
 
     /// Waits for the next thing that happens to a face. `seen` is the number of

@@ -14,7 +14,7 @@ use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
     self, cs, dissect, face, get, keys, output, peek, ping, pingserver, poke, put, route, status,
-    strategy,
+    strategy, workers,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -49,6 +49,7 @@ enum Command {
     Route(route::Arguments),
     Strategy(strategy::Arguments),
     Cs(cs::Arguments),
+    Workers(workers::Arguments),
     Ping(ping::Arguments),
     Pingserver(pingserver::Arguments),
     Peek(peek::Arguments),
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Route(arguments) => route::run(&arguments),
         Command::Strategy(arguments) => strategy::run(&arguments),
         Command::Cs(arguments) => cs::run(&arguments),
+        Command::Workers(arguments) => workers::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Pingserver(arguments) => pingserver::run(&arguments),
         Command::Peek(arguments) => peek::run(&arguments),

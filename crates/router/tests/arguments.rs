@@ -13,7 +13,7 @@ fn refused(bed: &Bed, arguments: &[&str]) -> String {
 #[test]
 fn a_name_begins_with_a_slash() {
     let bed = Bed::new();
-    let lines: [&[&str]; 24] = [
+    let lines: [&[&str]; 26] = [
         &["route", "add", "NAME", "1"],
         &["route", "remove", "NAME", "1"],
         &["route", "show", "NAME"],
@@ -22,6 +22,8 @@ fn a_name_begins_with_a_slash() {
         &["strategy", "unset", "NAME"],
         &["strategy", "show", "NAME"],
         &["cs", "erase", "NAME"],
+        &["workers", "pin", "NAME", "0"],
+        &["workers", "unpin", "NAME"],
         &["ping", "NAME"],
         &["pingserver", "NAME"],
         &["peek", "NAME"],
@@ -70,6 +72,10 @@ fn nothing_is_asked_for_or_answered_no_times() {
         &["cs", "erase", "/a", "--count", "0"],
         &["strategy", "set", "/a", ""],
         &["keys", "show", ""],
+        &["workers", "pin", "/a"],
+        &["workers", "pin", "/a", "-1"],
+        &["workers", "remove"],
+        &["workers", "remove", "first"],
     ] {
         refused(&bed, arguments);
     }

@@ -150,6 +150,8 @@ fn bash_completes_subcommands_options_strategies_and_files() {
         offers(&["tachonym", "get", "--discover", "meta"]),
         ["metadata"]
     );
+    assert_eq!(offers(&["tachonym", "worke"]), ["workers"]);
+    assert_eq!(offers(&["tachonym", "workers", "unp"]), ["unpin"]);
     assert_eq!(
         offers(&["tachonym", "strategy", "set", "/x", "self"]),
         ["self-learning"]

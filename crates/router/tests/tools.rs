@@ -249,6 +249,55 @@ fn a_store_whose_policy_would_take_more_than_its_data_stays_as_it_is() {
 }
 
 #[test]
+fn the_one_worker_is_shown_and_has_nothing_to_divide() {
+    let bed = Bed::new();
+    let shown = bed.json(&["workers"]);
+    let workers = shown["workers"].as_array().expect("a list");
+    assert_eq!(workers.len(), 1);
+    assert_eq!(workers[0]["worker"], 0);
+    assert_eq!(workers[0]["state"], "running");
+    assert_eq!(workers[0]["share_permille"], 1000);
+    let count = |key: &str| bed.json(&["workers"])["workers"][0][key].as_u64();
+    // Each question is a packet itself.
+    let n_before = count("in_pkts");
+    assert!(count("in_pkts") > n_before);
+    let _server = bed.serve(
+        &["put", "/w", "-", "--json", "--segment-bytes", "100"],
+        &noise(1_000),
+    );
+    bed.run(&["get", "/w", "--quiet"]);
+    assert_eq!(
+        count("cs_entries"),
+        bed.json(&["cs", "info"])["entries"].as_u64()
+    );
+    assert!(count("cs_entries") >= Some(10));
+
+    let text = bed.text(&["workers"]);
+    let heads = text.lines().find(|line| line.starts_with("WORKER"));
+    assert!(heads.is_some_and(|heads| heads.contains("SHARE")), "{text}");
+    let map = bed.json(&["workers", "map"]);
+    assert_eq!(map["shares"][0]["share_permille"], 1000);
+    assert_eq!(map["moved"], serde_json::json!([]));
+    assert!(bed.text(&["workers", "map"]).contains("100.0 %"));
+
+    for line in [
+        "workers freeze",
+        "workers thaw",
+        "workers pin /a/b 0",
+        "workers unpin /a/b",
+        "workers add",
+        "workers remove 0",
+    ] {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let (code, error) = bed.failure(&arguments);
+        assert_eq!(code, 5, "{line}: {error}");
+        for part in ["runs one worker", "workers.threads", "409"] {
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}
+
+#[test]
 fn what_the_router_makes_of_a_value_is_told() {
     let bed = Bed::new();
     let told = |line: &str| {

@@ -28,6 +28,7 @@ pub mod status;
 pub mod strategy;
 mod target;
 mod text;
+pub mod workers;
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;

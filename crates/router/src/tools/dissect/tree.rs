@@ -363,6 +363,7 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Parameters, 135) => ("BaseCongestionMarkingInterval", F::Number),
         (C::Parameters, 136) => ("DefaultCongestionThreshold", F::Number),
         (C::Parameters, 137) => ("Mtu", F::Number),
+        (C::Parameters, 36908) => ("Worker", F::Number),
 
         (C::FaceEntries, 128) => ("FaceStatus", F::Nested(C::Face)),
         (C::FaceEntries, 130) => ("ChannelStatus", F::Nested(C::Face)),
