@@ -105,7 +105,7 @@ impl Plane {
             n_since_pause: 0,
             n_injected: 0,
             counters: PlaneCounters::default(),
-            busy: Busy::default(),
+            busy: Busy::new(),
             failure: None,
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Forwarder {
 }
 
 /// How much of its time a thread does not wait.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Busy {
     since: MonoNs,
     waited_ns: u64,
@@ -43,6 +43,15 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
+    /// From now on.
+    pub(crate) fn new() -> Self {
+        Self {
+            since: monotonic_now(),
+            waited_ns: 0,
+            permille: 0,
+        }
+    }
+
     /// By `now` the thread has waited for so long since it was last told.
     fn note(&mut self, waited_ns: u64, now: MonoNs) {
         self.waited_ns += waited_ns;
