@@ -56,40 +56,44 @@ pub(crate) fn run(workspace: &Workspace, report: &mut Report) {
     let Some(peers) = peers else {
         return;
     };
-    report.step("interop", || {
-        let tests = [
-            "--test",
-            "files",
-            "--test",
-            "management",
-            "--test",
-            "large_files",
-        ];
-        suite(workspace, &peers, "interop", &tests)
+    let alone = ("", "");
+    for (name, config) in [alone].iter().chain(&rust_tests::SEVERAL_WORKERS) {
+        run_suites(workspace, &peers, name, config, report);
+    }
+}
+
+/// Runs the suites against routers of this configuration, which is called `name`.
+fn run_suites(workspace: &Workspace, peers: &Path, name: &str, config: &str, report: &mut Report) {
+    let called = |suite: &str| match name {
+        "" => suite.to_owned(),
+        name => format!("{suite} {name}"),
+    };
+    let run = |suite_name: &str, tests: &[&str]| {
+        let tests = tests.iter().flat_map(|test| ["--test", test]);
+        let tests: Vec<_> = tests.collect();
+        suite(workspace, peers, &called(suite_name), config, &tests)
+    };
+    report.step(&called("interop"), || {
+        run("interop", &["files", "management", "large_files"])
     });
-    report.step("interop ipv6", || match TcpListener::bind("[::1]:0") {
-        Ok(_) => suite(workspace, &peers, "interop-ipv6", &["--test", "ipv6"]),
-        Err(error) => Outcome::Skipped(format!("no IPv6 loopback address: {error}")),
-    });
-    report.step("interop networks", || match can_make_namespaces() {
-        true => {
-            let tests = [
-                "--test",
-                "addresses",
-                "--test",
-                "chain",
-                "--test",
-                "group",
-                "--test",
-                "self_learning",
-            ];
-            suite(workspace, &peers, "interop-networks", &tests)
+    report.step(&called("interop ipv6"), || {
+        match TcpListener::bind("[::1]:0") {
+            Ok(_) => run("interop ipv6", &["ipv6"]),
+            Err(error) => Outcome::Skipped(format!("no IPv6 loopback address: {error}")),
         }
-        false => Outcome::Skipped("network namespaces need root".to_owned()),
+    });
+    report.step(&called("interop networks"), || {
+        match can_make_namespaces() {
+            true => run(
+                "interop networks",
+                &["addresses", "chain", "group", "self_learning"],
+            ),
+            false => Outcome::Skipped("network namespaces need root".to_owned()),
+        }
     });
 }
 
-fn suite(workspace: &Workspace, peers: &Path, log: &str, tests: &[&str]) -> Outcome {
+fn suite(workspace: &Workspace, peers: &Path, name: &str, config: &str, tests: &[&str]) -> Outcome {
     let mut cargo = workspace.cargo();
     cargo.args([
         "test",
@@ -101,7 +105,9 @@ fn suite(workspace: &Workspace, peers: &Path, log: &str, tests: &[&str]) -> Outc
     cargo.args(tests);
     cargo.env("TACHONYM_INTEROP", peers);
     cargo.env("TACHONYM_BINARIES", workspace.target.join("release"));
-    rust_tests::test_step(workspace, log, &mut cargo)
+    cargo.env(rust_tests::TEST_CONFIG, config);
+    let log = name.replace(", ", " ").replace(' ', "-");
+    rust_tests::test_step(workspace, &log, &mut cargo)
 }
 
 /// Installs what is not installed yet, and says where.

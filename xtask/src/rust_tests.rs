@@ -21,6 +21,22 @@ const OPENSSL: Program = ("openssl", &["version"], "openssl");
 /// How many huge pages of 2 MiB the kernel has in its pool.
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 
+/// What tests of a whole router add to its configuration.
+pub(crate) const TEST_CONFIG: &str = "TACHONYM_TEST_CONFIG";
+
+/// With several workers a router does what it does with one: the same tests, fed each way.
+pub(crate) const SEVERAL_WORKERS: [(&str, &str); 2] = [
+    (
+        "two workers",
+        "workers.threads = 2\nworkers.max_threads = 3\n",
+    ),
+    (
+        "two workers, io threads",
+        "workers.threads = 2\nworkers.feed = \"io-threads\"\nworkers.io_threads = 2\n\
+         workers.dispatch = \"name\"\n",
+    ),
+];
+
 /// Runs the tests that need nothing but Rust, and Debian's `openssl`.
 pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
     let mut has_openssl = false;
@@ -54,6 +70,25 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
         }
         test_step(workspace, "tests", &mut cargo)
     });
+    for (name, config) in SEVERAL_WORKERS {
+        let log = format!("tests {name}");
+        report.step(&log, || {
+            let mut cargo = workspace.cargo();
+            cargo.args([
+                "test",
+                "--locked",
+                "--no-fail-fast",
+                "-p",
+                "tachonym-router",
+            ]);
+            cargo.args(["--test", "*"]);
+            if !has_openssl {
+                cargo.args(["--", "--skip", "openssl"]);
+            }
+            cargo.env(TEST_CONFIG, config);
+            test_step(workspace, &log.replace(", ", " ").replace(' ', "-"), &mut cargo)
+        });
+    }
     report.step("loom", || models(workspace));
     // The tests above pass without it: what they leave out then is told here.
     report.step("tests ipv6", || ipv6_outcome(UdpSocket::bind("[::1]:0")));

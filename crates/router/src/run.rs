@@ -307,7 +307,11 @@ fn system_options(config: &Config) -> SystemOptions {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
     use std::path::Path;
+
+    use tachonym_packet::{Interest, tlv};
 
     use super::*;
     use crate::plane::Plane;
@@ -335,6 +339,62 @@ mod tests {
             format!("{error:#}").contains("memory were short"),
             "{error:#}"
         );
+    }
+
+    /// Whether some Interests of one consumer are all answered with Nacks, for there is no
+    /// route: each worker has to answer some of them.
+    fn are_answered(folder: &Path, round: usize) -> bool {
+        const N_ASKED: usize = 64;
+        let mut stream = UnixStream::connect(folder.join("s")).expect("it listens");
+        let patience = Duration::from_millis(250);
+        stream.set_read_timeout(Some(patience)).expect("a time-out");
+        for number in 0..N_ASKED {
+            let name: Name = format!("/nowhere/{round}/{number}")
+                .parse()
+                .expect("a name");
+            let wire = Interest::new(name).encode();
+            stream.write_all(&wire).expect("the router reads");
+        }
+        let (mut pending, mut n_answered) = (Vec::new(), 0);
+        while n_answered < N_ASKED {
+            while let Ok(Some(len)) = tlv::element_len(&pending)
+                && len <= pending.len()
+            {
+                pending.drain(..len);
+                n_answered += 1;
+            }
+            let mut room = [0; 4_096];
+            match stream.read(&mut room) {
+                Ok(n_read) if n_read > 0 => pending.extend_from_slice(&room[..n_read]),
+                _ => break,
+            }
+        }
+        n_answered == N_ASKED
+    }
+
+    #[test]
+    fn a_worker_that_fails_is_replaced_and_the_others_go_on() {
+        for feed in ["run-to-completion", "io-threads"] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let extra = format!(
+                "workers.threads = 2\nworkers.feed = \"{feed}\"\nworkers.dispatch = \"name\""
+            );
+            let router = Router::start(&config(folder.path(), &extra)).expect("it starts");
+            assert!(are_answered(folder.path(), 0));
+            for n_failures in 1..=2 {
+                let fault = |_: &mut Plane| panic!("as if the worker had a fault");
+                router.threads.post(1, fault).expect("it runs");
+                let n_rounds = (1..200)
+                    .take_while(|&i| !are_answered(folder.path(), i))
+                    .count();
+                assert!(n_rounds < 199, "{feed}: never again");
+                let count = |plane: &mut Plane| plane.counters.n_failures;
+                let counted = router.threads.at(1, count).expect("it runs");
+                assert_eq!(counted, n_failures);
+            }
+            assert!(router.is_running() && router.ended().is_empty());
+            router.stop().expect("nothing ended before");
+        }
     }
 
     #[test]

@@ -29,8 +29,10 @@ impl Bed {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!(
             "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-             faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n{extra}",
-            folder.path().join("s").display()
+             faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n{}\n{extra}",
+            folder.path().join("s").display(),
+            // `cargo xtask test` runs the same tests with several workers.
+            std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default()
         );
         let config = Config::parse(&text).expect("a good configuration");
         let router = Router::start(&config).expect("it starts");

@@ -30,8 +30,10 @@ impl Bed {
         let text = format!(
             "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
              faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n\
-             {extra}",
-            folder.path().join("s").display()
+             {}\n{extra}",
+            folder.path().join("s").display(),
+            // `cargo xtask test` runs the same tests with several workers.
+            std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default()
         );
         let config = Config::parse(&text).expect("a good configuration");
         let router = Router::start(&config).expect("it starts");

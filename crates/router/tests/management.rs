@@ -51,8 +51,10 @@ impl Bed {
 fn base(folder: &Path) -> String {
     format!(
         "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-         faces.tcp.listen = []\nfaces.websocket.listen = []\n",
-        folder.join("s").display()
+         faces.tcp.listen = []\nfaces.websocket.listen = []\n{}\n",
+        folder.join("s").display(),
+        // `cargo xtask test` runs the same tests with several workers.
+        std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default()
     )
 }
 

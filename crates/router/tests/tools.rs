@@ -250,7 +250,7 @@ fn a_store_whose_policy_would_take_more_than_its_data_stays_as_it_is() {
 
 #[test]
 fn the_one_worker_is_shown_and_has_nothing_to_divide() {
-    let bed = Bed::new();
+    let bed = Bed::of_workers("");
     let shown = bed.json(&["workers"]);
     let workers = shown["workers"].as_array().expect("a list");
     assert_eq!(workers.len(), 1);

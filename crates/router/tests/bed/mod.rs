@@ -32,6 +32,17 @@ impl Bed {
     /// A router whose configuration ends with what `extra` says; it may write
     /// files into the folder.
     pub fn with(extra: impl FnOnce(&Path) -> String) -> Self {
+        // `cargo xtask test` runs the same tests with several workers.
+        let workers = std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default();
+        Self::configured(&workers, extra)
+    }
+
+    /// A router whose workers are as `workers` says, whatever is tested otherwise.
+    pub fn of_workers(workers: &str) -> Self {
+        Self::configured(workers, |_| String::new())
+    }
+
+    fn configured(workers: &str, extra: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
         let mut text = format!(
@@ -39,8 +50,7 @@ impl Bed {
              faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n",
             socket.display()
         );
-        // `cargo xtask test` runs the same tests with several workers.
-        text.push_str(&std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default());
+        text.push_str(workers);
         text.push_str(&extra(folder.path()));
         let router = Router::start(&Config::parse(&text).expect("good")).expect("it starts");
         Self {

@@ -1,0 +1,218 @@
+//! Several workers in a running router: what an operator changes while packets travel.
+
+mod bed;
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bed::Bed;
+use tachonym_packet::lp::LpView;
+use tachonym_packet::{
+    Component, Data, DataView, Interest, InterestView, Name, SignatureInfo, tlv,
+};
+use tachonym_protocol::{CommandName, ControlParameters, ControlResponse};
+
+/// Long enough for a loaded machine; reached only by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Interests that a consumer has under way.
+const WINDOW: u64 = 32;
+
+const FEEDS: [&str; 2] = [
+    "workers.feed = \"run-to-completion\"\n",
+    "workers.feed = \"io-threads\"\nworkers.io_threads = 2\n",
+];
+
+/// A router with so many workers, and one more that may be added.
+fn bed(feed: &str, n_workers: usize) -> Bed {
+    let extra = format!(
+        "workers.threads = {n_workers}\nworkers.max_threads = {}\nworkers.dispatch = \"name\"\n\
+         {feed}",
+        n_workers + 1
+    );
+    Bed::of_workers(&extra)
+}
+
+/// A program that speaks NDN over the Unix socket.
+struct Program {
+    stream: UnixStream,
+    pending: Vec<u8>,
+}
+
+impl Program {
+    fn new(folder: &Path) -> Self {
+        let stream = UnixStream::connect(folder.join("s")).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        Self {
+            stream,
+            pending: Vec::new(),
+        }
+    }
+
+    /// The next packet; `None` when nobody writes any more.
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Ok(Some(len)) = tlv::element_len(&self.pending)
+                && len <= self.pending.len()
+            {
+                let wire: Vec<u8> = self.pending.drain(..len).collect();
+                let frame = LpView::parse(&wire).expect("a frame");
+                return Some(frame.fragment().expect("a packet").to_vec());
+            }
+            let mut room = [0; 16_384];
+            let n_read = self.stream.read(&mut room).expect("something in time");
+            if n_read == 0 {
+                return None;
+            }
+            self.pending.extend_from_slice(&room[..n_read]);
+        }
+    }
+
+    fn register(&mut self, prefix: &str) {
+        static N_COMMANDS: AtomicU64 = AtomicU64::new(0);
+        let parameters = ControlParameters {
+            name: Some(name(prefix)),
+            ..ControlParameters::default()
+        };
+        let command = CommandName::local("rib", "register").name();
+        let command = command.with(&Component::generic(parameters.encode()));
+        let nonce = N_COMMANDS.fetch_add(1, Ordering::Relaxed);
+        let info = SignatureInfo {
+            nonce: Some(nonce.to_be_bytes().to_vec()),
+            ..SignatureInfo::digest()
+        };
+        let wire = Interest::new(command).encode_with_digest(&info);
+        self.stream.write_all(&wire).expect("it reads");
+        let wire = self.receive().expect("an answer");
+        let data = DataView::parse(&wire).expect("a Data");
+        let response = ControlResponse::decode(data.content()).expect("a response");
+        assert_eq!(response.code, 200, "{}", response.text);
+    }
+
+    /// Answers every Interest until nobody asks any more.
+    fn answer_all(&mut self) {
+        while let Some(wire) = self.receive() {
+            let interest = InterestView::parse(&wire).expect("asked");
+            let data = Data::new(interest.name().to_name());
+            if self.stream.write_all(&data.encode_with_digest()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Asks for names under `prefix`, each once, until told to stop and `n_least` were
+    /// answered; how many were.
+    fn ask(&mut self, prefix: &str, n_least: u64, stop: &AtomicBool) -> u64 {
+        let (mut n_asked, mut n_answered) = (0, 0);
+        while n_answered < n_least || !stop.load(Ordering::Relaxed) {
+            while n_asked < n_answered + WINDOW {
+                let component = Component::generic(format!("{n_asked}").into_bytes());
+                let mut interest = Interest::new(name(prefix).with(&component));
+                interest.lifetime_ms = Some(60_000);
+                self.stream.write_all(&interest.encode()).expect("it reads");
+                n_asked += 1;
+            }
+            self.receive().expect("an answer");
+            n_answered += 1;
+        }
+        while n_answered < n_asked {
+            self.receive().expect("an answer");
+            n_answered += 1;
+        }
+        n_answered
+    }
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().expect("a literal name")
+}
+
+/// What was dropped for want of room or of a worker.
+fn n_lost(bed: &Bed) -> u64 {
+    let snapshot = bed.router.snapshot().expect("it runs");
+    let reasons = [
+        "worker-queue-full",
+        "moving-queue-full",
+        "worker-failed",
+        "unknown-face",
+    ];
+    reasons
+        .iter()
+        .map(|reason| snapshot.n_dropped(reason))
+        .sum()
+}
+
+#[test]
+fn workers_are_added_and_removed_under_load_and_nothing_is_lost() {
+    for feed in FEEDS {
+        let bed = bed(feed, 1);
+        let (folder, stop) = (bed.folder.path(), AtomicBool::new(false));
+        let mut producer = Program::new(folder);
+        producer.register("/load");
+        let socket = producer.stream.try_clone().expect("a descriptor");
+        let answering = thread::spawn(move || producer.answer_all());
+        thread::scope(|scope| {
+            let consumers = ["/load/a", "/load/b"].map(|prefix| {
+                let (mut program, stop) = (Program::new(folder), &stop);
+                scope.spawn(move || program.ask(prefix, 2_000, stop))
+            });
+            let shares = |shown: &serde_json::Value| -> Vec<u64> {
+                let workers = shown["workers"].as_array().expect("a list").iter();
+                workers
+                    .map(|it| it["share_permille"].as_u64().expect("a number"))
+                    .collect()
+            };
+            for _ in 0..3 {
+                assert_eq!(shares(&bed.json(&["workers", "add"])), [500, 500], "{feed}");
+                assert_eq!(shares(&bed.json(&["workers", "remove", "0"])), [0, 1000]);
+                assert_eq!(shares(&bed.json(&["workers", "add"])), [500, 500]);
+                assert_eq!(shares(&bed.json(&["workers", "remove", "1"])), [1000, 0]);
+            }
+            stop.store(true, Ordering::Relaxed);
+            // All that was asked for was answered, none of it asked for twice.
+            let n_answered = consumers.map(|consumer| consumer.join().expect("all answered"));
+            assert!(n_answered.iter().all(|&n| n >= 2_000));
+        });
+        assert_eq!(n_lost(&bed), 0, "{feed}");
+        socket.shutdown(std::net::Shutdown::Both).expect("a socket");
+        answering.join().expect("it ends");
+        let shown = bed.json(&["workers"]);
+        let n_in = |worker: usize| shown["workers"][worker]["in_pkts"].as_u64();
+        assert!(n_in(0) > Some(0) && n_in(1) > Some(0), "{shown}");
+    }
+}
+
+#[test]
+fn names_are_pinned_and_the_scheduler_frozen() {
+    for feed in FEEDS {
+        let bed = bed(feed, 2);
+        let shown = bed.json(&["workers", "pin", "/pinned", "1"]);
+        assert_eq!(shown["moved"][0]["name"], "/pinned", "{shown}");
+        assert_eq!(shown["moved"][0]["worker"], 1);
+        let n_in = || bed.json(&["workers"])["workers"][1]["in_pkts"].as_u64();
+        let before = n_in().expect("a number");
+        bed.failure(&["peek", "/pinned", "--lifetime-ms", "100"]);
+        assert!(n_in() > Some(before));
+        for (arguments, why) in [
+            (&["workers", "pin", "/pinned", "2"], "does not run"),
+            (
+                &["workers", "pin", "/localhost/nfd", "1"],
+                "names of this host",
+            ),
+        ] {
+            let (_, error) = bed.failure(arguments);
+            assert!(error.contains(why), "{error}");
+        }
+        bed.text(&["workers", "unpin", "/pinned"]);
+        let (_, error) = bed.failure(&["workers", "unpin", "/pinned"]);
+        assert!(error.contains("no such name is pinned"), "{error}");
+        assert_eq!(bed.json(&["workers", "freeze"])["frozen"], true);
+        assert_eq!(bed.json(&["workers", "thaw"])["frozen"], false);
+        bed.text(&["workers", "add"]);
+        let (_, error) = bed.failure(&["workers", "add"]);
+        assert!(error.contains("workers.max_threads"), "{error}");
+    }
+}
