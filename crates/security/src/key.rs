@@ -5,6 +5,7 @@
 //! private ones, SubjectPublicKeyInfo (RFC 5280) for public ones. Knows no
 //! packet; see `signer` for those, and `encrypted` for keys under a password.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -188,6 +189,31 @@ fn hmac_of(key: &hmac::Key, parts: &[&[u8]]) -> hmac::Tag {
     let mut context = hmac::Context::with_key(key);
     parts.iter().for_each(|part| context.update(part));
     context.sign()
+}
+
+/// A message that is hashed by SHA-256 at most once, whatever is asked of it.
+pub(crate) struct Hashed<'m> {
+    message: &'m [u8],
+    digest: OnceCell<digest::Digest>,
+}
+
+impl<'m> Hashed<'m> {
+    /// Hashes nothing yet.
+    pub(crate) const fn new(message: &'m [u8]) -> Self {
+        Self {
+            message,
+            digest: OnceCell::new(),
+        }
+    }
+
+    /// Its SHA-256.
+    pub(crate) fn sha256(&self) -> &[u8] {
+        self.digest().as_ref()
+    }
+
+    fn digest(&self) -> &digest::Digest {
+        self.digest.get_or_init(|| digest_of(&[self.message]))
+    }
 }
 
 /// A key that makes signatures. Clones share it.
@@ -543,6 +569,27 @@ impl VerifyingKey {
             Checker::Hmac(key) => verify_slices_are_equal(hmac_of(key, parts).as_ref(), signature),
             Checker::Public(KeyKind::Ed25519, key) => key.verify_sig(&parts.concat(), signature),
             Checker::Public(_, key) => key.verify_digest_sig(&digest_of(parts), signature),
+        }
+        .map_err(|_| VerifyError::BadSignature)
+    }
+
+    /// Checks `signature`, which is of this key's type, over a message.
+    ///
+    /// # Errors
+    /// If it is wrong.
+    pub(crate) fn verify_hashed(
+        &self,
+        hashed: &Hashed<'_>,
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
+        let message = hashed.message;
+        match &self.inner {
+            Checker::Digest => verify_slices_are_equal(hashed.sha256(), signature),
+            Checker::Hmac(key) => {
+                verify_slices_are_equal(hmac_of(key, &[message]).as_ref(), signature)
+            }
+            Checker::Public(KeyKind::Ed25519, key) => key.verify_sig(message, signature),
+            Checker::Public(_, key) => key.verify_digest_sig(hashed.digest(), signature),
         }
         .map_err(|_| VerifyError::BadSignature)
     }

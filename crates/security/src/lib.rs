@@ -4,7 +4,8 @@
 //! in [`Signer`] and [`verify_data`]. [`Certificate`] and [`SafeBag`] are the
 //! forms in which keys travel, [`KeyStore`] the directory in which they rest.
 //! [`TrustPolicy`] says whose signatures count, and [`CommandVerifier`] checks
-//! signed Interests against it and refuses replays.
+//! signed Interests against it and refuses replays. [`DataVerification`] checks Data on
+//! their way by rules for prefixes.
 //!
 //! The crate reads no clock: wall time comes in as milliseconds since the Unix
 //! epoch (`wall_ms`). Only [`KeyStore`] touches files. Bytes from outside are
@@ -22,6 +23,8 @@ mod signer;
 mod text;
 mod trust;
 mod validity;
+mod verification;
+mod verified;
 mod verifier;
 
 pub use certificate::{
@@ -38,4 +41,8 @@ pub use signed_interest::{SignedForm, SignedInterest};
 pub use signer::{CommandSigner, Signer, verify_data, verify_interest};
 pub use trust::{Endorsement, IssuerRule, TrustError, TrustPolicy};
 pub use validity::{Validity, ValidityError};
+pub use verification::{
+    DataVerification, Poison, RequiredSignature, Verdict, VerificationCounters, VerificationRule,
+    VerificationRules,
+};
 pub use verifier::{Accepted, CommandVerifier, Reject, VerifierConfig, VerifierCounters};

@@ -230,12 +230,25 @@ impl TrustPolicy {
         self.by_key_name.len()
     }
 
+    /// Keys that may sign packets, each by its name and by when a chain of it holds: as often
+    /// as it has chains.
+    pub fn signers(&self) -> impl Iterator<Item = (&Name, Validity)> {
+        let signers = self.trusted.iter().filter(|key| self.may_sign(key));
+        signers.map(|key| (&key.key_name, key.validity))
+    }
+
     /// The keys, with their chains valid at any time, that `locator` refers to.
     pub(crate) fn find<'p>(
         &'p self,
         locator: KeyLocatorView<'_>,
     ) -> impl Iterator<Item = &'p TrustedKey> {
-        let indices: &[usize] = match locator {
+        let indices = self.find_indices(locator);
+        indices.iter().map(|&idx| &self.trusted[idx])
+    }
+
+    /// Where those keys are among the trusted ones; see [`key`](Self::key).
+    pub(crate) fn find_indices(&self, locator: KeyLocatorView<'_>) -> &[usize] {
+        match locator {
             KeyLocatorView::Name(name) => self.indices_by_name(name),
             KeyLocatorView::Digest(digest) => {
                 let found = <&[u8; 32]>::try_from(digest).ok();
@@ -243,8 +256,12 @@ impl TrustPolicy {
                     .and_then(|digest| self.by_digest.get(digest))
                     .map_or(&[], Vec::as_slice)
             }
-        };
-        indices.iter().map(|&idx| &self.trusted[idx])
+        }
+    }
+
+    /// The trusted key at `idx`, which [`find_indices`](Self::find_indices) told.
+    pub(crate) fn key(&self, idx: usize) -> &TrustedKey {
+        &self.trusted[idx]
     }
 
     /// Whether `key` may sign packets, not only certificates.

@@ -406,7 +406,7 @@ impl From<VerifyError> for Reject {
     }
 }
 
-fn is_same_key(a: &TrustedKey, b: &TrustedKey) -> bool {
+pub(crate) fn is_same_key(a: &TrustedKey, b: &TrustedKey) -> bool {
     a.key_name == b.key_name
         && a.key.public_key_der().is_some()
         && a.key.public_key_der() == b.key.public_key_der()
