@@ -86,7 +86,11 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
                 cargo.args(["--", "--skip", "openssl"]);
             }
             cargo.env(TEST_CONFIG, config);
-            test_step(workspace, &log.replace(", ", " ").replace(' ', "-"), &mut cargo)
+            test_step(
+                workspace,
+                &log.replace(", ", " ").replace(' ', "-"),
+                &mut cargo,
+            )
         });
     }
     report.step("loom", || models(workspace));

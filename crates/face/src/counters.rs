@@ -61,6 +61,19 @@ drop_reasons! {
     /// Received: for management, where the face's share of the commands that
     /// may wait is used up. Counted by whoever takes the frames.
     CommandShareFull = "command-share-full";
+    /// Received: a Data that has to be signed by a key, and is not. This and the following
+    /// ones about signatures are counted by whoever takes the frames.
+    UnsignedData = "unsigned-data";
+    /// Received: a Data that is signed by a key that nobody here knows.
+    UnknownKey = "unknown-key";
+    /// Received: a Data that is signed by a key that may not sign it.
+    KeyNotAuthorized = "key-not-authorized";
+    /// Received: a Data that is signed by a key whose certificates do not hold now.
+    KeyExpired = "key-expired";
+    /// Received: a Data whose signature is of another type than it has to be.
+    WrongSignatureType = "wrong-signature-type";
+    /// Received: a Data whose signature is wrong.
+    BadSignature = "bad-signature";
     /// Sending: there is no such face.
     NoSuchFace = "no-such-face";
     /// Sending: the face is down.

@@ -23,6 +23,7 @@ use crate::plane::{Parts, Plane};
 use crate::scheduling::Scheduling;
 use crate::team::{FaceNews, Member, Team};
 use crate::threads::{EndNotice, ForwarderThread};
+use crate::verification::DataGate;
 use crate::worker::Forwarder;
 
 /// The threads before they run: each has a place to wait, and is reached there.
@@ -141,6 +142,7 @@ impl Crew {
                 me,
                 faces: post.faces,
                 internal,
+                gate: DataGate::new(orders.config)?,
                 links: links.next().context("as many as there are threads")?,
                 worker,
                 receiver: orders.receiver(&team, thread, &mut views),

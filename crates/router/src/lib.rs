@@ -27,6 +27,7 @@ mod team;
 mod threads;
 pub mod tools;
 mod trust;
+mod verification;
 mod worker;
 mod workers_control;
 

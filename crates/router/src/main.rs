@@ -146,6 +146,8 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
     }
     tracing::info!(
         n_commands_dropped = router.n_dropped_commands(),
+        n_verified = snapshot.n_verified,
+        n_verified_before = snapshot.n_verified_before,
         n_refused_connections = snapshot.n_refused_connections,
         n_accept_pauses = snapshot.n_accept_pauses,
         n_stalled_connections = snapshot.n_stalled_connections,

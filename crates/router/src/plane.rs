@@ -23,6 +23,7 @@ use tracing::{debug, error, info};
 use crate::internal::InternalFace;
 use crate::ports::{Ports, refusal};
 use crate::team::{FaceNews, Team};
+use crate::verification::DataGate;
 use crate::worker::Busy;
 
 /// How often it is looked whether a name has moved, while packets wait for that.
@@ -39,6 +40,7 @@ pub(crate) struct Plane {
     team: Arc<Team>,
     pub(crate) faces: FaceSystem,
     pub(crate) internal: InternalFace,
+    pub(crate) gate: DataGate,
     links: Links,
     worker: Option<Worker>,
     /// Takes what is received to its home, unless one thread does everything.
@@ -80,6 +82,7 @@ pub(crate) struct Parts {
     pub(crate) team: Arc<Team>,
     pub(crate) faces: FaceSystem,
     pub(crate) internal: InternalFace,
+    pub(crate) gate: DataGate,
     pub(crate) links: Links,
     pub(crate) worker: Option<Worker>,
     pub(crate) receiver: Option<Receiver>,
@@ -93,6 +96,7 @@ impl Plane {
             team: parts.team,
             faces: parts.faces,
             internal: parts.internal,
+            gate: parts.gate,
             links: parts.links,
             worker: parts.worker,
             receiver: parts.receiver,
@@ -343,7 +347,7 @@ impl Plane {
                     let packet = packet.and_then(|p| RxPacket::new(frame.face, frame.headers, p));
                     let reason = match &packet {
                         None => malformed,
-                        Some(packet) => refusal(&mut self.internal, packet, now),
+                        Some(packet) => refusal(&mut self.internal, &mut self.gate, packet, now),
                     };
                     (packet, reason)
                 }
@@ -483,6 +487,7 @@ impl Plane {
             layout: &self.team.layout,
             faces: &mut self.faces,
             internal: &mut self.internal,
+            gate: &mut self.gate,
             links: &mut self.links,
             scratch: &mut self.scratch,
         };

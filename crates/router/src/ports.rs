@@ -10,6 +10,7 @@ use tachonym_workers::{Crossing, Links, Parcel, Port};
 
 use crate::internal::InternalFace;
 use crate::layout::Layout;
+use crate::verification::DataGate;
 
 /// See the module.
 pub(crate) struct Ports<'a> {
@@ -19,6 +20,7 @@ pub(crate) struct Ports<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) faces: &'a mut FaceSystem,
     pub(crate) internal: &'a mut InternalFace,
+    pub(crate) gate: &'a mut DataGate,
     pub(crate) links: &'a mut Links,
     /// For Interests that leave by another thread as they do not lie in memory.
     pub(crate) scratch: &'a mut Vec<u8>,
@@ -135,7 +137,7 @@ impl Port for Ports<'_> {
     }
 
     fn admits(&mut self, packet: &RxPacket<'_>) -> bool {
-        match refusal(self.internal, packet, self.now) {
+        match refusal(self.internal, self.gate, packet, self.now) {
             None => true,
             Some(reason) => {
                 self.faces.count_drop(packet.face, reason);
@@ -145,15 +147,18 @@ impl Port for Ports<'_> {
     }
 }
 
-/// Why a packet is not to be looked at, if it is one for the manager.
+/// Why a packet is not to be looked at: it is one for the manager that has heard enough, or
+/// not signed as it has to be.
 #[inline]
 pub(crate) fn refusal(
     internal: &mut InternalFace,
+    gate: &mut DataGate,
     packet: &RxPacket<'_>,
     now: MonoNs,
 ) -> Option<DropReason> {
     match &packet.packet {
         RxKind::Interest(interest) => internal.refusal(packet.face, interest.name(), now),
-        RxKind::Data(_) | RxKind::Nack(..) => None,
+        RxKind::Data(data) => gate.refusal(data),
+        RxKind::Nack(..) => None,
     }
 }

@@ -65,6 +65,10 @@ pub struct Snapshot {
     /// Packets that were dropped, by reason, since the start; reasons that
     /// never occurred are left out.
     pub drops: Vec<(&'static str, u64)>,
+    /// Data whose signatures were verified and good.
+    pub n_verified: u64,
+    /// Data that were known to be good, and not verified again.
+    pub n_verified_before: u64,
     /// Connections that were turned away.
     pub n_refused_connections: u64,
     /// Times that a listener rested for want of descriptors or memory.
@@ -218,12 +222,15 @@ impl Router {
                 plane.faces.n_faces(),
                 sizes,
                 plane.faces.counters(),
+                plane.gate.counters(),
                 drops::collect(plane),
             )
         })?;
         let mut snapshot = Snapshot::default();
         let (mut n_packets, mut dropped) = (0, Vec::new());
-        for (n_faces, sizes, faces, drops) in of_threads {
+        for (n_faces, sizes, faces, verification, drops) in of_threads {
+            snapshot.n_verified += verification.n_good;
+            snapshot.n_verified_before += verification.n_remembered;
             snapshot.n_faces += n_faces;
             snapshot.n_pit_entries += sizes.map_or(0, |sizes| sizes.n_pit_entries);
             snapshot.n_cs_entries += sizes.map_or(0, |sizes| sizes.n_cs_entries);

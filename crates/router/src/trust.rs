@@ -7,9 +7,11 @@
 use std::path::{Path, PathBuf};
 
 use tachonym_manage::{AuthorizeRule, ManagementTrust, Module};
-use tachonym_security::{Certificate, TrustPolicy};
+use tachonym_security::{Certificate, Endorsement, RequiredSignature, TrustPolicy};
 
-use crate::config::{Announcements, Authorize, Localhop, Management, NAME_REMEDY, parse_name};
+use crate::config::{
+    Announcements, Authorize, Localhop, Management, NAME_REMEDY, Verification, parse_name,
+};
 
 /// What is wrong with a rule.
 pub(crate) struct TrustFault {
@@ -102,6 +104,66 @@ pub(crate) fn management_trust(management: &Management) -> Result<ManagementTrus
     trust.announcements = announcements_policy(&management.announcements)?;
     trust.learns_routes = management.announcements.learn;
     Ok(trust)
+}
+
+/// What signature Data must have. Other than elsewhere, each file has to be of use: who is
+/// not told of a missing one would lose all Data of a producer.
+pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignature, TrustFault> {
+    let fault = |key: &str, message: String, remedy: &'static str| {
+        let key = key.into();
+        Err(TrustFault {
+            key,
+            message,
+            remedy,
+        })
+    };
+    if rule.digest_only {
+        let set = [
+            ("anchors", !rule.anchors.is_empty()),
+            ("certificates", !rule.certificates.is_empty()),
+            ("signers_under", rule.signers_under.is_some()),
+        ];
+        return match set.iter().find(|(_, is_set)| *is_set) {
+            None => Ok(RequiredSignature::Digest),
+            Some((key, _)) => fault(
+                key,
+                "a digest is signed by nobody".into(),
+                "remove either `digest_only` or this key",
+            ),
+        };
+    }
+    if rule.anchors.is_empty() {
+        return fault(
+            "anchors",
+            "nobody is trusted, so all Data would be dropped".into(),
+            "name a certificate file, or ask for digests alone with `digest_only = true`",
+        );
+    }
+    let mut policy = policy(&Signers {
+        any: false,
+        anchors: &rule.anchors,
+        certificates: &rule.certificates,
+        under: rule.signers_under.as_deref(),
+    })?;
+    for (i, file) in rule.certificates.iter().enumerate() {
+        let certificate = read_certificate(file).ok();
+        let endorsement = certificate.and_then(|it| policy.add_certificate(&it).ok());
+        if endorsement != Some(Endorsement::Trusted) {
+            return fault(
+                &format!("certificates[{i}]"),
+                format!("{}: no anchor has issued it", file.display()),
+                "name the certificates between it and an anchor, too, or remove it",
+            );
+        }
+    }
+    if policy.signers().next().is_none() {
+        return fault(
+            "signers_under",
+            "no certificate here is of a key with this prefix, so all Data would be dropped".into(),
+            "name the certificates of the signers in `certificates`, for none is fetched",
+        );
+    }
+    Ok(RequiredSignature::Key(policy))
 }
 
 fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {

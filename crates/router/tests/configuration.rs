@@ -77,6 +77,122 @@ fn who_learns_routes_must_say_from_whom() {
 }
 
 #[test]
+fn a_verification_that_would_drop_all_data_or_mean_nothing_is_told() {
+    use tachonym_packet::{Component, Name};
+    use tachonym_security::{
+        Certificate, CertificateRequest, Signer, SigningKey, Validity, key_name,
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let key_name_of = |identity: &str| {
+        let identity: Name = identity.parse().expect("a name");
+        key_name(&identity, &Component::generic("1"))
+    };
+    let write = |file: &str, certificate: &Certificate| {
+        let file = folder.path().join(file);
+        std::fs::write(&file, certificate.to_base64()).expect("the folder is ours");
+        format!("\"{}\"", file.display())
+    };
+    let root = SigningKey::generate_ecdsa().expect("randomness");
+    let root_name = key_name_of("/site");
+    let anchor = Certificate::self_signed(&root_name, &root, 1, Validity::FOREVER);
+    let anchor = write("anchor", &anchor.expect("it signs"));
+    let alice = |issuer: Signer| {
+        let request = CertificateRequest {
+            key_name: key_name_of("/site/alice"),
+            public_key: root.public_key_der().expect("ECDSA").to_vec(),
+            issuer_id: Component::generic("issuer"),
+            version: 1,
+            validity: Validity::FOREVER,
+        };
+        request.issue(&issuer).expect("it signs")
+    };
+    let good = write("alice", &alice(Signer::named(root.clone(), root_name)));
+    let stranger = SigningKey::generate_ecdsa().expect("randomness");
+    let stranger = Signer::named(stranger, key_name_of("/stranger"));
+    let stray = write("stray", &alice(stranger));
+
+    let rule = |rest: &str| format!("[[verification]]\nprefix = \"/site\"\n{rest}\n");
+    let digest = rule("digest_only = true");
+    let by_alice =
+        format!("anchors = [{anchor}]\ncertificates = [{good}]\nsigners_under = \"/site/alice\"");
+    for text in [
+        digest.clone(),
+        rule(&format!("anchors = [{anchor}]")),
+        format!("tables.verified_data = 0\n{}", rule(&by_alice)),
+    ] {
+        Config::parse(&text).expect("good");
+    }
+    let cases = [
+        (rule(""), 1, "[0].anchors", "would be dropped"),
+        (
+            rule("anchors = [\"/nowhere\"]"),
+            3,
+            "[0].anchors[0]",
+            "/nowhere",
+        ),
+        (
+            rule(&format!(
+                "anchors = [{anchor}]\ncertificates = [{good}, {stray}]"
+            )),
+            4,
+            "[0].certificates[1]",
+            "no anchor",
+        ),
+        (
+            rule(&format!(
+                "anchors = [{anchor}]\nsigners_under = \"/site/bob\""
+            )),
+            4,
+            "[0].signers_under",
+            "none is fetched",
+        ),
+        (
+            rule(&format!("anchors = [{anchor}]\nsigners_under = \"site\"")),
+            4,
+            "[0].signers_under",
+            "does not begin",
+        ),
+        (
+            rule(&format!("digest_only = true\nanchors = [{anchor}]")),
+            4,
+            "[0].anchors",
+            "digest_only",
+        ),
+        (
+            rule("digest_only = true\nsigners_under = \"/a\""),
+            4,
+            "[0].signers_under",
+            "digest_only",
+        ),
+        (format!("{digest}{digest}"), 5, "[1].prefix", "already"),
+        (
+            digest.replace("/site", "site"),
+            2,
+            "[0].prefix",
+            "does not begin",
+        ),
+    ];
+    for (text, line, key, word) in &cases {
+        let key = format!("verification{key}");
+        assert_told(&[(text, *line, &key, word)]);
+    }
+    let many: String = (0..257)
+        .map(|i| digest.replace("/site", &format!("/{i}")))
+        .collect();
+    assert_told(&[
+        (&many, 256 * 3 + 2, "verification[256].prefix", "256"),
+        (
+            "tables.verified_data = 8\n",
+            1,
+            "tables.verified_data",
+            "[[verification]]",
+        ),
+    ]);
+    let found = complaints("[[verification]]\nprefix = \"/a\"\nany = true\n");
+    assert_eq!((found.len(), found[0].line), (1, 3), "{found:?}");
+}
+
+#[test]
 fn two_strategies_for_one_prefix_conflict() {
     let text = "[[strategy]]\nprefix = \"/a\"\nstrategy = \"multicast\"\n\
                 [[strategy]]\nprefix = \"/a\"\nstrategy = \"best-route\"\n";

@@ -30,6 +30,8 @@ const MAX_IDLE_TIMEOUT_S: u64 = 1_000_000_000;
 /// it in an `int`.
 const MAX_SOCKET_BUFFER_BYTES: usize = i32::MAX as usize / 2;
 
+/// Most prefixes whose Data are verified: a Data is compared with each.
+const MAX_VERIFICATION_RULES: usize = 256;
 /// Least number of components behind a prefix that is pulled.
 const MIN_LEVEL_PULLING: u32 = 8;
 
@@ -49,6 +51,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     content_store(config, &mut found);
     forwarding(config, &mut found);
     routes(config, &mut found);
+    verification(config, &mut found);
     management(config, &mut found);
     if let Some(message) = level_fault(&config.log.level) {
         found.push(
@@ -652,6 +655,39 @@ fn can_be_dialled(remote: &FaceUri) -> bool {
             !addr.ip().is_multicast() && !addr.ip().is_unspecified()
         }
         _ => false,
+    }
+}
+
+fn verification(config: &Config, found: &mut Faults) {
+    let (rules, t) = (&config.verification, &config.tables);
+    let remembered = "tables.verified_data";
+    found.range(remembered, t.verified_data, 0, 1 << 24);
+    if rules.is_empty() && t.verified_data != Tables::default().verified_data {
+        found.idle(remembered, "there is no [[verification]]");
+    }
+    let mut known = HashSet::new();
+    for (i, rule) in rules.iter().enumerate() {
+        let key = format!("verification[{i}].prefix");
+        let prefix = found.name(&key, &rule.prefix, MAX_PREFIX_COMPONENTS);
+        if prefix.is_some_and(|prefix| !known.insert(prefix)) {
+            found.push(
+                key.as_str(),
+                format!("Data under {} are verified already", rule.prefix),
+                "keep one [[verification]] for each prefix; it may name several anchors",
+            );
+        }
+        if i == MAX_VERIFICATION_RULES {
+            found.push(
+                key,
+                format!("there are more than {MAX_VERIFICATION_RULES} [[verification]]"),
+                "put prefixes with the same signers under a shorter one: each Data is \
+                 compared with all of them",
+            );
+        }
+        if let Err(fault) = trust::required_signature(rule) {
+            let key = format!("verification[{i}].{}", fault.key);
+            found.push(key, fault.message, fault.remedy);
+        }
     }
 }
 

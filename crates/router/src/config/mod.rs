@@ -58,6 +58,12 @@ pub struct Config {
     pub face: Vec<StaticFace>,
     /// Routes made at start, with origin `static`.
     pub route: Vec<StaticRoute>,
+    /// Data that are verified before they are cached or answer anybody. One that
+    /// is not signed as its prefix asks is dropped and counted. Nothing is
+    /// fetched: every certificate that is needed is in a file, and a Data whose
+    /// signer is unknown is dropped as a forged one is. A signature takes tens
+    /// of microseconds to verify; `tachonym-lab verify` measures it.
+    pub verification: Vec<Verification>,
     /// The management protocol.
     pub management: Management,
     /// Where it was read, for what goes wrong later.
@@ -300,6 +306,10 @@ pub struct Tables {
     /// The function that hashes names, under a key that is new at each start.
     /// `auto` is the fastest on this processor.
     pub name_hash: NameHash,
+    /// Most Data that are remembered as verified, so that none is verified
+    /// twice; each takes 20 bytes, and 0 remembers none. Only with
+    /// `[[verification]]`.
+    pub verified_data: usize,
 }
 
 /// In which order the FIB is asked for the prefixes of a name.
@@ -346,6 +356,7 @@ impl Default for Tables {
             dead_nonce_ms: 6000,
             dead_nonces: 1 << 20,
             name_hash: NameHash::default(),
+            verified_data: 65_536,
         }
     }
 }
@@ -584,6 +595,30 @@ pub struct StaticRoute {
     /// Cost; the cheapest next hop is asked first.
     #[serde(default)]
     pub cost: u64,
+}
+
+/// What signature Data under a prefix must have.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    /// Name prefix of the Data. Of several, the longest that a name has counts;
+    /// certificates under it are Data, too.
+    pub prefix: String,
+    /// Whether Data have to be signed by their SHA-256 digest, instead of a key:
+    /// that shows damage, but not who made them.
+    #[serde(default)]
+    pub digest_only: bool,
+    /// Files of certificates that are trusted, and so are those that they have
+    /// issued.
+    #[serde(default)]
+    pub anchors: Vec<PathBuf>,
+    /// Files of certificates between an anchor and a signer, and those of
+    /// signers.
+    #[serde(default)]
+    pub certificates: Vec<PathBuf>,
+    /// Accept only signers whose key name has this prefix.
+    #[serde(default)]
+    pub signers_under: Option<String>,
 }
 
 /// The management protocol.
