@@ -7,14 +7,15 @@ use tachonym_packet::{
     Nonce,
 };
 use tachonym_tables::{
-    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, Missed, OutRecord, PitRefusal,
+    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, Missed, OutRecord, PitEntry,
+    PitRefusal,
 };
 
 use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
-use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines, is_localhop, is_localhost, is_loop};
+use crate::pipelines::{Arrival, Pipelines, in_flags, is_localhop, is_localhost, is_loop};
 use crate::strategy::{
     Ask, Departure, DepartureNonce, EntryState, Reach, Remarks, Verdict, is_eligible,
 };
@@ -45,14 +46,8 @@ impl Pipelines {
         out: &mut impl Output,
     ) {
         self.counters.n_in_interests += 1;
-        if interest.hop_limit() == Some(0) {
-            return self.drop_packet(DropReason::HopLimitZero);
-        }
-        if !arrival.traits.is_local() && is_localhost(interest.name()) {
-            return self.drop_packet(DropReason::LocalhostScope);
-        }
-        if self.verify_parameters_digest && !interest.verify_parameters_digest() {
-            return self.drop_packet(DropReason::BadParametersDigest);
+        if let Some(reason) = self.refusal(interest, arrival.traits) {
+            return self.drop_packet(reason);
         }
         match interest.nonce() {
             Some(nonce) if !self.is_in_producer_region(interest) => {
@@ -60,6 +55,47 @@ impl Pipelines {
             }
             _ => self.amended_interest(arrival, interest, out),
         }
+    }
+
+    /// Why an Interest may not go on, wherever it has been.
+    #[inline]
+    pub(crate) fn refusal(
+        &self,
+        interest: &InterestView<'_>,
+        traits: FaceTraits,
+    ) -> Option<DropReason> {
+        if interest.hop_limit() == Some(0) {
+            Some(DropReason::HopLimitZero)
+        } else if !traits.is_local() && is_localhost(interest.name()) {
+            Some(DropReason::LocalhostScope)
+        } else if self.verify_parameters_digest && !interest.verify_parameters_digest() {
+            Some(DropReason::BadParametersDigest)
+        } else {
+            None
+        }
+    }
+
+    /// Whether an Interest from a face is sure to be dropped for its nonce. While it is
+    /// pending no store has Data for it, unless nobody waits any more.
+    pub(crate) fn has_been_here(
+        &self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        (face, traits): (FaceId, FaceTraits),
+    ) -> bool {
+        let Some(nonce) = interest.nonce() else {
+            return false;
+        };
+        let name_hash = hashes[interest.name().len()];
+        let is_loop_of = |entry: &PitEntry| {
+            let mut waiting = entry.in_records();
+            !entry.satisfied
+                && waiting.any(|it| it.expiry > self.now && self.faces.contains(it.face))
+                && is_loop(entry, nonce, face, traits)
+        };
+        let pending = self.tables.find_pending(interest, hashes);
+        self.dead_nonces.contains(name_hash, nonce, self.now)
+            || pending.is_some_and(|idx| self.tables.pit().get(idx).is_some_and(is_loop_of))
     }
 
     /// An Interest that lacks a Nonce, or has a forwarding hint that has led it
@@ -222,6 +258,32 @@ impl Pipelines {
         Ok(())
     }
 
+    /// Counts an Interest for which Data has come before any store was looked through.
+    pub(crate) fn count_met(&mut self, arrival: &Arrival<'_>, interest: &InterestView<'_>) {
+        self.counters.n_in_interests += 1;
+        self.counters.n_cs_misses += 1;
+        self.counters.n_satisfied_interests += 1;
+        self.tables.note_miss(interest, arrival.hashes);
+    }
+
+    /// Answers it with that Data, which came from a face with these headers.
+    pub(crate) fn send_to_met(
+        &mut self,
+        arrival: &Arrival<'_>,
+        (data_face, data_headers): (FaceId, &Headers),
+        data_wire: &[u8],
+        out: &mut impl Output,
+    ) {
+        let headers = Headers {
+            pit_token: arrival.headers.pit_token,
+            incoming_face_id: Some(data_face),
+            congestion_mark: data_headers.congestion_mark,
+            ..Headers::default()
+        };
+        out.send_data(arrival.face, data_wire, &headers);
+        self.counters.n_out_data += 1;
+    }
+
     /// Notes who waits, and until when.
     fn join_downstream(
         &mut self,
@@ -230,16 +292,13 @@ impl Pipelines {
         interest: &InterestView<'_>,
         nonce: Nonce,
     ) -> Result<(), PitRefusal> {
+        let lifetime_ms = interest.lifetime_ms().min(self.max_lifetime_ms);
         let record = InRecord {
             face: arrival.face,
             nonce,
-            expiry: self.expiry_of(interest),
+            expiry: self.now.plus_ms(lifetime_ms),
             pit_token: arrival.headers.pit_token,
-            flags: if arrival.headers.non_discovery {
-                NON_DISCOVERY
-            } else {
-                0
-            },
+            flags: in_flags(arrival.headers.non_discovery, lifetime_ms),
         };
         let joined = self.tables.pit_mut().insert_in_record(idx, record);
         let Some(entry) = self.tables.pit().get(idx) else {

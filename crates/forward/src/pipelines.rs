@@ -96,8 +96,26 @@ pub(crate) struct Scratch {
     pub(crate) name_hashes: NameHashes,
 }
 
-/// Flag of an in-record: its Interest came marked NonDiscovery.
-pub(crate) const NON_DISCOVERY: u8 = 1;
+/// Flag of an in-record: its Interest came marked NonDiscovery. Above it stands the lifetime
+/// of that Interest in milliseconds, or the longest that fits.
+pub(crate) const NON_DISCOVERY: u16 = 1;
+const MAX_FLAGGED_LIFETIME_MS: u64 = (u16::MAX >> 1) as u64;
+
+/// What an in-record tells of its Interest besides expiry, nonce and token.
+pub(crate) const fn in_flags(non_discovery: bool, lifetime_ms: u64) -> u16 {
+    let lifetime_ms = match lifetime_ms < MAX_FLAGGED_LIFETIME_MS {
+        true => lifetime_ms,
+        false => MAX_FLAGGED_LIFETIME_MS,
+    };
+    (lifetime_ms as u16) << 1 | non_discovery as u16
+}
+
+/// When the Interest of an in-record came; a later time if it wanted to wait for longer than
+/// [`MAX_FLAGGED_LIFETIME_MS`].
+pub(crate) fn asked_at(record: &InRecord) -> MonoNs {
+    let lifetime_ns = u64::from(record.flags >> 1) * 1_000_000;
+    MonoNs(record.expiry.0.saturating_sub(lifetime_ns))
+}
 
 /// Who gets an answer, and with which token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

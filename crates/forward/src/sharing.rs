@@ -133,6 +133,49 @@ impl Engine {
         });
     }
 
+    /// Whether an Interest will be dropped whatever any store has for it, so that none need be
+    /// asked: it may not go on, or has been here before. Counts nothing; to be carried as any
+    /// other.
+    pub fn refuses(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        interest: &InterestView<'_>,
+    ) -> bool {
+        let pipelines = &mut self.pipelines;
+        pipelines.now = pipelines.now.max(now);
+        let Some(traits) = pipelines.faces.find(packet.face) else {
+            return true;
+        };
+        self.hashes.clear();
+        let span = self.hashes.push_name(&pipelines.key, interest.name());
+        let hashes = self.hashes.slice(span);
+        pipelines.refusal(interest, traits).is_some()
+            || pipelines.has_been_here(interest, hashes, (packet.face, traits))
+    }
+
+    /// Carries an Interest that has waited until stores would say what they have, and for
+    /// which `data` has come meanwhile: as if it had been pending. `is_served` tells that the
+    /// downstream has this Data already, or it came from there.
+    pub fn handle_met(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        data: &RxPacket<'_>,
+        is_served: bool,
+        out: &mut impl Output,
+    ) {
+        self.carry_alone(now, packet, false, |pipelines, arrival| {
+            if let (RxKind::Interest(interest), RxKind::Data(view)) = (&packet.packet, &data.packet)
+            {
+                pipelines.count_met(arrival, interest);
+                if !is_served {
+                    pipelines.send_to_met(arrival, (data.face, data.headers), view.wire(), out);
+                }
+            }
+        });
+    }
+
     /// Hands a Data to those who wait for it here, but not to `served`, who have it: they
     /// become more. At its home, `is_home`, it is counted as received, and cached if it is
     /// wanted.

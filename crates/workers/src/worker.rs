@@ -382,10 +382,12 @@ impl Worker {
                 let hears_all = traits.is_some_and(|traits| traits.link == LinkType::AdHoc);
                 let has_it = packet.face == data_packet.face && !hears_all;
                 let downstream = Downstream::of_interest(packet.face, packet.headers);
-                if !has_it && !self.served.includes(&downstream, parked.since()) {
+                let is_served = has_it || self.served.includes(&downstream, parked.since());
+                if !is_served {
                     self.served.add(&[downstream]);
-                    self.engine.handle_lent(now, packet, data.wire(), port);
                 }
+                let engine = &mut self.engine;
+                engine.handle_met(now, packet, data_packet, is_served, port);
             });
             self.parked.recycle(parked);
         }

@@ -17,6 +17,7 @@ use tachonym_workers::parked::{MAX_PARKED, MAX_WAIT_MS};
 const CONSUMER: FaceId = FaceId(257);
 const PRODUCER: FaceId = FaceId(258);
 const BEGIN: MonoNs = MonoNs(1_000_000);
+const LATER: MonoNs = MonoNs(1_000_001);
 
 /// Workers among which names are divided by three components.
 fn many() -> Many {
@@ -32,9 +33,13 @@ fn many() -> Many {
 
 /// Has an Interest come, and nothing arrive anywhere; what leaves.
 fn ask(many: &mut Many, now: MonoNs, interest: &Interest) -> Vec<Sent> {
+    ask_from(many, CONSUMER, now, interest)
+}
+
+fn ask_from(many: &mut Many, face: FaceId, now: MonoNs, interest: &Interest) -> Vec<Sent> {
     let (wire, headers) = (interest.wire(), Headers::default());
     let packet = PacketView::parse(&wire).expect("well-formed");
-    let packet = RxPacket::new(CONSUMER, &headers, packet).expect("no headers");
+    let packet = RxPacket::new(face, &headers, packet).expect("no headers");
     let mut out = Outbox::default();
     many.take(now, &packet, &mut out);
     out.0
@@ -101,4 +106,55 @@ fn what_is_no_packet_but_for_its_name_is_counted() {
     let workers = many.workers().iter();
     let n_malformed: u64 = workers.map(|worker| worker.counters().n_malformed).sum();
     assert_eq!(n_malformed, 1);
+}
+
+/// What workers have counted together of hits, misses and satisfied Interests, and of Data
+/// that left.
+fn counted(many: &Many) -> [u64; 4] {
+    let count = |label| {
+        let counted = many.counted().into_iter();
+        let found = counted.filter(|&(it, _)| it == label);
+        found.map(|(_, n)| n).sum()
+    };
+    ["hits", "misses", "satisfied", "Data out"].map(count)
+}
+
+/// Has a Data come; what leaves, before anything that is under way was lost.
+fn answer(many: &mut Many, headers: &Headers) -> Vec<Sent> {
+    let wire = data("/p/q/r/s").fresh_ms(1_000).wire();
+    let packet = PacketView::parse(&wire).expect("well-formed");
+    let packet = RxPacket::new(PRODUCER, headers, packet).expect("headers that may come");
+    many.handle(LATER, Some(&packet))
+}
+
+#[test]
+fn an_interest_that_is_answered_while_it_waits_is_satisfied_and_no_hit() {
+    let mut many = many();
+    ask(&mut many, BEGIN, &interest("/p/q").prefix());
+    many.lose_all();
+    let headers = Headers {
+        congestion_mark: 1,
+        ..Headers::default()
+    };
+    let sent = answer(&mut many, &headers);
+    assert_eq!(summary(&sent), [(CONSUMER, Kind::Data)]);
+    assert_eq!(sent[0].headers.congestion_mark, 1);
+    assert_eq!(sent[0].headers.incoming_face_id, Some(PRODUCER));
+    assert_eq!(counted(&many), [0, 1, 1, 1]);
+    // Whoever asks now is answered from a store.
+    ask(&mut many, LATER, &interest("/p/q").prefix().nonce(2));
+    many.handle(LATER, None);
+    assert_eq!(counted(&many), [1, 1, 2, 2]);
+}
+
+#[test]
+fn an_interest_that_has_the_data_already_is_counted_as_satisfied_too() {
+    let mut many = many();
+    for nonce in 1..=2 {
+        ask(&mut many, BEGIN, &interest("/p/q").prefix().nonce(nonce));
+    }
+    many.lose_all();
+    let sent = answer(&mut many, &Headers::default());
+    assert_eq!(summary(&sent), [(CONSUMER, Kind::Data)]);
+    assert_eq!(counted(&many), [0, 2, 2, 1]);
 }

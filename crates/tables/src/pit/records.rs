@@ -24,7 +24,7 @@ pub struct InRecord {
     /// Token to return with the answer.
     pub pit_token: Option<PitToken>,
     /// For the engine's use.
-    pub flags: u8,
+    pub flags: u16,
 }
 
 /// An upstream: a face that the Interest was sent to.

@@ -556,6 +556,12 @@ impl<P: CachePolicy> PitCs<P> {
         }
     }
 
+    /// Counts an Interest that waited for no store, since Data has come for it meanwhile: in
+    /// one table it would have been a miss, and pending. `hashes` is of its name.
+    pub fn note_miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
+        self.cs.miss(interest, hashes);
+    }
+
     /// As [`PitCs::note_answer`], of an entry that waits in another PIT.
     pub fn note_far_answer(&mut self, name_hash: NameHash) {
         self.cs.asked_by_prefix(name_hash);
