@@ -232,6 +232,9 @@ impl Worker {
         interest: &InterestView<'_>,
         port: &mut P,
     ) {
+        if self.engine.refuses(now, packet, interest) {
+            return self.engine.handle_burst(now, &[*packet], port);
+        }
         let mut others = self.dispatcher.homes().workers();
         others.remove(self.me);
         let own = self.engine.offer(now, interest);

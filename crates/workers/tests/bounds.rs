@@ -9,9 +9,9 @@ use std::num::NonZeroU8;
 use bed::*;
 use support::Many;
 use tachonym_dispatch::DispatchBy;
-use tachonym_forward::RxPacket;
+use tachonym_forward::{DropReason, RxPacket};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, MonoNs, PacketView};
+use tachonym_packet::{FaceId, MonoNs, NackReason, PacketView};
 use tachonym_workers::parked::{MAX_PARKED, MAX_WAIT_MS};
 
 const CONSUMER: FaceId = FaceId(257);
@@ -157,4 +157,36 @@ fn an_interest_that_has_the_data_already_is_counted_as_satisfied_too() {
     let sent = answer(&mut many, &Headers::default());
     assert_eq!(summary(&sent), [(CONSUMER, Kind::Data)]);
     assert_eq!(counted(&many), [0, 2, 2, 1]);
+}
+
+#[test]
+fn nobody_is_asked_about_an_interest_that_is_dropped_in_any_case() {
+    let mut many = many();
+    let n_asked = |many: &Many| -> u64 {
+        let workers = many.workers().iter();
+        workers.map(|worker| worker.counters().n_asked).sum()
+    };
+    let n_dropped = |many: &Many, reason| -> u64 {
+        let engines = many.engines().into_iter();
+        let counters = engines.map(|engine| engine.counters());
+        counters.map(|it| it.n_dropped(reason)).sum()
+    };
+    let first = interest("/p/q").prefix().nonce(1).lifetime_ms(50);
+    // It may not go on.
+    assert!(ask(&mut many, BEGIN, &first.clone().hop_limit(0)).is_empty());
+    assert_eq!(n_dropped(&many, DropReason::HopLimitZero), 1);
+    // Its nonce is pending, in a loop: the producer has got it.
+    ask(&mut many, BEGIN, &first);
+    assert_eq!(many.handle(BEGIN, None).len(), 1);
+    let duplicate = [(PRODUCER, Kind::Nack(NackReason::Duplicate))];
+    let sent = ask_from(&mut many, PRODUCER, BEGIN, &first);
+    assert_eq!(summary(&sent), duplicate);
+    // It comes back when it is dead.
+    let late = BEGIN.plus_ms(100);
+    many.handle(late, None);
+    let sent = ask_from(&mut many, PRODUCER, late, &first);
+    assert_eq!(summary(&sent), duplicate);
+    assert_eq!(n_dropped(&many, DropReason::InterestLoop), 2);
+    assert_eq!(n_asked(&many), 1);
+    assert!(many.is_empty());
 }
