@@ -8,7 +8,7 @@ use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::{Counters, DropReason};
 use crate::faces::{FaceTable, LinkType};
-use crate::pipelines::{Arrival, Downstream, Pipelines, is_localhost};
+use crate::pipelines::{Arrival, Downstream, Pipelines, asked_at, is_localhost};
 use crate::sharing::Served;
 use crate::strategy::{Answer, is_awaited};
 
@@ -241,12 +241,8 @@ impl Pipelines {
                 None => downstreams.extend(live_downstreams(entry, self.now)),
                 Some(served) => {
                     let live = entry.in_records().filter(|record| record.expiry > self.now);
-                    let lifetime_ms = entry.interest().lifetime_ms().min(self.max_lifetime_ms);
                     let unserved = live.filter(|record| {
-                        // The records of an entry mostly have one lifetime.
-                        let asked_at =
-                            MonoNs(record.expiry.0.saturating_sub(lifetime_ms * 1_000_000));
-                        !served.includes(&Downstream::of(record), asked_at)
+                        !served.includes(&Downstream::of(record), asked_at(record))
                     });
                     downstreams.extend(unserved.map(Downstream::of));
                 }

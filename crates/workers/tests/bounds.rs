@@ -190,3 +190,30 @@ fn nobody_is_asked_about_an_interest_that_is_dropped_in_any_case() {
     assert_eq!(n_asked(&many), 1);
     assert!(many.is_empty());
 }
+
+#[test]
+fn who_has_got_a_data_does_not_get_it_again_however_long_others_would_have_waited() {
+    let mut many = Many::new(3, DispatchBy::Name, 1);
+    let consumer = |many: &mut Many, face: u64, now, interest: &Interest| {
+        let sent = ask_from(many, FaceId(face), now, interest);
+        assert!(sent.iter().all(|sent| sent.kind == Kind::Interest));
+        many.handle(now, None);
+    };
+    // At homes of any two workers.
+    for n in 0..20_u64 {
+        let now = BEGIN.plus_ms(100 * n);
+        let prefix = interest(&format!("/p/{n}")).prefix();
+        let short = prefix.clone().nonce(1).lifetime_ms(1);
+        let exact = interest(&format!("/p/{n}/q")).nonce(2);
+        consumer(&mut many, 256, now, &short);
+        consumer(&mut many, 257, now, &prefix.nonce(3));
+        consumer(&mut many, 257, now, &exact);
+        let wire = data(&format!("/p/{n}/q")).wire();
+        let packet = PacketView::parse(&wire).expect("well-formed");
+        let packet = RxPacket::new(PRODUCER, &Headers::EMPTY, packet).expect("no headers");
+        let sent = many.handle(MonoNs(now.0 + 1), Some(&packet));
+        let mut got = summary(&sent);
+        got.sort_by_key(|&(face, _)| face);
+        assert_eq!(got, [(FaceId(256), Kind::Data), (CONSUMER, Kind::Data)]);
+    }
+}
