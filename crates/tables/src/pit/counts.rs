@@ -13,7 +13,13 @@ pub(super) struct LengthCounts {
     /// The last one is not zero. A packet's size bounds the length.
     counts: Vec<u32>,
     total: u32,
+    /// See [`LengthCounts::bits`], and how many entries the highest bit stands for.
+    bits: u64,
+    n_long: u32,
 }
+
+/// The shortest length that shares a bit with all longer ones.
+const LONG: usize = 63;
 
 impl LengthCounts {
     pub(super) fn add(&mut self, length: usize) {
@@ -22,21 +28,31 @@ impl LengthCounts {
         }
         self.counts[length] += 1;
         self.total += 1;
+        self.n_long += u32::from(length >= LONG);
+        self.bits |= 1 << length.min(LONG);
     }
 
     /// Takes back an [`LengthCounts::add`].
     pub(super) fn remove(&mut self, length: usize) {
         self.counts[length] -= 1;
         self.total -= 1;
+        self.n_long -= u32::from(length >= LONG);
+        let is_left = match length < LONG {
+            true => self.counts[length] > 0,
+            false => self.n_long > 0,
+        };
+        if !is_left {
+            self.bits &= !(1 << length.min(LONG));
+        }
         while self.counts.last() == Some(&0) {
             self.counts.pop();
         }
     }
 
-    /// A bit for each length that has an entry; the highest stands for all from 63 on.
-    pub(super) fn bits(&self) -> u64 {
-        let lengths = (0..self.counts.len()).filter(|&length| self.has(length));
-        lengths.fold(0, |bits, length| bits | 1 << length.min(63))
+    /// A bit for each length that has an entry; the highest stands for all from 63 on. Takes
+    /// constant time.
+    pub(super) const fn bits(&self) -> u64 {
+        self.bits
     }
 
     pub(super) fn has(&self, length: usize) -> bool {
@@ -88,5 +104,38 @@ impl DigestParents {
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.table.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_say_which_lengths_have_entries(
+            steps in prop::collection::vec((any::<bool>(), 55_usize..70), 0..60),
+        ) {
+            let mut counts = LengthCounts::default();
+            let mut entries: Vec<usize> = Vec::new();
+            for (removes, length) in steps {
+                match entries.iter().position(|&it| it == length) {
+                    Some(at) if removes => {
+                        counts.remove(entries.swap_remove(at));
+                    }
+                    _ => {
+                        counts.add(length);
+                        entries.push(length);
+                    }
+                }
+                let bits = entries.iter().fold(0_u64, |bits, &length| bits | 1 << length.min(63));
+                prop_assert_eq!(counts.bits(), bits);
+                prop_assert_eq!(counts.total() as usize, entries.len());
+                prop_assert_eq!(counts.longest(), entries.iter().copied().max().unwrap_or(0));
+                prop_assert!((0..80).all(|length| counts.has(length) == entries.contains(&length)));
+            }
+        }
     }
 }

@@ -288,9 +288,9 @@ impl Pit {
     }
 
     /// At which lengths of names Interests with CanBePrefix are pending: a bit for each, the
-    /// highest for all from 63 on. Takes time linear in the longest of them.
+    /// highest for all from 63 on. Takes constant time.
     #[must_use]
-    pub fn prefix_lengths(&self) -> u64 {
+    pub const fn prefix_lengths(&self) -> u64 {
         self.n_prefix_entries.bits()
     }
 
