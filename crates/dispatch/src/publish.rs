@@ -4,11 +4,18 @@
 //! once per burst, whether there is a newer one: a load of a line that changes only with
 //! the homes. What a burst is dispatched by is one version, and reading it writes nothing,
 //! takes no lock and allocates nothing; the copy that a reader leaves is freed by the
-//! owner. The lock inside guards the exchange alone: a reader that finds it held goes on
-//! with what it has.
+//! owner.
+//!
+//! Only when there is a newer version does a reader take the lock, under which a pointer is
+//! exchanged or copied and nothing else is done. It must not go on with what it has instead:
+//! an Interest may have been dispatched by the newer version, to a new home, before the Data
+//! for it came to a worker that is the old one. Only by homes that are not older does that
+//! worker know where else the Data is awaited; and each that begins with a burst after the
+//! Interest was dispatched sees that there are such, since the version was told before
+//! anybody could take it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Homes;
 
@@ -17,16 +24,13 @@ struct Shared {
     /// The version in `latest`.
     version: AtomicU64,
     latest: Mutex<Arc<Homes>>,
-    seen: Mutex<Vec<Arc<Seen>>>,
 }
 
-/// The version that a reader uses, on a line of its own.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Seen(AtomicU64);
-
-/// A reader is gone.
-const GONE: u64 = u64::MAX;
+impl Shared {
+    fn latest(&self) -> MutexGuard<'_, Arc<Homes>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The side of the owner.
 #[derive(Debug)]
@@ -40,7 +44,6 @@ pub struct Publisher {
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
-    seen: Arc<Seen>,
     homes: Arc<Homes>,
 }
 
@@ -51,7 +54,6 @@ impl Publisher {
         let shared = Shared {
             version: AtomicU64::new(homes.version()),
             latest: Mutex::new(Arc::new(homes.clone())),
-            seen: Mutex::new(Vec::new()),
         };
         Self {
             shared: Arc::new(shared),
@@ -62,15 +64,9 @@ impl Publisher {
     /// A reader, for one thread.
     #[must_use]
     pub fn reader(&self) -> Reader {
-        let latest = self.shared.latest.lock();
-        let homes = latest.unwrap_or_else(PoisonError::into_inner).clone();
-        let seen = Arc::new(Seen(AtomicU64::new(homes.version())));
-        let all = self.shared.seen.lock();
-        all.unwrap_or_else(PoisonError::into_inner)
-            .push(seen.clone());
+        let homes = self.shared.latest().clone();
         Reader {
             shared: self.shared.clone(),
-            seen,
             homes,
         }
     }
@@ -83,7 +79,7 @@ impl Publisher {
             return;
         }
         let copy = Arc::new(homes.clone());
-        let mut latest = (self.shared.latest.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.shared.latest();
         let former = std::mem::replace(&mut *latest, copy);
         self.shared
             .version
@@ -91,36 +87,19 @@ impl Publisher {
         drop(latest);
         self.former.push(former);
     }
-
-    /// The oldest version that a reader uses: with every queue that was filled by older ones
-    /// drained, earlier changes are in effect everywhere. The latest one if there is no
-    /// reader.
-    #[must_use]
-    pub fn oldest_in_use(&self) -> u64 {
-        let mut all = (self.shared.seen.lock()).unwrap_or_else(PoisonError::into_inner);
-        all.retain(|seen| seen.0.load(Ordering::Acquire) != GONE);
-        let versions = all.iter().map(|seen| seen.0.load(Ordering::Acquire));
-        let latest = self.shared.version.load(Ordering::Relaxed);
-        versions.min().map_or(latest, |oldest| oldest.min(latest))
-    }
 }
 
 impl Reader {
     /// Takes the latest homes, if they are newer than those it has: to be called between
     /// bursts, when all that was dispatched by the former ones stands in a queue. Returns
-    /// whether they changed. Never waits.
+    /// whether they changed. Waits at most until another thread has exchanged or copied a
+    /// pointer, and that only if there are newer ones.
     pub fn refresh(&mut self) -> bool {
         if self.shared.version.load(Ordering::Acquire) == self.homes.version() {
             return false;
         }
-        let latest = match self.shared.latest.try_lock() {
-            Ok(latest) => latest,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        self.homes = latest.clone();
-        drop(latest);
-        self.seen.0.store(self.homes.version(), Ordering::Release);
+        let latest = self.shared.latest().clone();
+        self.homes = latest;
         true
     }
 
@@ -132,8 +111,35 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.seen.0.store(GONE, Ordering::Release);
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::{Key, Laps, LapsConfig, ServiceId, WorkerId};
+
+    #[test]
+    fn a_reader_that_meets_another_one_has_the_latest_homes_all_the_same() {
+        let mut laps = Laps::new(&LapsConfig::new(2)).expect("two workers");
+        let mut publisher = Publisher::new(laps.homes());
+        let mut reader = publisher.reader();
+        let key = Key(1);
+        let pinned = laps.pin(ServiceId(0), key, WorkerId(1));
+        pinned.expect("room for a name");
+        publisher.publish(laps.homes());
+        let shared = publisher.shared.clone();
+        let copying = shared.latest();
+        let (begins, begun) = mpsc::channel();
+        let met = std::thread::spawn(move || {
+            begins.send(()).expect("somebody listens");
+            (reader.refresh(), reader.homes().version())
+        });
+        begun.recv().expect("it begins");
+        // For so long that it most likely finds the lock taken; whether it does or not, the
+        // outcome is the same.
+        (0..1_000).for_each(|_| std::thread::yield_now());
+        drop(copying);
+        let met = met.join().expect("it ends");
+        assert_eq!(met, (true, laps.homes().version()));
     }
 }
