@@ -114,15 +114,14 @@ impl NameShape {
     }
 }
 
+/// Looks at each component once, from the first on: there is no way from the last one back.
 #[cold]
 fn len_without_digests(name: NameView<'_>) -> usize {
-    let mut n_components = name.len();
-    while n_components > 0 {
-        let last = name.prefix(n_components).last();
-        if last.is_none_or(|last| last.typ() != IMPLICIT_SHA256_DIGEST) {
-            break;
+    let mut n_components = 0;
+    for (nth, component) in (1..).zip(name.components()) {
+        if component.typ() != IMPLICIT_SHA256_DIGEST {
+            n_components = nth;
         }
-        n_components -= 1;
     }
     n_components
 }
@@ -215,21 +214,6 @@ impl DispatchBy {
     }
 }
 
-impl DispatchBy {
-    /// The keys of the prefixes of a Data's name where Interests may wait for it, with
-    /// their lengths: see [`waiting_lengths`](Self::waiting_lengths).
-    pub fn waiting_keys<'n>(
-        self,
-        name: NameView<'n>,
-        hashes: &'n [NameHash],
-        n_service_components: usize,
-    ) -> impl Iterator<Item = (usize, Key)> + 'n {
-        let shape = NameShape::without_segment(name);
-        let lengths = self.waiting_lengths(shape.n_components, n_service_components);
-        lengths.map(move |length| (length, self.key(name.prefix(length), hashes)))
-    }
-}
-
 /// The key of a batch of an object with this hash.
 #[inline]
 const fn batch_key(object: u64, batch: u64) -> Key {
@@ -238,4 +222,28 @@ const fn batch_key(object: u64, batch: u64) -> Key {
         (object ^ 0xA076_1D64_78BD_642F) as u128 * (batch.wrapping_mul(2).wrapping_add(1)) as u128;
     let folded = (wide as u64) ^ (wide >> 64) as u64;
     Key(Key(folded.wrapping_add(batch)).spread())
+}
+
+#[cfg(test)]
+mod tests {
+    use tachonym_packet::{Component, Name};
+
+    use super::*;
+
+    #[test]
+    fn digests_count_but_for_those_at_the_end() {
+        let digest = Component::implicit_digest(&[7; 32]);
+        let generic = Component::generic("a");
+        let lens = [0, 1, 2, 230];
+        for (n_first, n_last) in lens.iter().flat_map(|&a| lens.map(|b| (a, b))) {
+            let mut name = Name::new();
+            (0..n_first).for_each(|_| name.push(&digest));
+            let only_digests = NameShape::of(name.view());
+            assert_eq!(only_digests.n_components, 0);
+            name.push(&generic);
+            (0..n_last).for_each(|_| name.push(&digest));
+            let shape = NameShape::of(name.view());
+            assert_eq!((shape.n_components, shape.segment), (n_first + 1, None));
+        }
+    }
 }
