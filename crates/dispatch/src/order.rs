@@ -179,12 +179,6 @@ impl<T> Order<T> {
         self.changes.is_empty() && self.n_held == 0
     }
 
-    /// Packets held.
-    #[must_use]
-    pub const fn n_held(&self) -> usize {
-        self.n_held
-    }
-
     /// Says what becomes of a packet. `homes` are those adopted, `done` has how many packets
     /// of each worker's queue are done. Takes time linear in the changes on their way, and
     /// allocates nothing.

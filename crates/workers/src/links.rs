@@ -195,16 +195,6 @@ impl Links {
         links.all(|link| link.filled.is_empty())
     }
 
-    /// Batches that wait to be received.
-    #[must_use]
-    pub fn n_waiting(&self) -> usize {
-        self.from
-            .iter()
-            .flatten()
-            .map(|link| link.filled.slots())
-            .sum()
-    }
-
     /// Packets that found no room.
     #[must_use]
     pub fn n_dropped(&self) -> u64 {
@@ -347,7 +337,6 @@ mod tests {
             assert!(a.flush().contains(B));
             assert_eq!(fitting.len(), 3 * MAX_BATCH_PKTS);
             assert_eq!(a.n_dropped() - n_before, 2 * MAX_BATCH_PKTS as u64);
-            assert_eq!(b.n_waiting(), 3);
             let n_seen_before = u64::from(n_seen);
             let n_fitting = fitting.len() as u64;
             assert_eq!(a.progress(B), (n_seen_before + n_fitting, n_seen_before));
