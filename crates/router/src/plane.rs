@@ -21,7 +21,7 @@ use tachonym_workers::{
 use tracing::{debug, error, info};
 
 use crate::internal::InternalFace;
-use crate::ports::{Ports, refusal};
+use crate::ports::{ForeignDrops, Ports, refusal};
 use crate::team::{FaceNews, Team};
 use crate::verification::DataGate;
 use crate::worker::Busy;
@@ -51,6 +51,7 @@ pub(crate) struct Plane {
     /// Packets whose names have moved to the worker of this thread.
     released: Batch,
     scratch: Vec<u8>,
+    foreign_drops: ForeignDrops,
     /// Its worker failed, and another one takes its place then.
     replace_at: Option<MonoNs>,
     replaced_at: MonoNs,
@@ -104,6 +105,7 @@ impl Plane {
             going: Vec::new(),
             released: Batch::new(),
             scratch: Vec::new(),
+            foreign_drops: ForeignDrops::default(),
             replace_at: None,
             replaced_at: MonoNs::ZERO,
             n_since_pause: 0,
@@ -150,7 +152,7 @@ impl Plane {
 
     /// For an engine that is told of all faces that there are.
     fn forget_news(&mut self) {
-        self.news.try_iter().for_each(drop);
+        self.take_news();
         self.going.clear();
     }
 
@@ -249,6 +251,7 @@ impl Plane {
         match news {
             FaceNews::Came(face, traits) => self.add_face(face, traits),
             FaceNews::Gone(face) => self.remove_face(face),
+            FaceNews::Dropped(..) => {}
         }
     }
 
@@ -258,6 +261,7 @@ impl Plane {
             match news {
                 FaceNews::Came(face, traits) => self.add_face(face, traits),
                 FaceNews::Gone(face) => self.going.push(face),
+                FaceNews::Dropped(face, reason, n) => self.faces.count_drops(face, reason, n),
             }
         }
     }
@@ -472,6 +476,7 @@ impl Plane {
     fn flush_links(&mut self) {
         if !self.team.layout.is_single() {
             self.team.wake(self.links.flush());
+            self.foreign_drops.tell(&self.team);
         }
     }
 
@@ -490,6 +495,7 @@ impl Plane {
             gate: &mut self.gate,
             links: &mut self.links,
             scratch: &mut self.scratch,
+            foreign_drops: &mut self.foreign_drops,
         };
         if catch_unwind(AssertUnwindSafe(|| work(worker, &mut ports))).is_err() {
             self.note_panic(now);
@@ -518,27 +524,24 @@ impl Plane {
 
     #[cold]
     fn replace_worker(&mut self, now: MonoNs) {
-        let built = self.team.blueprint.build(self.me);
+        let engine = match self.team.blueprint.build(self.me) {
+            Ok(engine) => engine,
+            Err(error) => {
+                return self
+                    .fail(error.context("nothing can take the place of a worker that failed"));
+            }
+        };
+        self.forget_news();
         let Some(worker) = &mut self.worker else {
             return;
         };
-        match built {
-            Ok(engine) => {
-                let former = worker.replace_engine(engine);
-                // It is in any state.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
-                self.news.try_iter().for_each(drop);
-                self.going.clear();
-                self.team.blueprint.introduce(worker.engine_mut());
-                self.replace_at = None;
-                self.replaced_at = now;
-                let name = self.team.layout.name_of_thread(self.me.idx());
-                info!("{name} forwards again");
-            }
-            Err(error) => {
-                self.fail(error.context("no worker can take the place of one that failed"))
-            }
-        }
+        let former = worker.replace_engine(engine);
+        // It is in any state.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
+        self.team.blueprint.introduce(worker.engine_mut());
+        (self.replace_at, self.replaced_at) = (None, now);
+        let name = self.team.layout.name_of_thread(self.me.idx());
+        info!("{name} forwards again");
     }
 }
 

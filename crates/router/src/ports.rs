@@ -1,6 +1,8 @@
 //! Where a worker's packets go: to a face of this thread, to the thread whose face it is, to
 //! another worker, or to the manager.
 
+use std::collections::HashMap;
+
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{DropReason, FaceSystem};
 use tachonym_forward::{Output, RxKind, RxPacket};
@@ -10,6 +12,7 @@ use tachonym_workers::{Crossing, Links, Parcel, Port};
 
 use crate::internal::InternalFace;
 use crate::layout::Layout;
+use crate::team::Team;
 use crate::verification::DataGate;
 
 /// See the module.
@@ -24,6 +27,25 @@ pub(crate) struct Ports<'a> {
     pub(crate) links: &'a mut Links,
     /// For Interests that leave by another thread as they do not lie in memory.
     pub(crate) scratch: &'a mut Vec<u8>,
+    pub(crate) foreign_drops: &'a mut ForeignDrops,
+}
+
+/// Packets of other threads' faces that were dropped here in this round.
+#[derive(Debug, Default)]
+pub(crate) struct ForeignDrops(HashMap<(FaceId, DropReason), u64>);
+
+impl ForeignDrops {
+    #[cold]
+    fn add(&mut self, face: FaceId, reason: DropReason) {
+        *self.0.entry((face, reason)).or_default() += 1;
+    }
+
+    /// Tells those whose faces they are.
+    pub(crate) fn tell(&mut self, team: &Team) {
+        for ((face, reason), n_dropped) in self.0.drain() {
+            team.tell_drops(face, reason, n_dropped);
+        }
+    }
 }
 
 impl Ports<'_> {
@@ -140,7 +162,10 @@ impl Port for Ports<'_> {
         match refusal(self.internal, self.gate, packet, self.now) {
             None => true,
             Some(reason) => {
-                self.faces.count_drop(packet.face, reason);
+                match self.elsewhere(packet.face) {
+                    None => self.faces.count_drop(packet.face, reason),
+                    Some(_) => self.foreign_drops.add(packet.face, reason),
+                }
                 false
             }
         }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher};
+use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher, ServiceId};
 use tachonym_face::{FaceSystem, SystemOptions};
 use tachonym_forward::Engine;
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
-use tachonym_workers::Scheduler;
+use tachonym_workers::{Scheduler, Services};
 
 use crate::config::Config;
 use crate::control::RouterControl;
@@ -31,6 +31,15 @@ use crate::workers_control::WorkersControl;
 
 /// Packets that wait for a worker from which on names move off it.
 const HIGH_THRESHOLD_PKTS: u32 = 256;
+/// What a worker does in a second, in packets: below what one core can, for a service that
+/// needs more than it has got should not have to drop first. Half of the packets that are
+/// verified are Interests.
+const FORWARDING_PPS: f64 = 500e3;
+const VERIFICATION_PPS: f64 = 20e3;
+/// A service gives a worker back when it has not needed it for so long.
+const SURPLUS_AFTER_NS: u64 = 10_000_000_000;
+/// Names whose Data are verified; see [`Config::verification`].
+pub(crate) const VERIFICATION: ServiceId = ServiceId(1);
 /// Parts into which names are divided, as a power of two: workers have as many each, or one
 /// more.
 const N_BUCKETS_LOG2: u8 = 10;
@@ -118,7 +127,8 @@ impl Router {
             managed.push(NEIGHBOUR_MANAGEMENT.parse()?);
         }
         let (blueprint, first_engine) = engines::blueprint(config, &managed)?;
-        let scheduling = Scheduling::new(scheduler(config, &layout)?);
+        let services = services(config)?;
+        let scheduling = Scheduling::new(scheduler(config, &layout)?, services);
         let (to_manager, inbox) = unbounded();
         let (notices, ended) = unbounded();
         let orders = Orders {
@@ -131,7 +141,10 @@ impl Router {
         let running = Crew::new(layout, blueprint, systems)?.start(&orders, first_engine)?;
         let threads = running.threads;
         let scheduler = (config.workers.most() > 1)
-            .then(|| SchedulerThread::spawn(scheduling.clone(), EndNotice(notices.clone())))
+            .then(|| {
+                let notice = EndNotice(notices.clone());
+                SchedulerThread::spawn(scheduling.clone(), threads.clone(), notice)
+            })
             .transpose()?;
 
         let rib = RibLimits {
@@ -278,12 +291,28 @@ impl Router {
     }
 }
 
+/// The names that are not only forwarded, if there are workers for each service.
+fn services(config: &Config) -> anyhow::Result<Services> {
+    if !config.verifies_apart() {
+        return Ok(Services::default());
+    }
+    let prefixes = config.verification.iter();
+    let prefixes = prefixes.map(|rule| Ok((rule.prefix.parse()?, VERIFICATION)));
+    Ok(Services::new(prefixes.collect::<anyhow::Result<_>>()?))
+}
+
 fn scheduler(config: &Config, layout: &Layout) -> anyhow::Result<Scheduler> {
+    let worker_rates_pps = match config.verifies_apart() {
+        true => vec![FORWARDING_PPS, VERIFICATION_PPS],
+        false => vec![FORWARDING_PPS],
+    };
     let mut laps = Laps::new(&LapsConfig {
         map: MapKind::Buckets {
             n_buckets_log2: N_BUCKETS_LOG2,
         },
         high_threshold: HIGH_THRESHOLD_PKTS,
+        idle_ns: SURPLUS_AFTER_NS,
+        worker_rates_pps,
         ..LapsConfig::new(layout.n_workers())
     })?;
     if !config.workers.balance {

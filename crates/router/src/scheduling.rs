@@ -10,11 +10,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tachonym_face::monotonic_now;
-use tachonym_workers::{Dispatcher, Scheduler};
+use tachonym_workers::{Dispatcher, Scheduler, Services};
 use tracing::debug;
 
 use crate::blueprint::Blueprint;
 use crate::config::Workers;
+use crate::handle::Threads;
+use crate::team::Team;
 use crate::threads::EndNotice;
 
 /// From one look to the next, while there is traffic, and when there is none.
@@ -23,17 +25,25 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The scheduler, for its thread and for who steers it.
 #[derive(Clone)]
-pub(crate) struct Scheduling(Arc<Mutex<Scheduler>>);
+pub(crate) struct Scheduling {
+    scheduler: Arc<Mutex<Scheduler>>,
+    services: Arc<Services>,
+}
 
 impl Scheduling {
-    pub(crate) fn new(scheduler: Scheduler) -> Self {
-        Self(Arc::new(Mutex::new(scheduler)))
+    pub(crate) fn new(scheduler: Scheduler, services: Services) -> Self {
+        Self {
+            scheduler: Arc::new(Mutex::new(scheduler)),
+            services: Arc::new(services),
+        }
     }
 
     /// The scheduler; its thread waits meanwhile.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
         // It is asked for homes alone, which are whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -41,7 +51,8 @@ impl Scheduling {
     /// What finds homes for one more thread.
     pub(crate) fn dispatcher(&self, workers: &Workers, blueprint: &Blueprint) -> Dispatcher {
         let key = blueprint.key().clone();
-        Dispatcher::new(workers.dispatch_by(), key, self.lock().reader())
+        let dispatcher = Dispatcher::new(workers.dispatch_by(), key, self.lock().reader());
+        dispatcher.with_services(Arc::clone(&self.services))
     }
 }
 
@@ -53,13 +64,17 @@ pub(crate) struct SchedulerThread {
 
 impl SchedulerThread {
     /// Starts it.
-    pub(crate) fn spawn(scheduling: Scheduling, notice: EndNotice) -> anyhow::Result<Self> {
+    pub(crate) fn spawn(
+        scheduling: Scheduling,
+        threads: Threads,
+        notice: EndNotice,
+    ) -> anyhow::Result<Self> {
         let (stop, stopped) = bounded(0);
         let thread = std::thread::Builder::new()
             .name("scheduler".into())
             .spawn(move || {
                 let _notice = notice;
-                run(&scheduling, &stopped);
+                run(&scheduling, threads.team(), &stopped);
             })
             .context("cannot start the scheduler")?;
         Ok(Self {
@@ -79,14 +94,19 @@ impl Drop for SchedulerThread {
     }
 }
 
-fn run(scheduling: &Scheduling, stopped: &Receiver<()>) {
+fn run(scheduling: &Scheduling, team: &Team, stopped: &Receiver<()>) {
     let mut pause = SHORTEST_PAUSE;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let mut scheduler = scheduling.lock();
         let n_samples = scheduler.n_samples();
         let n_moved = scheduler.tick(monotonic_now());
-        let is_busy = scheduler.n_samples() > n_samples;
+        let is_in_effect = scheduler.is_in_effect();
+        let is_busy = scheduler.n_samples() > n_samples || !is_in_effect;
         drop(scheduler);
+        if !is_in_effect {
+            // Those that have nothing to do take what has changed, too.
+            team.wake_all();
+        }
         if n_moved > 0 {
             debug!("{n_moved} names have moved to other workers");
         }

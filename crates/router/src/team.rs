@@ -4,20 +4,24 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use crossbeam_channel::Sender;
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_face::Waker;
+use tachonym_face::{DropReason, Waker};
 use tachonym_forward::FaceTraits;
 use tachonym_packet::FaceId;
 
 use crate::blueprint::Blueprint;
 use crate::layout::Layout;
 
-/// What all engines have to know of a face, before they get a packet of it.
+/// What threads tell each other of faces.
+///
+/// That there is one, all engines have to know before they get a packet of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FaceNews {
     /// There is one, or it has become so.
     Came(FaceId, FaceTraits),
     /// There is one no more.
     Gone(FaceId),
+    /// So many packets of one were dropped, which its own thread counts.
+    Dropped(FaceId, DropReason, u64),
 }
 
 /// All threads.
@@ -86,6 +90,12 @@ impl Team {
         }
     }
 
+    /// Wakes all that wait.
+    pub(crate) fn wake_all(&self) {
+        let all = 0..self.members.len();
+        self.wake(all.map(|thread| WorkerId(thread as u16)).collect());
+    }
+
     /// Notes what has become of a face of `from`, and tells the other workers. They know it
     /// before whatever that thread sends them afterwards.
     pub(crate) fn tell(&self, from: WorkerId, news: FaceNews) {
@@ -97,12 +107,22 @@ impl Team {
             FaceNews::Gone(face) => {
                 settings.faces.remove(&face);
             }
+            FaceNews::Dropped(..) => {}
         }
         drop(settings);
         let others = self.members[..self.layout.n_worker_threads()].iter();
         for (_, member) in others.enumerate().filter(|&(idx, _)| idx != from.idx()) {
             // One that has ended need not know.
             let _ = member.news.send(news);
+            member.waker.wake();
+        }
+    }
+
+    /// Tells the thread of a face what was dropped of it elsewhere.
+    pub(crate) fn tell_drops(&self, face: FaceId, reason: DropReason, n_dropped: u64) {
+        if let Some(thread) = self.layout.thread_of_face(face) {
+            let member = &self.members[thread.idx()];
+            let _ = member.news.send(FaceNews::Dropped(face, reason, n_dropped));
             member.waker.wake();
         }
     }

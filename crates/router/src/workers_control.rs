@@ -13,9 +13,10 @@ use tachonym_workers::{Dispatcher, WaitingLengths, Worker};
 use crate::config::Workers;
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
+use crate::run::VERIFICATION;
 use crate::scheduling::Scheduling;
 
-/// The one service.
+/// What workers that are added do first.
 const FORWARDING: ServiceId = ServiceId(0);
 
 /// The manager's hold on the workers.
@@ -28,7 +29,7 @@ pub(crate) struct WorkersControl {
     cpus: Vec<u16>,
     dispatcher: Dispatcher,
     /// The names that an operator has pinned; others are known by their keys alone.
-    pinned: BTreeMap<Key, Name>,
+    pinned: BTreeMap<(ServiceId, Key), Name>,
 }
 
 /// What a thread tells of itself.
@@ -72,23 +73,24 @@ impl WorkersControl {
         let told = self.threads.each(move |plane| told(plane, n_workers))?;
         let scheduler = self.scheduling.lock();
         let (laps, homes) = (scheduler.laps(), scheduler.homes());
-        let map = homes.map(FORWARDING);
+        let map_of = |worker| homes.map(laps.service_of(worker).unwrap_or(FORWARDING));
         let away = homes.migrations().iter();
         let away: Vec<_> = away
             .filter(|moved| moved.state != MigrationState::Returned)
             .filter(|moved| {
-                moved.worker != map.home(moved.key) || moved.state == MigrationState::Pinned
+                moved.worker != homes.map(moved.service).home(moved.key)
+                    || moved.state == MigrationState::Pinned
             })
             .collect();
-        self.pinned.retain(|key, _| {
-            let mut away = away.iter();
-            away.any(|moved| moved.key == *key && moved.state == MigrationState::Pinned)
+        self.pinned.retain(|&key, _| {
+            let mut pinned = away.iter().filter(|it| it.state == MigrationState::Pinned);
+            pinned.any(|moved| (moved.service, moved.key) == key)
         });
         let moved_names = away.iter().take(MovedName::MAX).map(|moved| MovedName {
             key: moved.key.0,
             worker: moved.worker.0.into(),
             is_pinned: moved.state == MigrationState::Pinned,
-            name: self.pinned.get(&moved.key).cloned(),
+            name: self.pinned.get(&(moved.service, moved.key)).cloned(),
         });
         let n_dropped = |worker: usize| told.iter().map(|told| told.n_dropped_pkts[worker]).sum();
         let cpu = |thread: usize| self.cpus.get(thread).map(|&cpu| cpu.into());
@@ -107,14 +109,17 @@ impl WorkersControl {
                 WorkerStatus {
                     worker: told.thread as u64,
                     state,
-                    service: "forwarding".into(),
+                    service: match laps.service_of(worker) {
+                        Some(VERIFICATION) => "verification".into(),
+                        _ => "forwarding".into(),
+                    },
                     cpu: cpu(told.thread),
                     busy_permille: Some(told.busy_permille),
                     n_queued_pkts: scheduler
                         .queue_lens()
                         .get(told.thread)
                         .map_or(0, |&len| len.into()),
-                    share_permille: (1000.0 * map.share(worker)).round() as u64,
+                    share_permille: (1000.0 * map_of(worker).share(worker)).round() as u64,
                     n_in_pkts: told.n_in_pkts,
                     n_crossed_pkts: told.n_crossed_pkts,
                     n_dropped_pkts: n_dropped(told.thread),
@@ -134,7 +139,7 @@ impl WorkersControl {
             dispatch: self.config.dispatch_words(),
             is_frozen: laps.is_frozen(),
             map_version: homes.version(),
-            n_buckets: map.buckets().len() as u64,
+            n_buckets: homes.map(FORWARDING).buckets().len() as u64,
             n_moved: laps.counters().n_migrations,
             n_away: away.len() as u64,
             moved_names: moved_names.collect(),
@@ -158,7 +163,7 @@ impl WorkersControl {
             WorkersChange::Pin { name, worker } => self.pin(name, *worker)?,
             WorkersChange::Unpin { name } => {
                 let key = self.key(name)?;
-                if !self.scheduling.lock().laps_mut().unpin(FORWARDING, key) {
+                if !self.scheduling.lock().laps_mut().unpin(key.0, key.1) {
                     return Err(refusal(
                         "no such name is pinned: `tachonym workers map` lists them",
                     ));
@@ -181,18 +186,14 @@ impl WorkersControl {
     fn pin(&mut self, name: &Name, worker: u64) -> Result<(), ControlError> {
         let key = self.key(name)?;
         let worker = self.running(worker)?;
-        let pinned = self
-            .scheduling
-            .lock()
-            .laps_mut()
-            .pin(FORWARDING, key, worker);
+        let pinned = self.scheduling.lock().laps_mut().pin(key.0, key.1, worker);
         pinned.map_err(|error| refusal(error.to_string()))?;
         self.pinned.insert(key, name.clone());
         Ok(())
     }
 
-    /// What packets of a name are dispatched by.
-    fn key(&mut self, name: &Name) -> Result<Key, ControlError> {
+    /// The service of a name, and what its packets are dispatched by.
+    fn key(&mut self, name: &Name) -> Result<(ServiceId, Key), ControlError> {
         let least = match self.config.dispatch {
             crate::config::Dispatch::Prefix => self.config.prefix_components.into(),
             _ => 0,

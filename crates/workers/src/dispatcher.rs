@@ -1,15 +1,16 @@
 //! Where a name is at home.
 
+use std::sync::Arc;
+
 use tachonym_dispatch::{
     DispatchBy, Homes, Key, NameShape, Reach, Reader, ServiceId, WorkerId, WorkerSet,
 };
 use tachonym_packet::types::component::{GENERIC, IMPLICIT_SHA256_DIGEST, SEGMENT};
 use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView};
 
+use crate::services::Services;
 use crate::waiting::bit_of;
 
-/// The one service there is.
-pub(crate) const FORWARDING: ServiceId = ServiceId(0);
 /// Names of this host, and of its neighbours' management: the first worker serves them.
 const OWN_WORKER: WorkerId = WorkerId(0);
 const OWN_PREFIX_COMPONENTS: usize = 1;
@@ -20,6 +21,7 @@ const OWN_PREFIX_COMPONENTS: usize = 1;
 pub struct Dispatcher {
     by: DispatchBy,
     key: HashKey,
+    services: Arc<Services>,
     homes: Reader,
     /// Whether names have no former homes.
     is_settled: bool,
@@ -27,16 +29,24 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// `key` is that of the engines.
+    /// `key` is that of the engines. All names are only forwarded, unless
+    /// [services](Self::with_services) are told.
     #[must_use]
     pub fn new(by: DispatchBy, key: HashKey, homes: Reader) -> Self {
         Self {
             by,
             key,
+            services: Arc::default(),
             is_settled: is_settled(homes.homes()),
             homes,
             hashes: NameHashes::new(),
         }
+    }
+
+    /// The same with these services, as many as there are maps of homes.
+    #[must_use]
+    pub fn with_services(self, services: Arc<Services>) -> Self {
+        Self { services, ..self }
     }
 
     /// Takes the latest homes: between two bursts, when all that was dispatched by the
@@ -61,19 +71,21 @@ impl Dispatcher {
         self.place(name).1
     }
 
-    /// What a name is dispatched by; `None` if it is always at one worker.
-    pub fn key(&mut self, name: NameView<'_>) -> Option<Key> {
+    /// The service of a name and what it is dispatched by; `None` if it is always at one
+    /// worker.
+    pub fn key(&mut self, name: NameView<'_>) -> Option<(ServiceId, Key)> {
         self.place(name).0
     }
 
-    /// The key of a name and the worker where it is at home; no key if it is always there.
+    /// Service and key of a name, and the worker where it is at home; no key if it is always
+    /// there.
     #[inline]
-    pub(crate) fn place(&mut self, name: NameView<'_>) -> (Option<Key>, WorkerId) {
+    pub(crate) fn place(&mut self, name: NameView<'_>) -> (Option<(ServiceId, Key)>, WorkerId) {
         if is_own(name) {
             return (None, OWN_WORKER);
         }
-        let key = self.key_of(name);
-        (Some(key), self.homes().home(FORWARDING, key))
+        let (service, key) = (self.services.of(name), self.key_of(name));
+        (Some((service, key)), self.homes().home(service, key))
     }
 
     fn key_of(&mut self, name: NameView<'_>) -> Key {
@@ -99,8 +111,13 @@ impl Dispatcher {
         }
         let NameShape { n_components, .. } = NameShape::of(interest.name());
         self.by
-            .interest_reach(n_components, true, OWN_PREFIX_COMPONENTS)
+            .interest_reach(n_components, true, self.n_service_components())
             == Reach::All
+    }
+
+    /// Components that decide who serves a name.
+    fn n_service_components(&self) -> usize {
+        OWN_PREFIX_COMPONENTS.max(self.services.n_components())
     }
 
     /// Whether an Interest of a length at which one waits, elsewhere, may wait for Data of
@@ -112,7 +129,7 @@ impl Dispatcher {
         }
         let n_deciding = match self.by {
             DispatchBy::Prefix { n_components } => {
-                OWN_PREFIX_COMPONENTS.max(n_components.get().into())
+                self.n_service_components().max(n_components.get().into())
             }
             DispatchBy::Name | DispatchBy::Batch { .. } => return true,
         };
@@ -133,8 +150,8 @@ impl Dispatcher {
         let mut holders = match is_own(name) {
             true => WorkerSet::only(OWN_WORKER),
             false => {
-                let key = self.key_of(name);
-                self.homes().holders(FORWARDING, key)
+                let (service, key) = (self.services.of(name), self.key_of(name));
+                self.homes().holders(service, key)
             }
         };
         holders.remove(me);
@@ -156,11 +173,11 @@ impl Dispatcher {
         let span = self.hashes.push_name(&self.key, name);
         let hashes = self.hashes.slice(span);
         let homes = self.homes.homes();
-        let holders = |is_own, shape| match is_own {
+        let holders = |is_own, shape: NameShape| match is_own {
             true => WorkerSet::only(OWN_WORKER),
             false => {
                 let key = self.by.key_of(shape, |n_components| hashes[n_components].0);
-                homes.holders(FORWARDING, key)
+                homes.holders(self.services.of(name.prefix(shape.n_components)), key)
             }
         };
         let is_own = is_own(name);
@@ -198,7 +215,11 @@ impl Dispatcher {
 /// Whether no name has former homes.
 pub(crate) fn is_settled(homes: &Homes) -> bool {
     let mut migrations = homes.migrations().iter();
-    homes.map(FORWARDING).n_unsettled() == 0 && migrations.all(|it| it.former.is_empty())
+    let services = (0..homes.n_services()).map(|idx| ServiceId(idx as u8));
+    services
+        .into_iter()
+        .all(|service| homes.map(service).n_unsettled() == 0)
+        && migrations.all(|it| it.former.is_empty())
 }
 
 /// Whether a name is under `/localhost` or `/localhop`.

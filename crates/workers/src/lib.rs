@@ -25,6 +25,7 @@ mod links;
 pub mod parked;
 mod receiver;
 mod scheduler;
+mod services;
 mod waiting;
 mod worker;
 
@@ -33,5 +34,6 @@ pub use dispatcher::Dispatcher;
 pub use links::{LinkConfig, Links};
 pub use receiver::{Received, Receiver, ReceiverConfig, ReceiverCounters, ReceiverView, Taken};
 pub use scheduler::Scheduler;
+pub use services::Services;
 pub use waiting::WaitingLengths;
 pub use worker::{Port, Worker, WorkerCounters};

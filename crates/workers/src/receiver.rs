@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use tachonym_dispatch::order::{Offer, Order, OrderConfig};
-use tachonym_dispatch::{Key, WorkerId};
+use tachonym_dispatch::{Key, ServiceId, WorkerId};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, PacketView};
 
 use crate::batch::{Crossing, Parcel};
-use crate::dispatcher::{Dispatcher, FORWARDING};
+use crate::dispatcher::Dispatcher;
 use crate::links::Links;
 
 /// Samples that may wait for the scheduler; further ones are not taken.
@@ -115,7 +115,9 @@ struct Status {
 #[derive(Debug)]
 pub struct ReceiverView {
     status: Arc<Status>,
-    samples: Consumer<Key>,
+    samples: Consumer<(ServiceId, Key)>,
+    /// Packets of which each sample is one.
+    sample_every: u32,
 }
 
 /// See the module.
@@ -127,7 +129,7 @@ pub struct Receiver {
     config: ReceiverConfig,
     order: Order<Box<Held>>,
     status: Arc<Status>,
-    samples: Producer<Key>,
+    samples: Producer<(ServiceId, Key)>,
     n_until_sample: u32,
     /// By worker: packets put into its ring so far, and done of them.
     queued: Vec<u64>,
@@ -156,6 +158,7 @@ impl Receiver {
         let view = ReceiverView {
             status: status.clone(),
             samples: seen,
+            sample_every: config.sample_every.max(1),
         };
         let receiver = Self {
             own,
@@ -264,7 +267,7 @@ impl Receiver {
             ..
         } = self;
         let copy = || Box::new(Held::of(&received));
-        match order.offer_made(dispatcher.homes(), (FORWARDING, key), done, copy) {
+        match order.offer_made(dispatcher.homes(), key, done, copy) {
             Offer::Go(()) => self.send(home, &received, links),
             Offer::Held => {
                 self.counters.n_held += 1;
@@ -356,8 +359,13 @@ impl ReceiverView {
         }
     }
 
+    /// Of how many packets each sample is one.
+    pub(crate) const fn sample_every(&self) -> u64 {
+        self.sample_every as u64
+    }
+
     /// The next sample.
-    pub(crate) fn next_sample(&mut self) -> Option<Key> {
+    pub(crate) fn next_sample(&mut self) -> Option<(ServiceId, Key)> {
         self.samples.pop().ok()
     }
 }

@@ -6,14 +6,17 @@
 
 use std::collections::VecDeque;
 
-use tachonym_dispatch::{Homes, Laps, Publisher, Reader};
+use tachonym_dispatch::{Homes, Laps, Publisher, Reader, ServiceId, ServiceLoad};
 use tachonym_packet::MonoNs;
 
-use crate::dispatcher::{FORWARDING, is_settled};
+use crate::dispatcher::is_settled;
 use crate::receiver::ReceiverView;
 
 /// Most samples that are looked at in one go: what came in a millisecond, and some.
 const MAX_SAMPLES_AT_ONCE: usize = 8_192;
+
+/// How long loads of services are measured before workers may change service.
+const INTERVAL_NS: u64 = 100_000_000;
 
 /// Changes that are waited for apart from each other.
 const MAX_SETTLING: usize = 64;
@@ -32,6 +35,9 @@ pub struct Scheduler {
     /// pending.
     settling: VecDeque<(u64, MonoNs)>,
     n_samples: u64,
+    /// By service: packets that have come in this interval, as far as samples tell.
+    n_arrived: Vec<u64>,
+    interval_began: MonoNs,
 }
 
 impl Scheduler {
@@ -46,6 +52,8 @@ impl Scheduler {
         lifetime_ms: u64,
     ) -> Self {
         Self {
+            n_arrived: vec![0; laps.homes().n_services()],
+            interval_began: MonoNs::ZERO,
             laps,
             publisher,
             receivers,
@@ -65,11 +73,12 @@ impl Scheduler {
     pub fn tick(&mut self, now: MonoNs) -> usize {
         for receiver in &mut self.receivers {
             for _ in 0..MAX_SAMPLES_AT_ONCE {
-                let Some(key) = receiver.next_sample() else {
+                let Some((service, key)) = receiver.next_sample() else {
                     break;
                 };
                 self.n_samples += 1;
-                self.laps.handle_sample(FORWARDING, key);
+                self.n_arrived[service.idx()] += receiver.sample_every();
+                self.laps.handle_sample(service, key);
             }
         }
         let in_effect = self.receivers.iter().map(ReceiverView::in_effect).min();
@@ -81,9 +90,40 @@ impl Scheduler {
         for receiver in &self.receivers {
             receiver.add_queue_lens(&mut self.queue_lens);
         }
+        self.allocate(now);
         let n_moved = self.laps.handle_queue_lengths(&self.queue_lens);
         self.publisher.publish(self.laps.homes());
         n_moved
+    }
+
+    /// Passes workers between services as their loads demand, every now and then.
+    fn allocate(&mut self, now: MonoNs) {
+        let interval_ns = now.saturating_since(self.interval_began).as_nanos() as u64;
+        if self.n_arrived.len() < 2 || interval_ns < INTERVAL_NS {
+            return;
+        }
+        // The first one began before there was anything.
+        if self.interval_began != MonoNs::ZERO {
+            let services = (0..).map(ServiceId).zip(&self.n_arrived);
+            let loads: Vec<_> = services
+                .map(|(service, &n_arrived)| ServiceLoad {
+                    n_arrived,
+                    n_departed: n_arrived,
+                    mean_queue: self.laps.mean_queue(service, &self.queue_lens),
+                })
+                .collect();
+            self.laps.handle_interval(now.0, interval_ns, &loads);
+        }
+        self.n_arrived.fill(0);
+        self.interval_began = now;
+    }
+
+    /// Whether all receivers have taken the latest homes, and what they had dispatched by
+    /// former ones is done.
+    #[must_use]
+    pub fn is_in_effect(&self) -> bool {
+        let mut in_effect = self.receivers.iter().map(ReceiverView::in_effect);
+        in_effect.all(|version| version >= self.homes().version())
     }
 
     /// Forgets former homes at which nothing can be pending any more.

@@ -227,16 +227,25 @@ fn step_of_one(
     out.0
 }
 
+/// A thousand sequences, or as many as `PROPTEST_CASES` says.
+fn config() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(1000),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(config())]
 
     #[test]
     fn several_workers_send_count_and_keep_what_one_does(
         steps in prop::collection::vec(any_step(), 1..60),
         by in any_rule(), n_workers in 1_usize..6, seed in any::<u64>(),
+        services in prop::collection::vec(any_name(), 0..3),
     ) {
         let mut engine = one();
-        let mut many = Many::new(n_workers, by, seed);
+        let mut many = Many::serving(n_workers, by, seed, &services);
         let mut writer = Writer::default();
         let mut now = MonoNs(1_000_000);
         for (i, step) in steps.iter().enumerate() {

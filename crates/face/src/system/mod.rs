@@ -200,9 +200,14 @@ impl FaceSystem {
 
     /// Counts a packet of a face that was dropped by whoever took the frames.
     pub fn count_drop(&mut self, id: FaceId, reason: DropReason) {
+        self.count_drops(id, reason, 1);
+    }
+
+    /// Counts so many of them.
+    pub fn count_drops(&mut self, id: FaceId, reason: DropReason, n: u64) {
         match self.faces.get_mut(id) {
-            Some(face) => face.counters.drops.add(reason, 1),
-            None => self.past_drops.add(reason, 1),
+            Some(face) => face.counters.drops.add(reason, n),
+            None => self.past_drops.add(reason, n),
         }
     }
 

@@ -16,7 +16,9 @@ use super::check::Faults;
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
     /// Workers: threads that forward. More than one are of use where one cannot keep up, and
-    /// no more than there are processor cores.
+    /// no more than there are processor cores. Of several, some serve the prefixes of
+    /// `[[verification]]` and the others all else, as many each as have to do: signatures
+    /// take long, and other packets do not wait for them.
     pub threads: u16,
     /// Most workers that there may be: those that `tachonym workers add` adds while the
     /// router runs included. 0: as many as `threads`.
@@ -131,6 +133,14 @@ impl Workers {
             Dispatch::Name => "name".into(),
             Dispatch::Batch => format!("batch {}", self.batch_segments),
         }
+    }
+}
+
+impl super::Config {
+    /// Whether Data are verified by workers that do only that: with one worker it does
+    /// everything.
+    pub(crate) const fn verifies_apart(&self) -> bool {
+        self.workers.threads > 1 && !self.verification.is_empty()
     }
 }
 

@@ -6,14 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, Publisher, WorkerId};
+use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, Publisher, ServiceId, WorkerId};
 use tachonym_forward::{Engine, EngineConfig, Output, RxPacket, UnsolicitedDataPolicy};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, NameView,
+    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView,
 };
 use tachonym_tables::NextHop;
-use tachonym_workers::{Batch, Crossing, Dispatcher, Parcel, Port, WaitingLengths, Worker};
+use tachonym_workers::{
+    Batch, Crossing, Dispatcher, Parcel, Port, Services, WaitingLengths, Worker,
+};
 
 use crate::bed::{AD_HOC, LOCAL, MULTI_ACCESS, Outbox, REMOTE, Sent, name};
 
@@ -147,7 +149,21 @@ pub(crate) struct Many {
 
 impl Many {
     pub(crate) fn new(n_workers: usize, by: DispatchBy, seed: u64) -> Self {
-        let laps = Laps::new(&LapsConfig::new(n_workers)).expect("so many workers");
+        Self::serving(n_workers, by, seed, &[])
+    }
+
+    /// Names with the first of these prefixes are of the second service and so on, as far as
+    /// there are workers for each.
+    pub(crate) fn serving(n_workers: usize, by: DispatchBy, seed: u64, prefixes: &[Name]) -> Self {
+        let n_services = n_workers.min(prefixes.len() + 1);
+        let laps = Laps::new(&LapsConfig {
+            worker_rates_pps: vec![1e6; n_services],
+            ..LapsConfig::new(n_workers)
+        });
+        let laps = laps.expect("so many workers");
+        let others = (1..n_services).map(|idx| ServiceId(idx as u8));
+        let services = Services::new(prefixes.iter().cloned().zip(others).collect());
+        let services = Arc::new(services);
         let publisher = Publisher::new(laps.homes());
         let mut first = Engine::new(config(), key(), 3).expect("memory for small tables");
         add_faces(&mut first);
@@ -159,7 +175,10 @@ impl Many {
             engines.push(engine.expect("memory for small tables"));
         }
         let waiting = Arc::new(WaitingLengths::new(n_workers));
-        let dispatcher = || Dispatcher::new(by, key(), publisher.reader());
+        let dispatcher = || {
+            let dispatcher = Dispatcher::new(by, key(), publisher.reader());
+            dispatcher.with_services(Arc::clone(&services))
+        };
         let workers = engines.into_iter().enumerate().map(|(idx, mut engine)| {
             if idx > 0 {
                 add_faces(&mut engine);
