@@ -329,3 +329,27 @@ fn told(plane: &mut Plane, n_workers: usize) -> Told {
         n_cs_entries: sizes.map_or(0, |sizes| sizes.n_cs_entries as u64),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::thread::sched_setaffinity;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_on_one_cpu_is_bound_to_it() {
+        // A thread of its own, which takes what it may run on with it.
+        let thread = std::thread::spawn(|| {
+            let allowed = sched_getaffinity(None).expect("it may ask");
+            for cpu in (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)) {
+                let mut only = CpuSet::new();
+                only.set(cpu);
+                sched_setaffinity(None, &only).expect("it was allowed there");
+                assert_eq!(bound_to(), Some(cpu as u64));
+            }
+            sched_setaffinity(None, &allowed).expect("it was allowed there");
+            assert_eq!(bound_to().is_some(), allowed.count() == 1);
+        });
+        thread.join().expect("no assertion failed");
+    }
+}
