@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Name};
 use tachonym_security::{
-    Certificate, CommandVerifier, SafeBag, SignedInterest, TrustPolicy, VerifierConfig,
-    VerifyingKey,
+    Certificate, CommandVerifier, DataVerification, RequiredSignature, SafeBag, SignedInterest,
+    TrustPolicy, VerificationRule, VerificationRules, VerifierConfig, VerifyingKey,
 };
 
 const WALL_MS: u64 = 1_700_000_000_000;
@@ -30,6 +30,19 @@ fuzz_target!(|bytes: &[u8]| {
     let any = TrustPolicy::any();
     if let Ok(data) = DataView::parse(bytes) {
         let _ = any.verify_data(&data, WALL_MS);
+        let mut policy = TrustPolicy::new();
+        if let Ok(certificate) = Certificate::parse(bytes) {
+            let _ = policy.add_anchor(&certificate);
+        }
+        let rule = VerificationRule {
+            prefix: Name::new(),
+            signature: RequiredSignature::Key(policy.into()),
+        };
+        let rules = VerificationRules::new(vec![rule]);
+        let mut verification = DataVerification::new(rules, 8, [0; 32]);
+        let verdict = verification.verify(&data, WALL_MS);
+        let again = verification.verify(&data, WALL_MS);
+        assert_eq!(again, verdict, "no verdict depends on what is remembered");
     }
     if let Ok(interest) = InterestView::parse(bytes) {
         let _ = SignedInterest::find(&interest);

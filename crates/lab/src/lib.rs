@@ -9,6 +9,7 @@
 //! [`engine_bed`] has the router's own engine between buffers in memory;
 //! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
 //! block, and [`schedules`] what fetching ahead gains. [`lookup`] has its FIB alone.
+//! [`verify`] has its verification of Data.
 //! [`cores`] has its dispatch of names to workers, on simulated cores.
 #![deny(unsafe_code)]
 
@@ -39,4 +40,5 @@ pub mod stats;
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.
 mod sys;
 pub mod transfer;
+pub mod verify;
 pub mod workers;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
     bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, impair, instructions,
-    lookup, routes, schedules, soak, startup, transfer, workers,
+    lookup, routes, schedules, soak, startup, transfer, verify, workers,
 };
 
 /// Experiments with NDN forwarders.
@@ -36,6 +36,7 @@ enum Command {
     Rib(Box<routes::load::RibArgs>),
     Fib(Box<fib::FibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
+    Verify(Box<verify::VerifyArgs>),
     Workers(Box<workers::WorkersArgs>),
     Hot(Box<workers::hot::HotArgs>),
     Distance(Box<schedules::distance::DistanceArgs>),
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Rib(args) => routes::load::run(&args),
         Command::Fib(args) => fib::run(&args),
         Command::Schedules(args) => schedules::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Hot(args) => workers::hot::run(&args),
         Command::Distance(args) => schedules::distance::run(&args),

@@ -163,7 +163,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
             "name the certificates of the signers in `certificates`, for none is fetched",
         );
     }
-    Ok(RequiredSignature::Key(policy))
+    Ok(RequiredSignature::Key(policy.into()))
 }
 
 fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {

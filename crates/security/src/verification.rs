@@ -77,7 +77,7 @@ pub enum RequiredSignature {
     Digest,
     /// One by a key that the policy trusts and lets sign. That a policy accepts any signer
     /// is of no effect here: a key that nobody knows proves nothing.
-    Key(TrustPolicy),
+    Key(Box<TrustPolicy>),
 }
 
 /// What is asked of Data under a prefix.

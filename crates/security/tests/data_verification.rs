@@ -94,7 +94,7 @@ static PRODUCERS: LazyLock<Vec<Producer>> = LazyLock::new(|| {
 fn rule(prefix: &str, policy: TrustPolicy) -> VerificationRule {
     VerificationRule {
         prefix: name(prefix),
-        signature: RequiredSignature::Key(policy),
+        signature: RequiredSignature::Key(policy.into()),
     }
 }
 
@@ -206,7 +206,7 @@ fn a_key_outside_the_prefix_of_signers_is_known_and_may_not_sign() {
         policy.add_certificate(&certificate).expect("good");
     }
     let signers: Vec<_> = policy.signers().map(|(name, _)| name.clone()).collect();
-    assert_eq!(signers, [alice.name.clone()]);
+    assert_eq!(signers, std::slice::from_ref(&alice.name));
     let mut verification = verification(vec![rule("/site/data", policy)]);
     let mut verdict = |producer: &Producer| {
         let wire = producer.sign("/site/data/x", b"content");
