@@ -59,8 +59,6 @@ pub(crate) struct Running {
     /// Commands that each has for the manager.
     pub(crate) commands: Vec<Arc<Queue>>,
     pub(crate) waiting: Arc<WaitingLengths>,
-    /// The core of each, if they are pinned.
-    pub(crate) cpus: Vec<u16>,
 }
 
 impl Crew {
@@ -170,7 +168,6 @@ impl Crew {
             forwarders,
             commands,
             waiting,
-            cpus,
         })
     }
 }

@@ -167,7 +167,6 @@ impl Router {
                     scheduling,
                     running.waiting,
                     config.workers.clone(),
-                    running.cpus,
                 ),
                 link_options(config),
                 config.memory.pages.into(),

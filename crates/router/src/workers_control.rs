@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
 use tachonym_dispatch::{Key, LapsError, MapError, MigrationState, ServiceId, WorkerId};
 use tachonym_face::monotonic_now;
 use tachonym_manage::{ControlError, WorkersChange};
@@ -25,8 +26,6 @@ pub(crate) struct WorkersControl {
     scheduling: Scheduling,
     waiting: Arc<WaitingLengths>,
     config: Workers,
-    /// The core of each thread, if they are pinned.
-    cpus: Vec<u16>,
     dispatcher: Dispatcher,
     /// The names that an operator has pinned; others are known by their keys alone.
     pinned: BTreeMap<(ServiceId, Key), Name>,
@@ -36,6 +35,7 @@ pub(crate) struct WorkersControl {
 struct Told {
     thread: usize,
     state: Option<WorkerState>,
+    cpu: Option<u64>,
     busy_permille: u64,
     n_received_pkts: u64,
     n_in_pkts: u64,
@@ -52,7 +52,6 @@ impl WorkersControl {
         scheduling: Scheduling,
         waiting: Arc<WaitingLengths>,
         config: Workers,
-        cpus: Vec<u16>,
     ) -> Self {
         let dispatcher = scheduling.dispatcher(&config, &threads.team().blueprint);
         Self {
@@ -60,7 +59,6 @@ impl WorkersControl {
             scheduling,
             waiting,
             config,
-            cpus,
             dispatcher,
             pinned: BTreeMap::new(),
         }
@@ -93,7 +91,6 @@ impl WorkersControl {
             name: self.pinned.get(&(moved.service, moved.key)).cloned(),
         });
         let n_dropped = |worker: usize| told.iter().map(|told| told.n_dropped_pkts[worker]).sum();
-        let cpu = |thread: usize| self.cpus.get(thread).map(|&cpu| cpu.into());
         let workers = told
             .iter()
             .filter(|told| told.thread < n_workers)
@@ -113,7 +110,7 @@ impl WorkersControl {
                         Some(VERIFICATION) => "verification".into(),
                         _ => "forwarding".into(),
                     },
-                    cpu: cpu(told.thread),
+                    cpu: told.cpu,
                     busy_permille: Some(told.busy_permille),
                     n_queued_pkts: scheduler
                         .queue_lens()
@@ -130,7 +127,7 @@ impl WorkersControl {
         let receivers = told.iter().filter(|told| told.thread >= n_workers);
         let receivers = receivers.map(|told| ReceiverStatus {
             thread: (told.thread - n_workers) as u64,
-            cpu: cpu(told.thread),
+            cpu: told.cpu,
             busy_permille: Some(told.busy_permille),
             n_received_pkts: told.n_received_pkts,
         });
@@ -320,6 +317,7 @@ fn told(plane: &mut Plane, n_workers: usize) -> Told {
             Some(_) => WorkerState::Running,
             None => WorkerState::Failed,
         }),
+        cpu: bound_to(),
         busy_permille: plane.busy.permille,
         n_received_pkts: plane.faces.counters().n_in_packets,
         n_in_pkts: plane.counters.n_at_home,
@@ -328,6 +326,14 @@ fn told(plane: &mut Plane, n_workers: usize) -> Told {
         n_pit_entries: sizes.map_or(0, |sizes| sizes.n_pit_entries as u64),
         n_cs_entries: sizes.map_or(0, |sizes| sizes.n_cs_entries as u64),
     }
+}
+
+/// The one CPU that this thread may run on, if it is one.
+fn bound_to() -> Option<u64> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    let cpu = cpus.next()?;
+    cpus.next().is_none().then_some(cpu as u64)
 }
 
 #[cfg(test)]
