@@ -408,8 +408,7 @@ impl Plane {
         // What has come by these is in the rings already.
         let n_going = self.going.len();
         for from in (0..self.links.n_threads()).map(|idx| WorkerId(idx as u16)) {
-            // As many as a ring holds: whatever is in it now.
-            for _ in 0..LinkConfig::default().batches {
+            for _ in 0..self.links.n_waiting_from(from) {
                 let Some(batch) = self.links.receive(from) else {
                     break;
                 };

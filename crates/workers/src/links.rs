@@ -47,6 +47,7 @@ struct Outgoing {
     filled: Producer<Box<Batch>>,
     back: Consumer<Box<Batch>>,
     /// Empty ones; what came back last is filled first.
+    #[expect(clippy::vec_box, reason = "a box goes from here into a ring and back")]
     spare: Vec<Box<Batch>>,
     /// The one that is being filled.
     current: Option<Box<Batch>>,
@@ -171,6 +172,14 @@ impl Links {
             }
         }
         std::mem::replace(&mut self.sent, WorkerSet::EMPTY)
+    }
+
+    /// Batches of another thread that wait to be received.
+    #[must_use]
+    pub fn n_waiting_from(&self, from: WorkerId) -> usize {
+        self.from[from.idx()]
+            .as_ref()
+            .map_or(0, |link| link.filled.slots())
     }
 
     /// The next batch of another thread, to be [given back](Self::give_back).

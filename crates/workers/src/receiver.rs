@@ -86,7 +86,8 @@ pub enum Taken {
 pub struct ReceiverCounters {
     /// Packets that went to other threads.
     pub n_crossed: u64,
-    /// Packets dropped since their worker had too many.
+    /// Packets dropped since their worker had as many under way as it may; those that found no
+    /// room in a ring are counted [there](Links::n_dropped).
     pub n_queue_full: u64,
     /// Packets dropped since too many waited for names to move.
     pub n_order_full: u64,
@@ -317,12 +318,13 @@ fn send(
     config: &ReceiverConfig,
     counters: &mut ReceiverCounters,
 ) -> bool {
-    let has_room = links.n_under_way(worker) < u64::from(config.max_queue_pkts);
-    let is_sent = has_room && links.push(worker, &received.parcel());
-    match is_sent {
-        true => counters.n_crossed += 1,
-        false => counters.n_queue_full += 1,
+    if links.n_under_way(worker) >= u64::from(config.max_queue_pkts) {
+        counters.n_queue_full += 1;
+        return false;
     }
+    // What finds no room then is counted by the links.
+    let is_sent = links.push(worker, &received.parcel());
+    counters.n_crossed += u64::from(is_sent);
     is_sent
 }
 
