@@ -15,9 +15,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs, PacketView};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
 use tachonym_tables::CsCapacity;
-use tachonym_workers::{
-    Batch, Crossing, LinkConfig, Links, Parcel, Received, Receiver, Taken, Worker,
-};
+use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
 use tracing::{debug, error, info};
 
 use crate::internal::InternalFace;
