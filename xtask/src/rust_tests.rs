@@ -37,6 +37,12 @@ pub(crate) const SEVERAL_WORKERS: [(&str, &str); 2] = [
     ),
 ];
 
+/// The same with PIT tokens, which not all peers know.
+const WITH_TOKENS: (&str, &str) = (
+    "two workers, PIT tokens",
+    "workers.threads = 2\nworkers.dispatch = \"batch\"\nworkers.pit_tokens = true\n",
+);
+
 /// Runs the tests that need nothing but Rust, and Debian's `openssl`.
 pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
     let mut has_openssl = false;
@@ -70,7 +76,7 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
         }
         test_step(workspace, "tests", &mut cargo)
     });
-    for (name, config) in SEVERAL_WORKERS {
+    for (name, config) in SEVERAL_WORKERS.into_iter().chain([WITH_TOKENS]) {
         let log = format!("tests {name}");
         report.step(&log, || {
             let mut cargo = workspace.cargo();

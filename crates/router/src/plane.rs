@@ -493,6 +493,7 @@ impl Plane {
             links: &mut self.links,
             scratch: &mut self.scratch,
             foreign_drops: &mut self.foreign_drops,
+            tokens: worker.token_maker(),
         };
         if catch_unwind(AssertUnwindSafe(|| work(worker, &mut ports))).is_err() {
             self.note_panic(now);

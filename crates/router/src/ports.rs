@@ -8,7 +8,7 @@ use tachonym_face::{DropReason, FaceSystem};
 use tachonym_forward::{Output, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, InterestRewrite, InterestView, MonoNs, NackReason, NameView};
-use tachonym_workers::{Crossing, Links, Parcel, Port};
+use tachonym_workers::{Crossing, Links, Parcel, Port, TokenMaker};
 
 use crate::internal::InternalFace;
 use crate::layout::Layout;
@@ -28,6 +28,8 @@ pub(crate) struct Ports<'a> {
     /// For Interests that leave by another thread as they do not lie in memory.
     pub(crate) scratch: &'a mut Vec<u8>,
     pub(crate) foreign_drops: &'a mut ForeignDrops,
+    /// What brings answers home, if Interests carry it.
+    pub(crate) tokens: Option<TokenMaker>,
 }
 
 /// Packets of other threads' faces that were dropped here in this round.
@@ -102,7 +104,20 @@ impl Output for Ports<'_> {
                 return;
             };
             self.internal.deliver_interest(incoming, wire);
-        } else if self.elsewhere(face).is_none() {
+            return;
+        }
+        let with_token;
+        let headers = match &self.tokens {
+            None => headers,
+            Some(tokens) => {
+                with_token = Headers {
+                    pit_token: tokens.token(interest),
+                    ..*headers
+                };
+                &with_token
+            }
+        };
+        if self.elsewhere(face).is_none() {
             let hint_bytes = interest.wire().len();
             let _ = self.faces.send_with(face, headers, hint_bytes, |out| {
                 rewrite.write_into(interest, out);

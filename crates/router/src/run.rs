@@ -12,7 +12,7 @@ use tachonym_forward::Engine;
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
-use tachonym_workers::{Scheduler, Services};
+use tachonym_workers::{Scheduler, Services, Tokens};
 
 use crate::config::Config;
 use crate::control::RouterControl;
@@ -128,7 +128,11 @@ impl Router {
         }
         let (blueprint, first_engine) = engines::blueprint(config, &managed)?;
         let services = services(config)?;
-        let scheduling = Scheduling::new(scheduler(config, &layout)?, services);
+        let tokens = match config.workers.pit_tokens && !layout.is_single() {
+            true => Some(Tokens::new(getrandom::u32()?)),
+            false => None,
+        };
+        let scheduling = Scheduling::new(scheduler(config, &layout)?, services, tokens);
         let (to_manager, inbox) = unbounded();
         let (notices, ended) = unbounded();
         let orders = Orders {

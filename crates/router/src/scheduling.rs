@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tachonym_face::monotonic_now;
-use tachonym_workers::{Dispatcher, Scheduler, Services};
+use tachonym_workers::{Dispatcher, Scheduler, Services, Tokens};
 use tracing::debug;
 
 use crate::blueprint::Blueprint;
@@ -28,13 +28,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Scheduling {
     scheduler: Arc<Mutex<Scheduler>>,
     services: Arc<Services>,
+    tokens: Option<Tokens>,
 }
 
 impl Scheduling {
-    pub(crate) fn new(scheduler: Scheduler, services: Services) -> Self {
+    pub(crate) fn new(scheduler: Scheduler, services: Services, tokens: Option<Tokens>) -> Self {
         Self {
             scheduler: Arc::new(Mutex::new(scheduler)),
             services: Arc::new(services),
+            tokens,
         }
     }
 
@@ -52,7 +54,9 @@ impl Scheduling {
     pub(crate) fn dispatcher(&self, workers: &Workers, blueprint: &Blueprint) -> Dispatcher {
         let key = blueprint.key().clone();
         let dispatcher = Dispatcher::new(workers.dispatch_by(), key, self.lock().reader());
-        dispatcher.with_services(Arc::clone(&self.services))
+        dispatcher
+            .with_services(Arc::clone(&self.services))
+            .with_tokens(self.tokens)
     }
 }
 

@@ -6,9 +6,10 @@ use tachonym_dispatch::{
     DispatchBy, Homes, Key, NameShape, Reach, Reader, ServiceId, WorkerId, WorkerSet,
 };
 use tachonym_packet::types::component::{GENERIC, IMPLICIT_SHA256_DIGEST, SEGMENT};
-use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView};
+use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView, PitToken};
 
 use crate::services::Services;
+use crate::tokens::{TokenMaker, Tokens};
 use crate::waiting::bit_of;
 
 /// Names of this host, and of its neighbours' management: the first worker serves them.
@@ -22,6 +23,7 @@ pub struct Dispatcher {
     by: DispatchBy,
     key: HashKey,
     services: Arc<Services>,
+    tokens: Option<Tokens>,
     homes: Reader,
     /// Whether names have no former homes.
     is_settled: bool,
@@ -37,6 +39,7 @@ impl Dispatcher {
             by,
             key,
             services: Arc::default(),
+            tokens: None,
             is_settled: is_settled(homes.homes()),
             homes,
             hashes: NameHashes::new(),
@@ -47,6 +50,33 @@ impl Dispatcher {
     #[must_use]
     pub fn with_services(self, services: Arc<Services>) -> Self {
         Self { services, ..self }
+    }
+
+    /// The same with tokens on Interests that leave, if any.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        Self { tokens, ..self }
+    }
+
+    /// What makes the tokens of a worker as long as homes are the same; `None` if none are to be
+    /// made, or names are just moving.
+    #[must_use]
+    pub fn token_maker(&self, worker: WorkerId) -> Option<TokenMaker> {
+        let tokens = self.tokens.filter(|_| self.is_settled)?;
+        let token = tokens.token(worker, self.homes().version())?;
+        Some(TokenMaker {
+            token,
+            n_deciding: self.n_deciding(),
+        })
+    }
+
+    /// Where an answer with this token goes, if that is one of ours and homes are still the
+    /// same.
+    #[inline]
+    pub(crate) fn by_token(&self, token: Option<&PitToken>) -> Option<WorkerId> {
+        let (tokens, token) = (self.tokens?, token?);
+        let worker = tokens.worker(token, self.homes().version())?;
+        self.homes().workers().contains(worker).then_some(worker)
     }
 
     /// Takes the latest homes: between two bursts, when all that was dispatched by the
@@ -113,6 +143,17 @@ impl Dispatcher {
         self.by
             .interest_reach(n_components, true, self.n_service_components())
             == Reach::All
+    }
+
+    /// Components from which on an Interest with CanBePrefix is at home where all Data for it
+    /// are.
+    fn n_deciding(&self) -> usize {
+        match self.by {
+            DispatchBy::Prefix { n_components } => {
+                self.n_service_components().max(n_components.get().into())
+            }
+            DispatchBy::Name | DispatchBy::Batch { .. } => usize::MAX,
+        }
     }
 
     /// Components that decide who serves a name.

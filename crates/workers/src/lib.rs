@@ -26,6 +26,7 @@ pub mod parked;
 mod receiver;
 mod scheduler;
 mod services;
+mod tokens;
 mod waiting;
 mod worker;
 
@@ -35,5 +36,6 @@ pub use links::{LinkConfig, Links};
 pub use receiver::{Received, Receiver, ReceiverConfig, ReceiverCounters, ReceiverView, Taken};
 pub use scheduler::Scheduler;
 pub use services::Services;
+pub use tokens::{TokenMaker, Tokens};
 pub use waiting::WaitingLengths;
 pub use worker::{Port, Worker, WorkerCounters};

@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tachonym_dispatch::order::{Offer, Order, OrderConfig};
 use tachonym_dispatch::{Key, ServiceId, WorkerId};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, PacketView};
+use tachonym_packet::{FaceId, PacketView, types};
 
 use crate::batch::{Crossing, Parcel};
 use crate::dispatcher::Dispatcher;
@@ -56,6 +56,11 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
+    /// Whether it is a Data or a Nack, going by its first byte.
+    fn is_answer(&self) -> bool {
+        self.headers.nack.is_some() || self.wire.first() == Some(&(types::DATA as u8))
+    }
+
     fn parcel(self) -> Parcel<'a> {
         Parcel {
             crossing: Crossing::Arrived,
@@ -245,6 +250,14 @@ impl Receiver {
 
     /// Takes a packet to its home.
     pub fn take(&mut self, received: Received<'_>, links: &mut Links) -> Taken {
+        if received.is_answer()
+            && self.order.is_calm()
+            && let Some(home) = self
+                .dispatcher
+                .by_token(received.headers.pit_token.as_ref())
+        {
+            return self.send(home, &received, links);
+        }
         let Ok(name) = PacketView::name_of(received.wire) else {
             return Taken::Malformed;
         };

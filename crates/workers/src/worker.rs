@@ -12,6 +12,7 @@ use tachonym_tables::OfferRank;
 use crate::batch::{Batch, Crossing, MAX_BATCH_PKTS, Parcel};
 use crate::dispatcher::Dispatcher;
 use crate::parked::{Parked, ParkedInterest};
+use crate::tokens::TokenMaker;
 use crate::waiting::WaitingLengths;
 
 /// Where a worker's packets go: out by faces, or to another worker.
@@ -106,6 +107,12 @@ impl Worker {
     /// What finds homes for packets that this worker receives itself.
     pub const fn dispatcher_mut(&mut self) -> &mut Dispatcher {
         &mut self.dispatcher
+    }
+
+    /// What makes the PIT tokens of Interests that leave in the next burst, if they have any.
+    #[must_use]
+    pub fn token_maker(&self) -> Option<TokenMaker> {
+        self.dispatcher.token_maker(self.me)
     }
 
     /// Has homes found by another rule, or by what somebody else publishes.

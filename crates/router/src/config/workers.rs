@@ -34,6 +34,11 @@ pub struct Workers {
     pub prefix_components: u8,
     /// Segments of an object that are at home together with `batch`.
     pub batch_segments: u32,
+    /// Whether Interests that leave carry a PIT token that brings the answer to the worker
+    /// which waits for it, so that whoever receives it need not hash its name. Neighbours that
+    /// do not know PIT tokens drop what carries one; those that know, but return none, are
+    /// served all the same.
+    pub pit_tokens: bool,
     /// Processor cores that the threads are pinned to, workers first, one each. Empty: of
     /// several threads each to one of the cores that the process may use, if these are
     /// enough; a single thread to none.
@@ -52,6 +57,7 @@ impl Default for Workers {
             dispatch: Dispatch::default(),
             prefix_components: 2,
             batch_segments: 64,
+            pit_tokens: false,
             cpus: Vec::new(),
             balance: true,
         }
