@@ -10,7 +10,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver as Inbox;
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, monotonic_now};
-use tachonym_forward::{Engine, FaceTraits, LinkType, RxKind, RxPacket, Scope};
+use tachonym_forward::{Engine, FaceTraits, LinkType, RxKind, RxPacket, Scope, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs, PacketView};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
@@ -563,16 +563,6 @@ fn log(event: &FaceEvent) {
     } else {
         info!("face {} to {} is {kind}{reason}", info.id, info.remote);
     }
-}
-
-/// Gives the memory of an empty vector to one whose elements live otherwise;
-/// the collection happens in place, so nothing is allocated.
-fn relend<'b>(mut empty: Vec<RxPacket<'_>>) -> Vec<RxPacket<'b>> {
-    empty.clear();
-    empty
-        .into_iter()
-        .map(|_| unreachable!("the vector was cleared"))
-        .collect()
 }
 
 /// What the engine needs to know of a face.

@@ -384,7 +384,8 @@ fn static_routes_are_there_before_the_first_packet() {
     consumer.send(&interest("/far/away"));
     let mut room = [0; 9000];
     let (n_read, from) = upstream.recv_from(&mut room).expect("it is forwarded");
-    let asked = InterestView::parse(&room[..n_read]).expect("bare, as it came");
+    let frame = LpView::parse(&room[..n_read]).expect("a frame");
+    let asked = InterestView::parse(frame.fragment().expect("a packet")).expect("as it came");
     let mut data = Data::new(asked.name().to_name());
     data.content = b"far".to_vec();
     upstream
