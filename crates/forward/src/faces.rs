@@ -1,7 +1,7 @@
 //! What the engine knows of a face: that it exists, how far it reaches, and
 //! what kind of link it is. Sockets and queues belong to the face crate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use hashbrown::HashMap;
 use tachonym_packet::FaceId;
@@ -75,11 +75,16 @@ pub(crate) struct FaceTable {
     places: Box<[Option<(FaceId, FaceTraits)>; N_PLACES]>,
     /// On-demand ones last.
     non_local: BTreeSet<(bool, FaceId)>,
+    /// Some that have gone, the latest last.
+    past: VecDeque<(FaceId, FaceTraits)>,
 }
 
 /// Places of faces that are found at once. Numbers are given in sequence, so that
 /// as many faces, if they came one after the other, have a place each.
 const N_PLACES: usize = 256;
+
+/// Faces that have gone and are remembered.
+const MAX_PAST: usize = 1_024;
 
 impl Default for FaceTable {
     fn default() -> Self {
@@ -87,6 +92,7 @@ impl Default for FaceTable {
             faces: HashMap::default(),
             places: Box::new([None; N_PLACES]),
             non_local: BTreeSet::new(),
+            past: VecDeque::new(),
         }
     }
 }
@@ -99,7 +105,7 @@ const fn place_of(face: FaceId) -> usize {
 
 impl FaceTable {
     pub(crate) fn insert(&mut self, face: FaceId, traits: FaceTraits) {
-        self.remove(face);
+        self.take_out(face);
         self.faces.insert(face, traits);
         self.places[place_of(face)] = Some((face, traits));
         if !traits.is_local() {
@@ -109,12 +115,30 @@ impl FaceTable {
 
     /// False if the face is unknown.
     pub(crate) fn remove(&mut self, face: FaceId) -> bool {
-        let removed = self.faces.remove(&face);
-        if let Some(traits) = removed {
-            self.places[place_of(face)].take_if(|(placed, _)| *placed == face);
-            self.non_local.remove(&(traits.is_on_demand, face));
+        let Some(traits) = self.take_out(face) else {
+            return false;
+        };
+        if self.past.len() == MAX_PAST {
+            self.past.pop_front();
         }
-        removed.is_some()
+        self.past.push_back((face, traits));
+        true
+    }
+
+    fn take_out(&mut self, face: FaceId) -> Option<FaceTraits> {
+        let traits = self.faces.remove(&face)?;
+        self.places[place_of(face)].take_if(|(placed, _)| *placed == face);
+        self.non_local.remove(&(traits.is_on_demand, face));
+        Some(traits)
+    }
+
+    /// What a face is, or was that has gone a moment ago: of what it brought some may be on
+    /// its way among engines.
+    #[cold]
+    pub(crate) fn find_late(&self, face: FaceId) -> Option<FaceTraits> {
+        let past = || self.past.iter().rev().find(|(gone, _)| *gone == face);
+        self.find(face)
+            .or_else(|| past().map(|&(_, traits)| traits))
     }
 
     #[inline]
@@ -166,5 +190,13 @@ mod tests {
         assert_eq!(faces.find(old), Some(FaceTraits::REMOTE));
         assert!(faces.remove(old));
         assert!(!faces.contains(old) && faces.len() == 0);
+        // What they have brought may be on its way.
+        assert_eq!(faces.find_late(old), Some(FaceTraits::REMOTE));
+        for face in 0..MAX_PAST as u64 {
+            faces.insert(FaceId(1000 + face), FaceTraits::LOCAL);
+            faces.remove(FaceId(1000 + face));
+        }
+        assert_eq!(faces.find_late(old), None);
+        assert_eq!(faces.find_late(FaceId(1000)), Some(FaceTraits::LOCAL));
     }
 }

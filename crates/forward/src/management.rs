@@ -146,6 +146,12 @@ impl Engine {
         Ok(n_next_hops)
     }
 
+    /// Goes on with the counters of an engine whose place it takes, but for those of the content
+    /// store.
+    pub fn go_on_counting(&mut self, former: &Self) {
+        self.pipelines.counters = former.pipelines.counters.clone();
+    }
+
     /// The content store, to be read.
     #[must_use]
     pub fn cs(&self) -> &ContentStore<StorePolicy> {

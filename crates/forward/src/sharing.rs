@@ -238,8 +238,9 @@ impl Engine {
         self.pipelines.drop_unknown_nack(is_pending);
     }
 
-    /// Has one packet meet the tables, unless its face is gone; `is_counted` tells whether it
-    /// has been counted as received.
+    /// Has one packet meet the tables; `is_counted` tells whether it has been counted as
+    /// received. If not, it is new here, and dropped if its face has gone; a face of which
+    /// another engine has taken a packet may have gone meanwhile.
     fn carry_alone(
         &mut self,
         now: MonoNs,
@@ -250,7 +251,11 @@ impl Engine {
         let fib = self.fib.pin();
         let pipelines = &mut self.pipelines;
         pipelines.now = pipelines.now.max(now);
-        let Some(traits) = pipelines.faces.find(packet.face) else {
+        let traits = match is_counted {
+            true => pipelines.faces.find_late(packet.face),
+            false => pipelines.faces.find(packet.face),
+        };
+        let Some(traits) = traits else {
             return match is_counted {
                 true => pipelines.counters.count_drop(DropReason::UnknownFace),
                 false => pipelines.count_unknown_face(packet),

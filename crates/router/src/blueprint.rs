@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tachonym_dispatch::WorkerId;
+use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, Routes};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_tables::CsCapacity;
@@ -26,8 +26,8 @@ pub(crate) struct Settings {
     pub(crate) config: EngineConfig,
     /// Limits of the content stores of all workers together.
     pub(crate) cs: CsCapacity,
-    /// How many workers share them.
-    pub(crate) n_workers: usize,
+    /// Who shares them.
+    pub(crate) running: WorkerSet,
     pub(crate) cs_admits: bool,
     pub(crate) cs_serves: bool,
     pub(crate) faces: HashMap<FaceId, FaceTraits>,
@@ -39,10 +39,10 @@ pub(crate) struct Settings {
 impl Settings {
     /// The part of a worker in the limits of the content stores.
     pub(crate) fn cs_part(&self, worker: WorkerId) -> CsCapacity {
-        let part = |total: usize| {
-            let n = self.n_workers.max(1);
-            total / n + usize::from(worker.idx() % n < total % n)
-        };
+        // What one has that is not running any more nobody asks for.
+        let rank = self.running.into_iter().position(|it| it == worker);
+        let n = self.running.len();
+        let part = |total: usize| rank.map_or(0, |rank| total / n + usize::from(rank < total % n));
         CsCapacity {
             max_pkts: part(self.cs.max_pkts),
             max_bytes: part(self.cs.max_bytes),
@@ -51,14 +51,14 @@ impl Settings {
 }
 
 impl Blueprint {
-    /// By which `first` was made, of `n_workers`; strategies come later. `cs` is for all of
-    /// them.
+    /// By which `first` was made, of workers `running`; strategies come later. `cs` is for all
+    /// of them.
     pub(crate) fn new(
         first: &Engine,
         config: EngineConfig,
         key: HashKey,
         cs: CsCapacity,
-        n_workers: usize,
+        running: WorkerSet,
     ) -> Self {
         Self {
             key,
@@ -66,7 +66,7 @@ impl Blueprint {
             settings: Mutex::new(Settings {
                 config,
                 cs,
-                n_workers,
+                running,
                 cs_admits: true,
                 cs_serves: true,
                 faces: HashMap::from([(FaceId::INTERNAL, FaceTraits::LOCAL)]),

@@ -112,7 +112,9 @@ impl RouterControl {
         let seed = getrandom::u64().map_err(|error| refused(&error))?;
         let of_worker = {
             let mut settings = self.threads.team().blueprint.settings();
-            let policy = content_store.policy(seed).for_one_of(settings.n_workers);
+            let policy = content_store
+                .policy(seed)
+                .for_one_of(settings.running.len());
             settings.config.cs_policy = policy;
             policy
         };
@@ -142,18 +144,19 @@ impl RouterControl {
 
     /// Gives the content stores their parts of so many packets.
     fn set_cs_capacity(&self, max_pkts: usize) -> Result<(), ControlError> {
-        let former = {
-            let mut settings = self.threads.team().blueprint.settings();
-            std::mem::replace(&mut settings.cs.max_pkts, max_pkts)
-        };
+        let blueprint = &self.threads.team().blueprint;
+        let former = std::mem::replace(&mut blueprint.settings().cs.max_pkts, max_pkts);
         loop {
             let outcomes = self.each_engine_of(shrink_some)?;
-            if outcomes.contains(&Shrinking::Refused) {
-                self.threads.team().blueprint.settings().cs.max_pkts = former;
+            if outcomes.contains(&Shrinking::GoesOn) {
+                continue;
             }
-            if !outcomes.contains(&Shrinking::GoesOn) {
+            let mut settings = blueprint.settings();
+            if !outcomes.contains(&Shrinking::Refused) || settings.cs.max_pkts == former {
                 return Ok(());
             }
+            // All have the same part, or none has.
+            settings.cs.max_pkts = former;
         }
     }
 
@@ -330,20 +333,27 @@ impl ControlPlane for RouterControl {
         version: u64,
         wire: &[u8],
     ) -> Result<(), ControlError> {
+        let blueprint = &self.threads.team().blueprint;
+        let mut settings = blueprint.settings();
+        let former = settings.announcements.get(prefix).cloned();
+        if former.as_ref().is_none_or(|(kept, _)| *kept <= version) {
+            let kept = (version, wire.to_vec());
+            settings.announcements.insert(prefix.clone(), kept);
+        }
+        drop(settings);
         let (kept_prefix, kept) = (prefix.clone(), wire.to_vec());
         let outcomes = self.each_engine(move |engine| {
             engine.keep_announcement(kept_prefix.view(), version, &kept)
         })?;
-        if outcomes.iter().any(Result::is_err) {
-            return Err(ControlError::LimitReached("prefix announcements"));
+        if outcomes.iter().all(Result::is_ok) {
+            return Ok(());
         }
-        let mut settings = self.threads.team().blueprint.settings();
-        let kept = settings.announcements.entry(prefix.clone());
-        let kept = kept.or_insert_with(|| (version, Vec::new()));
-        if kept.0 <= version {
-            *kept = (version, wire.to_vec());
-        }
-        Ok(())
+        let announcements = &mut blueprint.settings().announcements;
+        match former {
+            Some(former) => announcements.insert(prefix.clone(), former),
+            None => announcements.remove(prefix),
+        };
+        Err(ControlError::LimitReached("prefix announcements"))
     }
 
     fn forget_announcements(&mut self, prefixes: Vec<Name>) -> Result<(), ControlError> {
@@ -519,18 +529,16 @@ impl ControlPlane for RouterControl {
     }
 
     fn strategy_unset(&mut self, prefix: &Name) -> Result<(), ControlError> {
+        let blueprint = &self.threads.team().blueprint;
+        let chosen = blueprint.settings().strategies.remove(prefix);
         let own_prefix = prefix.clone();
         let outcomes = self.each_engine(move |engine| engine.unset_strategy(own_prefix.view()))?;
-        for outcome in outcomes {
-            outcome.map_err(strategy_error)?;
+        let refused = outcomes.into_iter().find_map(Result::err);
+        if let (Some(_), Some(chosen)) = (&refused, chosen) {
+            let mut settings = blueprint.settings();
+            settings.strategies.insert(prefix.clone(), chosen);
         }
-        self.threads
-            .team()
-            .blueprint
-            .settings()
-            .strategies
-            .remove(prefix);
-        Ok(())
+        refused.map_or(Ok(()), |error| Err(strategy_error(error)))
     }
 
     fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError> {

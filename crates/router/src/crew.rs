@@ -140,7 +140,7 @@ impl Crew {
                 me,
                 faces: post.faces,
                 internal,
-                gate: DataGate::new(orders.config)?,
+                gate: DataGate::new(orders.config, layout.n_threads())?,
                 links: links.next().context("as many as there are threads")?,
                 worker,
                 receiver: orders.receiver(&team, thread, &mut views),

@@ -84,10 +84,7 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
         (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
         (CONNECTION_REFUSED, faces.n_refused),
         (KERNEL_BUFFER_FULL, faces.n_kernel_drops),
-        (
-            WORKER_QUEUE_FULL,
-            plane.links().n_dropped() + receiver.n_queue_full,
-        ),
+        (WORKER_QUEUE_FULL, plane.links().n_dropped()),
         (MOVING_QUEUE_FULL, receiver.n_order_full),
         (WORKER_FAILED, plane.counters.n_without_worker),
         (NOT_CACHED_SIZE, store.n_not_admitted_size),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use tachonym_dispatch::WorkerId;
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, Schedule, UnsolicitedDataPolicy};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_tables::{
@@ -18,6 +19,7 @@ use crate::strategies;
 pub(crate) fn blueprint(config: &Config, managed: &[Name]) -> anyhow::Result<(Blueprint, Engine)> {
     let t = &config.tables;
     let n_workers = usize::from(config.workers.threads);
+    let running = (0..config.workers.threads).map(WorkerId).collect();
     let all_stores = CsCapacity {
         max_pkts: t.cs_packets,
         max_bytes: t.cs_bytes,
@@ -33,7 +35,7 @@ pub(crate) fn blueprint(config: &Config, managed: &[Name]) -> anyhow::Result<(Bl
     for prefix in managed {
         add_management_route(&mut first, prefix)?;
     }
-    let blueprint = Blueprint::new(&first, engine_config, key, all_stores, n_workers);
+    let blueprint = Blueprint::new(&first, engine_config, key, all_stores, running);
     let mut settings = blueprint.settings();
     for choice in &config.strategy {
         let prefix: Name = choice.prefix.parse()?;

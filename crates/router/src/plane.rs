@@ -28,6 +28,9 @@ use crate::worker::Busy;
 const RELEASE_INTERVAL: Duration = Duration::from_millis(1);
 /// A worker that fails more often than this is replaced only so often.
 const REPLACE_INTERVAL_MS: u64 = 500;
+/// A thread that has waited for so long, in nanoseconds, had nothing to do: to ask whether
+/// there is anything takes one or two thousand.
+const PAUSE_NS: u64 = 20_000;
 /// Of the packets that a thread has received without a pause, one in so many counts as one
 /// that waits for its worker: its sockets do not tell how much they hold.
 const BUSY_PKTS_BY_UNREAD: u32 = 4;
@@ -48,6 +51,8 @@ pub(crate) struct Plane {
     going: Vec<FaceId>,
     /// Packets whose names have moved to the worker of this thread.
     released: Batch,
+    /// Batches of other threads that have been seen to in this round.
+    done: Vec<(WorkerId, Box<Batch>)>,
     scratch: Vec<u8>,
     foreign_drops: ForeignDrops,
     /// Its worker failed, and another one takes its place then.
@@ -102,6 +107,7 @@ impl Plane {
             news: parts.news,
             going: Vec::new(),
             released: Batch::new(),
+            done: Vec::new(),
             scratch: Vec::new(),
             foreign_drops: ForeignDrops::default(),
             replace_at: None,
@@ -151,7 +157,9 @@ impl Plane {
     /// For an engine that is told of all faces that there are.
     fn forget_news(&mut self) {
         self.take_news();
-        self.going.clear();
+        for face in std::mem::take(&mut self.going) {
+            self.internal.forget(face);
+        }
     }
 
     /// The thread.
@@ -317,17 +325,35 @@ impl Plane {
         if may_wait {
             self.team.note_awake(me);
         }
-        let n_received = batch.len() as u32;
-        self.n_since_pause = match n_received {
-            0 => 0,
-            n => self.n_since_pause.saturating_add(n),
-        };
         outcome
+    }
+
+    /// So many packets have come, after so long a wait.
+    pub(crate) fn note_received(&mut self, n_received: usize, waited_ns: u64) {
+        let before = match waited_ns >= PAUSE_NS {
+            true => 0,
+            false => self.n_since_pause,
+        };
+        self.n_since_pause = before.saturating_add(n_received as u32);
+    }
+
+    /// As [`receive`](Self::receive); what fails there, if only for a signature, is the
+    /// worker's failure.
+    pub(crate) fn receive_all(
+        &mut self,
+        batch: &RxBatch,
+        spare: Vec<RxPacket<'static>>,
+    ) -> Vec<RxPacket<'static>> {
+        let received = catch_unwind(AssertUnwindSafe(|| self.receive(batch, spare)));
+        received.unwrap_or_else(|_| {
+            self.note_panic(batch.received_at());
+            Vec::new()
+        })
     }
 
     /// Carries one burst: through the engine what is at home here, to other threads what is
     /// at home there. `spare` lends its memory.
-    pub(crate) fn receive(
+    fn receive(
         &mut self,
         batch: &RxBatch,
         spare: Vec<RxPacket<'static>>,
@@ -380,9 +406,17 @@ impl Plane {
         let Some(receiver) = &mut self.receiver else {
             return;
         };
+        receiver.observe(&mut self.links);
+        if !receiver.is_calm() {
+            // What former homes have done leaves before what waits for that.
+            self.handle_crossing(now);
+        }
+        let Some(receiver) = &mut self.receiver else {
+            return;
+        };
         let n_unread = self.n_since_pause / BUSY_PKTS_BY_UNREAD;
         let released = &mut self.released;
-        receiver.begin(&mut self.links, n_unread, |received| {
+        receiver.release(&mut self.links, n_unread, |received| {
             released.push(&Parcel {
                 crossing: Crossing::Arrived,
                 face: received.face,
@@ -394,6 +428,7 @@ impl Plane {
         });
         if !self.released.is_empty() {
             let mut released = std::mem::take(&mut self.released);
+            self.counters.n_at_home += released.len() as u64;
             self.handle_batch(now, &released);
             released.clear();
             self.released = released;
@@ -413,8 +448,12 @@ impl Plane {
                 // Of faces that it has packets of, its sender has told before.
                 self.take_news();
                 self.send_leaving(&batch);
+                let arrived = batch.iter().filter(|it| it.crossing == Crossing::Arrived);
+                let n_arrived = arrived.count() as u64;
+                self.counters.n_at_home += n_arrived;
+                self.counters.n_crossed += n_arrived;
                 self.handle_batch(now, &batch);
-                self.links.give_back(from, batch);
+                self.done.push((from, batch));
             }
         }
         for idx in 0..n_going {
@@ -443,16 +482,11 @@ impl Plane {
     }
 
     fn handle_batch(&mut self, now: MonoNs, batch: &Batch) {
-        let arrived = batch
-            .iter()
-            .filter(|parcel| parcel.crossing == Crossing::Arrived);
-        let n_arrived = arrived.count() as u64;
-        self.counters.n_at_home += n_arrived;
-        self.counters.n_crossed += n_arrived;
         if self.worker().is_some() {
             self.work(now, |worker, ports| worker.handle_batch(now, batch, ports));
         } else {
-            self.counters.n_without_worker += n_arrived;
+            let leaving = batch.iter().filter(|it| it.crossing == Crossing::Leaving);
+            self.counters.n_without_worker += (batch.len() - leaving.count()) as u64;
         }
     }
 
@@ -474,6 +508,10 @@ impl Plane {
         if !self.team.layout.is_single() {
             self.team.wake(self.links.flush());
             self.foreign_drops.tell(&self.team);
+            // Not before what came of them is on its way: who sent them waits for that.
+            for (from, batch) in self.done.drain(..) {
+                self.links.give_back(from, batch);
+            }
         }
     }
 
@@ -486,7 +524,7 @@ impl Plane {
         let mut ports = Ports {
             me: self.me,
             now,
-            layout: &self.team.layout,
+            team: &self.team,
             faces: &mut self.faces,
             internal: &mut self.internal,
             gate: &mut self.gate,
@@ -534,7 +572,8 @@ impl Plane {
             return;
         };
         let former = worker.replace_engine(engine);
-        // It is in any state.
+        // It is in any state, but for what it has counted.
+        worker.engine_mut().go_on_counting(&former);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
         self.team.blueprint.introduce(worker.engine_mut());
         (self.replace_at, self.replaced_at) = (None, now);

@@ -11,7 +11,6 @@ use tachonym_packet::{FaceId, InterestRewrite, InterestView, MonoNs, NackReason,
 use tachonym_workers::{Crossing, Links, Parcel, Port, TokenMaker};
 
 use crate::internal::InternalFace;
-use crate::layout::Layout;
 use crate::team::Team;
 use crate::verification::DataGate;
 
@@ -20,7 +19,7 @@ pub(crate) struct Ports<'a> {
     /// The thread.
     pub(crate) me: WorkerId,
     pub(crate) now: MonoNs,
-    pub(crate) layout: &'a Layout,
+    pub(crate) team: &'a Team,
     pub(crate) faces: &'a mut FaceSystem,
     pub(crate) internal: &'a mut InternalFace,
     pub(crate) gate: &'a mut DataGate,
@@ -54,11 +53,19 @@ impl Ports<'_> {
     /// The other thread whose face this is.
     #[inline]
     fn elsewhere(&self, face: FaceId) -> Option<WorkerId> {
-        if self.layout.is_single() {
+        if self.team.layout.is_single() {
             return None;
         }
-        let thread = self.layout.thread_of_face(face);
+        let thread = self.team.layout.thread_of_face(face);
         thread.filter(|&thread| thread != self.me)
+    }
+
+    /// Sends to another thread, which begins with a full batch at once. What finds no room is
+    /// counted by the links.
+    fn push(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool {
+        let is_sent = self.links.push(to, parcel);
+        self.team.wake(self.links.take_sent());
+        is_sent
     }
 
     fn send(&mut self, face: FaceId, wire: &[u8], headers: &Headers, announcement: Option<&[u8]>) {
@@ -81,8 +88,7 @@ impl Ports<'_> {
                     announcement,
                     served: &[],
                 };
-                // What finds no room is counted by the links.
-                self.links.push(thread, &leaving);
+                self.push(thread, &leaving);
             }
         }
     }
@@ -170,7 +176,7 @@ impl Output for Ports<'_> {
 
 impl Port for Ports<'_> {
     fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool {
-        self.links.push(to, parcel)
+        self.push(to, parcel)
     }
 
     fn admits(&mut self, packet: &RxPacket<'_>) -> bool {

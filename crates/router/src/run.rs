@@ -128,7 +128,9 @@ impl Router {
         }
         let (blueprint, first_engine) = engines::blueprint(config, &managed)?;
         let services = services(config)?;
-        let tokens = match config.workers.pit_tokens && !layout.is_single() {
+        // With services a token could bring a neighbour's Data to workers of another one.
+        let has_tokens = config.workers.pit_tokens && !config.verifies_apart();
+        let tokens = match has_tokens && !layout.is_single() {
             true => Some(Tokens::new(getrandom::u32()?)),
             false => None,
         };

@@ -23,18 +23,18 @@ pub(crate) struct DataGate {
 }
 
 impl DataGate {
-    /// What `config` asks for.
+    /// What `config` asks for, for one of so many workers.
     ///
     /// # Errors
     /// If a certificate cannot be used, or there is no randomness.
-    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, n_gates: usize) -> anyhow::Result<Self> {
         let rules = rules(config)?;
         if rules.is_empty() {
             return Ok(Self { verification: None });
         }
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
-        let n_remembered = config.tables.verified_data;
+        let n_remembered = config.tables.verified_data / n_gates.max(1);
         let verification = DataVerification::new(rules, n_remembered, secret);
         Ok(Self {
             verification: Some(Box::new(verification)),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn without_prefixes_there_is_nothing_to_ask() {
-        let gate = DataGate::new(&Config::default()).expect("nothing to read");
+        let gate = DataGate::new(&Config::default(), 1).expect("nothing to read");
         assert!(gate.verification.is_none());
         assert_eq!(gate.counters(), VerificationCounters::default());
     }

@@ -90,9 +90,11 @@ impl Forwarder {
                 .context("the thread could not wait for packets")?;
             let now = batch.received_at();
             let waited = before.map(|before| now.saturating_since(before).as_nanos() as u64);
-            plane.busy.note(waited.unwrap_or_default(), now);
+            let waited_ns = waited.unwrap_or_default();
+            plane.busy.note(waited_ns, now);
+            plane.note_received(batch.len(), waited_ns);
             plane.handle_face_events();
-            spare = plane.receive(&batch, spare);
+            spare = plane.receive_all(&batch, spare);
             plane.handle_crossing(now);
             plane.handle_timeout(now);
             run_jobs(plane, &self.jobs);

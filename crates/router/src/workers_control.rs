@@ -228,7 +228,9 @@ impl WorkersControl {
                  workers.max_threads",
             ));
         };
-        self.threads.team().blueprint.settings().n_workers = running.len() + 1;
+        let mut with_it = running;
+        with_it.insert(added);
+        self.threads.team().blueprint.settings().running = with_it;
         let outcome = self.install(added);
         let outcome = outcome.and_then(|()| {
             let outcome = self
@@ -239,7 +241,7 @@ impl WorkersControl {
             outcome.map_err(|error| refusal(error.to_string()))
         });
         if outcome.is_err() {
-            self.threads.team().blueprint.settings().n_workers = running.len();
+            self.threads.team().blueprint.settings().running = running;
         }
         outcome?;
         self.publish();
@@ -277,9 +279,9 @@ impl WorkersControl {
                 }
                 error => refusal(error.to_string()),
             })?;
-        let n_workers = scheduler.homes().workers().len();
+        let running = scheduler.homes().workers();
         drop(scheduler);
-        self.threads.team().blueprint.settings().n_workers = n_workers;
+        self.threads.team().blueprint.settings().running = running;
         self.publish();
         Ok(())
     }

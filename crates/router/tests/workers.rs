@@ -216,3 +216,48 @@ fn names_are_pinned_and_the_scheduler_frozen() {
         assert!(error.contains("workers.max_threads"), "{error}");
     }
 }
+
+#[test]
+fn data_of_a_face_that_closes_is_delivered_wherever_it_is_waited_for() {
+    const N_TRIALS: usize = 30;
+    for feed in FEEDS {
+        let bed = bed(feed, 3);
+        let folder = bed.folder.path();
+        let mut consumer = Program::new(folder);
+        for trial in 0..N_TRIALS {
+            let prefix = format!("/closing{trial}");
+            let mut producer = Program::new(folder);
+            producer.register(&prefix);
+            let mut interest = Interest::new(name(&prefix));
+            interest.can_be_prefix = true;
+            let wire = interest.encode();
+            consumer.stream.write_all(&wire).expect("it reads");
+            producer.receive().expect("an Interest");
+            // At home at another worker than the Interest, as like as not.
+            let data = Data::new(name(&format!("{prefix}/a/b"))).encode_with_digest();
+            producer.stream.write_all(&data).expect("it reads");
+            drop(producer);
+            let answer = consumer.receive().expect("an answer");
+            assert_eq!(answer, data, "{feed}: trial {trial}");
+        }
+    }
+}
+
+#[test]
+fn workers_that_come_and_go_share_one_content_store() {
+    let bed =
+        Bed::of_workers("workers.threads = 2\nworkers.max_threads = 3\ntables.cs_packets = 1000\n");
+    let capacity = || bed.json(&["cs", "info"])["capacity"].as_u64();
+    for change in [
+        &["add"][..],
+        &["remove", "0"],
+        &["remove", "1"],
+        &["add"],
+        &["remove", "2"],
+    ] {
+        bed.text(&[&["workers"], change].concat());
+        assert_eq!(capacity(), Some(1000), "{change:?}");
+    }
+    bed.text(&["cs", "config", "--capacity", "7"]);
+    assert_eq!(capacity(), Some(7));
+}

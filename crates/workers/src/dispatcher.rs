@@ -59,10 +59,10 @@ impl Dispatcher {
     }
 
     /// What makes the tokens of a worker as long as homes are the same; `None` if none are to be
-    /// made, or names are just moving.
+    /// made.
     #[must_use]
     pub fn token_maker(&self, worker: WorkerId) -> Option<TokenMaker> {
-        let tokens = self.tokens.filter(|_| self.is_settled)?;
+        let tokens = self.tokens?;
         let token = tokens.token(worker, self.homes().version())?;
         Some(TokenMaker {
             token,
@@ -180,9 +180,11 @@ impl Dispatcher {
             || name.get(n_deciding - 1).is_some_and(is_digest)
     }
 
-    /// Whether Data concerns nobody for having had another home.
-    pub(crate) const fn is_settled(&self) -> bool {
-        self.is_settled
+    /// Whether a name concerns no other worker than `me` for having had another home. Takes
+    /// constant time as long as no names have moved, and else a hash of the name.
+    #[inline]
+    pub(crate) fn is_settled_for(&mut self, me: WorkerId, name: NameView<'_>) -> bool {
+        self.is_settled || self.other_holders(me, name).is_empty()
     }
 
     /// Other workers than `me` that have a name, or had it before and may have Interests

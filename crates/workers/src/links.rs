@@ -15,23 +15,25 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
-use crate::batch::{Batch, FULL_BYTES, MAX_BATCH_PKTS, Parcel};
+use crate::batch::{Batch, Crossing, FULL_BYTES, MAX_BATCH_PKTS, Parcel};
 
 /// Batches that there may be for each full one: a thousand packets are under way even if
 /// each has one of its own.
-const BATCHES_PER_FULL: usize = 32;
+const BATCHES_PER_FULL: usize = 16;
+/// Empty batches that keep their memory, for each thread to send to: what a burst fills.
+const MAX_SPARE: usize = 8;
 
 /// How much may be under way.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkConfig {
     /// Full batches from one thread to another, at least 2: packets and bytes under way are
-    /// at most what these hold. So many keep their memory.
+    /// at most what these hold.
     pub batches: usize,
 }
 
 impl Default for LinkConfig {
     fn default() -> Self {
-        Self { batches: 32 }
+        Self { batches: 128 }
     }
 }
 
@@ -51,7 +53,7 @@ struct Outgoing {
     spare: Vec<Box<Batch>>,
     /// The one that is being filled.
     current: Option<Box<Batch>>,
-    /// Batches whose memory is worth keeping, and most that may be under way.
+    /// Full batches that may be under way, and batches at all.
     n_full: usize,
     n_slots: usize,
     /// The oldest first.
@@ -60,6 +62,8 @@ struct Outgoing {
     n_sent: u64,
     n_done: u64,
     n_dropped: u64,
+    /// Of these, those that were to leave by a face there.
+    n_dropped_leaving: u64,
 }
 
 #[derive(Debug)]
@@ -113,7 +117,7 @@ impl Links {
         if !link.has_room() {
             link.see_what_is_done();
             if !link.has_room() {
-                link.n_dropped += 1;
+                link.count_drop(parcel);
                 return false;
             }
         }
@@ -124,6 +128,24 @@ impl Links {
         batch.push(parcel);
         link.n_sent += 1;
         true
+    }
+
+    /// Those to whom something has gone since it was last told, by batches that were full: they
+    /// may begin before [`flush`](Self::flush).
+    #[inline]
+    pub fn take_sent(&mut self) -> WorkerSet {
+        std::mem::replace(&mut self.sent, WorkerSet::EMPTY)
+    }
+
+    /// Counts a packet that is not sent since too many are under way.
+    ///
+    /// # Panics
+    /// If there is no such thread, or it is this one.
+    pub fn refuse(&mut self, to: WorkerId, parcel: &Parcel<'_>) {
+        let link = self.to[to.idx()]
+            .as_mut()
+            .expect("a link to another thread");
+        link.count_drop(parcel);
     }
 
     /// Whether another packet for a thread has room.
@@ -171,7 +193,7 @@ impl Links {
                 self.sent.insert(WorkerId(idx as u16));
             }
         }
-        std::mem::replace(&mut self.sent, WorkerSet::EMPTY)
+        self.take_sent()
     }
 
     /// Batches of another thread that wait to be received.
@@ -210,10 +232,11 @@ impl Links {
         self.to.iter().flatten().map(|link| link.n_dropped).sum()
     }
 
-    /// Of these, those to one thread; none to this one.
+    /// Of these, those that a worker was to carry; none for that of this thread.
     #[must_use]
     pub fn n_dropped_to(&self, to: WorkerId) -> u64 {
-        self.to[to.idx()].as_ref().map_or(0, |link| link.n_dropped)
+        let link = self.to[to.idx()].as_ref();
+        link.map_or(0, |link| link.n_dropped - link.n_dropped_leaving)
     }
 
     /// How many threads there are.
@@ -224,6 +247,12 @@ impl Links {
 }
 
 impl Outgoing {
+    #[cold]
+    fn count_drop(&mut self, parcel: &Parcel<'_>) {
+        self.n_dropped += 1;
+        self.n_dropped_leaving += u64::from(parcel.crossing == Crossing::Leaving);
+    }
+
     /// Whether another packet has room, as far as was seen what is done.
     #[inline]
     fn has_room(&self) -> bool {
@@ -253,7 +282,7 @@ impl Outgoing {
                 self.n_done += u64::from(load.n_pkts);
                 self.n_bytes_under_way -= u64::from(load.n_bytes);
             }
-            if self.spare.len() < self.n_full {
+            if self.spare.len() < MAX_SPARE {
                 self.spare.push(batch);
             }
         }
@@ -288,7 +317,7 @@ fn link(config: LinkConfig) -> (Outgoing, Incoming) {
     let outgoing = Outgoing {
         filled,
         back,
-        spare: (0..n_full).map(|_| Box::default()).collect(),
+        spare: Vec::with_capacity(MAX_SPARE),
         current: None,
         n_full,
         n_slots,
@@ -297,6 +326,7 @@ fn link(config: LinkConfig) -> (Outgoing, Incoming) {
         n_sent: 0,
         n_done: 0,
         n_dropped: 0,
+        n_dropped_leaving: 0,
     };
     let incoming = Incoming {
         filled: filled_end,
@@ -391,10 +421,7 @@ mod tests {
             assert_eq!(n_seen, n_slots);
             assert_eq!(a.progress(B).0, a.progress(B).1);
             let link = a.to[B.idx()].as_ref().expect("a link");
-            assert_eq!(
-                (link.spare.len(), link.n_bytes_under_way),
-                (config.batches, 0)
-            );
+            assert_eq!((link.spare.len(), link.n_bytes_under_way), (MAX_SPARE, 0));
         }
     }
 

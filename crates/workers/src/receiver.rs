@@ -91,8 +91,8 @@ pub enum Taken {
 pub struct ReceiverCounters {
     /// Packets that went to other threads.
     pub n_crossed: u64,
-    /// Packets dropped since their worker had as many under way as it may; those that found no
-    /// room in a ring are counted [there](Links::n_dropped).
+    /// Packets dropped since their worker had as many under way as it may: part of those that
+    /// [links count](Links::n_dropped).
     pub n_queue_full: u64,
     /// Packets dropped since too many waited for names to move.
     pub n_order_full: u64,
@@ -188,17 +188,22 @@ impl Receiver {
         &self.counters
     }
 
-    /// Begins a burst: sees what workers have done, takes the latest homes, and sends what
-    /// has waited for names that have moved. What of that is for this thread's own worker
-    /// `handle_own` gets. `n_unread` is how many packets wait to be received by this thread,
-    /// as far as can be told: its own worker has to see to them, or to what they keep it
-    /// from.
+    /// Begins a burst: [observes](Self::observe) and [releases](Self::release).
     pub fn begin(
         &mut self,
         links: &mut Links,
         n_unread: u32,
-        mut handle_own: impl FnMut(Received<'_>),
+        handle_own: impl FnMut(Received<'_>),
     ) {
+        self.observe(links);
+        self.release(links, n_unread, handle_own);
+    }
+
+    /// Sees what workers have done, and takes the latest homes.
+    ///
+    /// What workers have sent back for what they have done is in the rings then: whoever sends
+    /// it on before [`release`](Self::release) keeps the order of what leaves, too.
+    pub fn observe(&mut self, links: &mut Links) {
         for worker in (0..self.queued.len()).filter(|&idx| Some(idx) != self.own.map(WorkerId::idx))
         {
             (self.queued[worker], self.done[worker]) = links.progress(WorkerId(worker as u16));
@@ -207,6 +212,18 @@ impl Receiver {
             let version = self.dispatcher.homes().version();
             self.order.adopt(version, &self.queued);
         }
+    }
+
+    /// Sends what has waited for names that have moved. What of that is for this thread's own
+    /// worker `handle_own` gets. `n_unread` is how many packets wait to be received by this
+    /// thread, as far as can be told: its own worker has to see to them, or to what they keep
+    /// it from.
+    pub fn release(
+        &mut self,
+        links: &mut Links,
+        n_unread: u32,
+        mut handle_own: impl FnMut(Received<'_>),
+    ) {
         if self.order.is_calm() {
             return self.report(n_unread);
         }
@@ -250,12 +267,15 @@ impl Receiver {
 
     /// Takes a packet to its home.
     pub fn take(&mut self, received: Received<'_>, links: &mut Links) -> Taken {
+        // One to be sampled goes by its name, which tells what it is.
         if received.is_answer()
             && self.order.is_calm()
+            && self.n_until_sample > 1
             && let Some(home) = self
                 .dispatcher
                 .by_token(received.headers.pit_token.as_ref())
         {
+            self.n_until_sample -= 1;
             return self.send(home, &received, links);
         }
         let Ok(name) = PacketView::name_of(received.wire) else {
@@ -333,6 +353,7 @@ fn send(
 ) -> bool {
     if links.n_under_way(worker) >= u64::from(config.max_queue_pkts) {
         counters.n_queue_full += 1;
+        links.refuse(worker, &received.parcel());
         return false;
     }
     // What finds no room then is counted by the links.

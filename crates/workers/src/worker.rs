@@ -136,7 +136,7 @@ impl Worker {
         let waits_elsewhere = self.waiting.of_others(self.me);
         let mut rest = rx;
         while !rest.is_empty() {
-            let is_plain = |packet: &RxPacket<'_>| self.is_plain(packet, waits_elsewhere);
+            let mut is_plain = |packet: &RxPacket<'_>| self.is_plain(packet, waits_elsewhere);
             let n_plain = rest.iter().take_while(|packet| is_plain(packet)).count();
             let (plain, others) = rest.split_at(n_plain);
             if !plain.is_empty() {
@@ -206,15 +206,15 @@ impl Worker {
 
     /// Whether a packet concerns this worker alone.
     #[inline]
-    fn is_plain(&self, packet: &RxPacket<'_>, waits_elsewhere: u64) -> bool {
+    fn is_plain(&mut self, packet: &RxPacket<'_>, waits_elsewhere: u64) -> bool {
         match &packet.packet {
             RxKind::Interest(interest) => !self.dispatcher.reaches_all(interest),
             RxKind::Data(data) => {
                 self.parked.is_empty()
-                    && self.dispatcher.is_settled()
                     && !self.dispatcher.may_be_awaited(data.name(), waits_elsewhere)
+                    && self.dispatcher.is_settled_for(self.me, data.name())
             }
-            RxKind::Nack(..) => self.dispatcher.is_settled(),
+            RxKind::Nack(_, interest) => self.dispatcher.is_settled_for(self.me, interest.name()),
         }
     }
 

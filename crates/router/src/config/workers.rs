@@ -21,7 +21,8 @@ pub struct Workers {
     /// take long, and other packets do not wait for them.
     pub threads: u16,
     /// Most workers that there may be: those that `tachonym workers add` adds while the
-    /// router runs included. 0: as many as `threads`.
+    /// router runs included. 0: as many as `threads`. Of pending Interests and dead nonces
+    /// each has its part of so many; content stores are divided among those that run.
     pub max_threads: u16,
     /// How packets come to the workers.
     pub feed: Feed,
@@ -151,7 +152,8 @@ impl super::Config {
 }
 
 /// What is wrong with it.
-pub(super) fn check(workers: &Workers, found: &mut Faults) {
+pub(super) fn check(config: &super::Config, found: &mut Faults) {
+    let workers = &config.workers;
     let most = MAX_WORKERS as u16 / 2;
     found.range("workers.threads", workers.threads, 1, most);
     let max = workers.max_threads;
@@ -192,6 +194,21 @@ pub(super) fn check(workers: &Workers, found: &mut Faults) {
             "workers.batch_segments",
             "workers.dispatch is not \"batch\"",
         );
+    }
+    if workers.pit_tokens && config.verifies_apart() {
+        found.idle(
+            "workers.pit_tokens",
+            "there is a [[verification]], with workers of its own",
+        );
+    }
+    if workers.most() == 1 {
+        let one = "there is one worker";
+        if workers.pit_tokens && workers.n_io_threads() == 0 {
+            found.idle("workers.pit_tokens", one);
+        }
+        if workers.balance != default.balance {
+            found.idle("workers.balance", one);
+        }
     }
     cpus(workers, found);
 }
@@ -265,6 +282,8 @@ mod tests {
                 "workers.prefix_components",
             ),
             ("batch_segments = 3".into(), "workers.batch_segments"),
+            ("pit_tokens = true".into(), "workers.pit_tokens"),
+            ("balance = false".into(), "workers.balance"),
             ("cpus = [1000]".into(), "workers.cpus[0]"),
             (
                 format!("cpus = [{cpu}, {cpu}]\nthreads = 2"),
