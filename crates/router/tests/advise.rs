@@ -15,6 +15,10 @@ use tachonym_packet::{Component, Data, Interest, Name};
 use tachonym_protocol::FaceUri;
 use tachonym_security::Signer;
 
+/// What is expected is that of one store: with several, as many names as these are divided by
+/// chance, one half asked for more than the other.
+const ONE_WORKER: &str = "";
+
 use bed::Bed;
 
 const N_NAMES: usize = 800;
@@ -121,7 +125,7 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn what_is_expected_of_the_running_policy_is_what_is_seen() {
-    let bed = Bed::new();
+    let bed = Bed::of_workers(ONE_WORKER);
     bed.text(&["cs", "config", "--capacity", CAPACITY]);
     let _producer = Producer::start(&bed);
     let mut consumer = Consumer::new(&bed);
@@ -179,7 +183,7 @@ fn what_is_expected_of_the_running_policy_is_what_is_seen() {
 
 #[test]
 fn sizes_costs_and_policies_are_told_as_they_are_asked_for() {
-    let bed = Bed::new();
+    let bed = Bed::of_workers(ONE_WORKER);
     let (code, error) = bed.failure(&["cs", "advise"]);
     assert_eq!(code, 1);
     assert!(error.contains("no request"), "{error}");
