@@ -47,7 +47,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Faults::default();
     faces(config, &mut found);
     tables(config, &mut found);
-    super::workers::check(config, &mut found);
+    super::workers::check(&config.workers, &mut found);
     content_store(config, &mut found);
     forwarding(config, &mut found);
     routes(config, &mut found);

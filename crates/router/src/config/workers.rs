@@ -38,7 +38,8 @@ pub struct Workers {
     /// Whether Interests that leave carry a PIT token that brings the answer to the worker
     /// which waits for it, so that whoever receives it need not hash its name. Neighbours that
     /// do not know PIT tokens drop what carries one; those that know, but return none, are
-    /// served all the same.
+    /// served all the same. With `[[verification]]` there are none: by one of them a neighbour
+    /// could bring Data to be verified to workers that do not.
     pub pit_tokens: bool,
     /// Processor cores that the threads are pinned to, workers first, one each. Empty: of
     /// several threads each to one of the cores that the process may use, if these are
@@ -152,8 +153,7 @@ impl super::Config {
 }
 
 /// What is wrong with it.
-pub(super) fn check(config: &super::Config, found: &mut Faults) {
-    let workers = &config.workers;
+pub(super) fn check(workers: &Workers, found: &mut Faults) {
     let most = MAX_WORKERS as u16 / 2;
     found.range("workers.threads", workers.threads, 1, most);
     let max = workers.max_threads;
@@ -193,12 +193,6 @@ pub(super) fn check(config: &super::Config, found: &mut Faults) {
         found.idle(
             "workers.batch_segments",
             "workers.dispatch is not \"batch\"",
-        );
-    }
-    if workers.pit_tokens && config.verifies_apart() {
-        found.idle(
-            "workers.pit_tokens",
-            "there is a [[verification]], with workers of its own",
         );
     }
     if workers.most() == 1 {
