@@ -3,7 +3,7 @@
 //! [`exchange`] measures any running forwarder through its sockets; so do
 //! [`routes`], [`footprint`], [`soak`], [`startup`], [`transfer`] and
 //! [`fairness`], each for another figure, and [`figures`] takes them all at
-//! once. [`impair`] is a UDP relay that loses, delays and reorders packets. These
+//! once. [`live`] has the router with several workers. [`impair`] is a UDP relay that loses, delays and reorders packets. These
 //! speak to real sockets only: nothing here pretends to be a router.
 //!
 //! [`engine_bed`] has the router's own engine between buffers in memory;
@@ -27,6 +27,7 @@ pub mod footprint;
 pub mod impair;
 pub mod instructions;
 pub mod launch;
+pub mod live;
 pub mod lookup;
 pub mod machine;
 pub mod output;

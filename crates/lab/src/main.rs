@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
     bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, impair, instructions,
-    lookup, routes, schedules, soak, startup, transfer, verify, workers,
+    live, lookup, routes, schedules, soak, startup, transfer, verify, workers,
 };
 
 /// Experiments with NDN forwarders.
@@ -32,6 +32,7 @@ enum Command {
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
+    Live(Box<live::LiveArgs>),
     Lookup(Box<lookup::LookupArgs>),
     Rib(Box<routes::load::RibArgs>),
     Fib(Box<fib::FibArgs>),
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Fairness(args) => fairness::run(&args),
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
+        Command::Live(args) => live::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Rib(args) => routes::load::run(&args),
         Command::Fib(args) => fib::run(&args),

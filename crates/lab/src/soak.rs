@@ -17,7 +17,7 @@ use crate::exchange::control;
 use crate::exchange::drive::Driver;
 use crate::exchange::flow::{Flow, FlowShape, Mode};
 use crate::exchange::link::Link;
-use crate::exchange::template::{InterestShape, MAX_CONTENT_BYTES};
+use crate::exchange::template::{InterestShape, MAX_CONTENT_BYTES, Numbering};
 use crate::launch::{ForwarderArgs, fresh_prefix};
 use crate::output::{self, mib};
 use crate::stats::Line;
@@ -119,6 +119,7 @@ pub fn measure(args: &SoakArgs) -> anyhow::Result<SoakReport> {
         },
         content_bytes: args.content_bytes as usize,
         freshness_ms: 3_600_000,
+        numbering: Numbering::Generic,
     };
     let (prefix, seed) = fresh_prefix();
     let mut flow = Flow::new(prefix.clone(), consumer, producer, &shape, seed);

@@ -13,7 +13,7 @@ use tachonym_packet::{MonoNs, Name, tlv, types};
 
 use super::frame::{Frame, Reassembler};
 use super::link::{Link, Outbox};
-use super::template::{DataTemplate, InterestShape, InterestTemplate, is_token_of};
+use super::template::{DataTemplate, InterestShape, InterestTemplate, Numbering, is_token_of};
 use crate::stats::Histogram;
 
 /// Which names are requested.
@@ -100,6 +100,8 @@ pub struct FlowShape {
     pub content_bytes: usize,
     /// FreshnessPeriod of each Data in milliseconds.
     pub freshness_ms: u64,
+    /// What the names' last component is.
+    pub numbering: Numbering,
 }
 
 /// One place in flight. Its numbers are `round × window + place`.
@@ -147,7 +149,7 @@ impl Flow {
     pub fn new(prefix: Name, consumer: Link, producer: Link, shape: &FlowShape, seed: u64) -> Self {
         let window = shape.in_flight.max(1);
         let requests = Requests {
-            interest: InterestTemplate::new(&prefix, shape.interest),
+            interest: InterestTemplate::numbered(&prefix, shape.interest, shape.numbering),
             lifetime: Duration::from_millis(shape.interest.lifetime_ms),
             places: vec![
                 Place {
@@ -172,7 +174,13 @@ impl Flow {
             reassembler: Reassembler::default(),
         };
         Self {
-            data: DataTemplate::new(&prefix, shape.content_bytes, shape.freshness_ms, seed),
+            data: DataTemplate::numbered(
+                &prefix,
+                shape.content_bytes,
+                shape.freshness_ms,
+                seed,
+                shape.numbering,
+            ),
             prefix,
             consumer,
             producer,
@@ -280,7 +288,7 @@ impl Flow {
             must_be_fresh: false,
             token_bytes: None,
         };
-        let template = InterestTemplate::new(&self.prefix, shape);
+        let template = InterestTemplate::numbered(&self.prefix, shape, self.data.numbering());
         let number = u64::MAX - u64::from(probe);
         let outbox = self.consumer.outbox();
         outbox.push(|out| template.write(out, number, probe));
@@ -533,6 +541,7 @@ mod tests {
             },
             content_bytes: 100,
             freshness_ms: 1_000,
+            numbering: Numbering::Generic,
         };
         let (consumer, to_consumer) = Link::pair(Transport::Unix).expect("a pair");
         let (producer, to_producer) = Link::pair(Transport::Unix).expect("a pair");

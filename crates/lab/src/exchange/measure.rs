@@ -17,7 +17,7 @@ use super::drive::Driver;
 use super::flow::{Counters, Flow, FlowShape, Mode};
 use super::link::Link;
 use super::report::{ForwarderCost, Latency, Measurement};
-use super::template::{InterestShape, MAX_CONTENT_BYTES, MAX_TOKEN_BYTES};
+use super::template::{InterestShape, MAX_CONTENT_BYTES, MAX_TOKEN_BYTES, Numbering};
 use crate::process::{MachineCpu, Process};
 use crate::random::{Random, fresh_seed};
 use crate::stats::Histogram;
@@ -332,6 +332,7 @@ fn connect(
         },
         content_bytes: load.content_bytes,
         freshness_ms: load.freshness_ms,
+        numbering: Numbering::Generic,
     };
     let run_id = format!("{seed:016x}");
     let mut seeds = Random::new(seed);
@@ -369,7 +370,7 @@ fn find_process(forwarder: &Forwarder, flows: &[Flow]) -> anyhow::Result<Process
 
 /// Registered prefixes, to be taken back at the end.
 #[derive(Default)]
-struct Routes {
+pub(crate) struct Routes {
     control: Option<Link>,
     /// For each flow, the face of its UDP producer if `control` was asked.
     udp_faces: Vec<UdpFace>,
@@ -378,7 +379,11 @@ struct Routes {
 }
 
 impl Routes {
-    fn register(
+    /// Registers the prefix of every flow for its producer.
+    ///
+    /// # Errors
+    /// If the forwarder refuses, or does not answer by `deadline`.
+    pub(crate) fn register(
         forwarder: &Forwarder,
         flows: &mut [Flow],
         deadline: Deadline,

@@ -21,9 +21,34 @@ pub const MAX_CONTENT_BYTES: usize = 8_000;
 /// ratio), so that tokens of neighbours differ.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The name component that holds `number`.
-fn number_component(number: u64) -> Component {
-    Component::generic(number.to_be_bytes())
+/// What the last component of a flow's names is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// A generic component of eight bytes.
+    #[default]
+    Generic,
+    /// A segment number (NDN naming conventions, revision 3).
+    Segment,
+}
+
+impl Numbering {
+    /// What is added to every number on the wire: a segment number of eight bytes
+    /// is in its shortest form only from 2³² on.
+    fn offset(self) -> u64 {
+        match self {
+            Self::Generic => 0,
+            Self::Segment => 1 << 32,
+        }
+    }
+
+    /// The name component that holds `number`.
+    fn component(self, number: u64) -> Component {
+        let on_wire = number.wrapping_add(self.offset());
+        match self {
+            Self::Generic => Component::generic(on_wire.to_be_bytes()),
+            Self::Segment => Component::segment(on_wire),
+        }
+    }
 }
 
 /// Byte `i` of the token that belongs to `number`.
@@ -53,6 +78,7 @@ pub struct InterestShape {
 #[derive(Clone, Debug)]
 pub struct InterestTemplate {
     wire: Vec<u8>,
+    numbering: Numbering,
     number_at: usize,
     nonce_at: usize,
     token_at: usize,
@@ -63,7 +89,13 @@ impl InterestTemplate {
     /// The Interests `/prefix/<number>`.
     #[must_use]
     pub fn new(prefix: &Name, shape: InterestShape) -> Self {
-        let mut value = prefix.clone().with(&number_component(0)).encode();
+        Self::numbered(prefix, shape, Numbering::Generic)
+    }
+
+    /// The same with numbers of this kind.
+    #[must_use]
+    pub fn numbered(prefix: &Name, shape: InterestShape, numbering: Numbering) -> Self {
+        let mut value = prefix.clone().with(&numbering.component(0)).encode();
         let number_from_start = value.len() - 8;
         if shape.must_be_fresh {
             tlv::write_tlv(&mut value, types::MUST_BE_FRESH, &[]);
@@ -89,6 +121,7 @@ impl InterestTemplate {
         // The Interest's value ends the frame.
         let value_at = wire.len() - value.len();
         Self {
+            numbering,
             number_at: value_at + number_from_start,
             nonce_at: value_at + nonce_from_start,
             token_at,
@@ -102,7 +135,8 @@ impl InterestTemplate {
         let start = out.len();
         out.extend_from_slice(&self.wire);
         let frame = &mut out[start..];
-        frame[self.number_at..self.number_at + 8].copy_from_slice(&number.to_be_bytes());
+        let on_wire = number.wrapping_add(self.numbering.offset());
+        frame[self.number_at..self.number_at + 8].copy_from_slice(&on_wire.to_be_bytes());
         frame[self.nonce_at..self.nonce_at + 4].copy_from_slice(&nonce.to_be_bytes());
         let token_bytes = self.token_bytes.unwrap_or(0);
         for (i, byte) in frame[self.token_at..self.token_at + token_bytes]
@@ -124,6 +158,7 @@ impl InterestTemplate {
 #[derive(Clone, Debug)]
 pub struct DataTemplate {
     wire: Vec<u8>,
+    numbering: Numbering,
     number_at: usize,
     /// The element head of the name and all of it before the number.
     name_head: Vec<u8>,
@@ -133,11 +168,29 @@ impl DataTemplate {
     /// The Data `/prefix/<number>` with reproducible content.
     #[must_use]
     pub fn new(prefix: &Name, content_bytes: usize, freshness_ms: u64, seed: u64) -> Self {
+        Self::numbered(
+            prefix,
+            content_bytes,
+            freshness_ms,
+            seed,
+            Numbering::Generic,
+        )
+    }
+
+    /// The same with numbers of this kind.
+    #[must_use]
+    pub fn numbered(
+        prefix: &Name,
+        content_bytes: usize,
+        freshness_ms: u64,
+        seed: u64,
+        numbering: Numbering,
+    ) -> Self {
         let mut random = Random::new(seed);
         let content: Vec<u8> = (0..content_bytes)
             .map(|_| random.next_u64() as u8)
             .collect();
-        let name = prefix.clone().with(&number_component(0)).encode();
+        let name = prefix.clone().with(&numbering.component(0)).encode();
         let name_head = name[..name.len() - 8].to_vec();
         let mut value = name;
         let number_from_start = value.len() - 8;
@@ -152,6 +205,7 @@ impl DataTemplate {
         let mut wire = Vec::new();
         tlv::write_tlv(&mut wire, types::DATA, &value);
         Self {
+            numbering,
             number_at: wire.len() - value.len() + number_from_start,
             name_head,
             wire,
@@ -171,7 +225,8 @@ impl DataTemplate {
         let start = out.len();
         out.extend_from_slice(&self.wire);
         let number_at = start + self.number_at;
-        out[number_at..number_at + 8].copy_from_slice(&number.to_be_bytes());
+        let on_wire = number.wrapping_add(self.numbering.offset());
+        out[number_at..number_at + 8].copy_from_slice(&on_wire.to_be_bytes());
     }
 
     /// The number of a Data packet that is otherwise exactly what
@@ -185,7 +240,11 @@ impl DataTemplate {
         is_expected
             .then(|| packet[self.number_at..].first_chunk())
             .flatten()
-            .map(|number| u64::from_be_bytes(*number))
+            .map(|number| self.number_of(*number))
+    }
+
+    fn number_of(&self, on_wire: [u8; 8]) -> u64 {
+        u64::from_be_bytes(on_wire).wrapping_sub(self.numbering.offset())
     }
 
     /// The number in an Interest's name; `None` if it is not for this flow.
@@ -196,7 +255,13 @@ impl DataTemplate {
         reader.read_var_number().ok()?;
         let after_head = reader.remaining().strip_prefix(&*self.name_head)?;
         let number = after_head.first_chunk()?;
-        (typ == types::INTEREST).then(|| u64::from_be_bytes(*number))
+        (typ == types::INTEREST).then(|| self.number_of(*number))
+    }
+
+    /// What the names' last component is.
+    #[must_use]
+    pub fn numbering(&self) -> Numbering {
+        self.numbering
     }
 
     /// Length of every Data packet in bytes.
@@ -316,6 +381,22 @@ mod tests {
         data.write(&mut wire, 42, None);
         assert_eq!(data.number_of_interest(&wire), None);
         assert_eq!(data.number_of_interest(&interest(42, 1)[..20]), None);
+    }
+
+    #[test]
+    fn segment_numbers_are_legal_and_come_back() {
+        let interests = InterestTemplate::numbered(&prefix(), shape(None), Numbering::Segment);
+        let data = DataTemplate::numbered(&prefix(), 100, 1_000, 9, Numbering::Segment);
+        for number in [0, 1, 77, 1 << 40] {
+            let (mut asked, mut answer) = (Vec::new(), Vec::new());
+            interests.write(&mut asked, number, 5);
+            data.write(&mut answer, number, None);
+            assert_eq!(data.number_of_interest(&asked), Some(number));
+            assert_eq!(data.number_of_data(&answer), Some(number));
+            let last = Numbering::Segment.component(number);
+            assert_eq!(last.as_number(), Some(number + (1 << 32)));
+            assert!(tachonym_packet::InterestView::parse(&asked).is_ok());
+        }
     }
 
     #[test]

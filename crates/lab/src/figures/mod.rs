@@ -9,7 +9,7 @@ pub mod peers;
 pub mod syscalls;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -115,14 +115,18 @@ pub struct FiguresArgs {
 }
 
 /// A folder for sockets and configurations that goes with this value.
-struct WorkFolder(PathBuf);
+pub(crate) struct WorkFolder(PathBuf);
 
 impl WorkFolder {
-    fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         // A socket's path must be short.
         let path = std::env::temp_dir().join(format!("lab-{:08x}", fresh_seed() as u32));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

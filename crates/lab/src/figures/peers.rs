@@ -140,13 +140,13 @@ impl Peer {
 }
 
 /// A word of a shell's command line.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// A port that neither TCP nor UDP uses at the moment.
-fn free_port() -> anyhow::Result<u16> {
+pub(crate) fn free_port() -> anyhow::Result<u16> {
     for _ in 0..100 {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = tcp.local_addr()?.port();

@@ -16,7 +16,7 @@ use crate::exchange::drive::Driver;
 use crate::exchange::flow::{Flow, FlowShape, Mode};
 use crate::exchange::frame::Frame;
 use crate::exchange::link::{self, Link};
-use crate::exchange::template::{DataTemplate, InterestShape, InterestTemplate};
+use crate::exchange::template::{DataTemplate, InterestShape, InterestTemplate, Numbering};
 use crate::launch::fresh_prefix;
 use crate::routes::distinct_prefixes;
 use crate::routes::stream::Commands;
@@ -278,6 +278,7 @@ impl CachedData {
             },
             content_bytes,
             freshness_ms: 3_600_000,
+            numbering: Numbering::Generic,
         };
         let (consumer, producer) = (Link::connect(address)?, Link::connect(address)?);
         let mut flow = Flow::new(prefix.clone(), consumer, producer, &shape, seed);

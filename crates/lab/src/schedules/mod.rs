@@ -8,7 +8,7 @@
 
 pub mod distance;
 mod plot;
-mod published;
+pub(crate) mod published;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -11,9 +11,9 @@ pub(super) struct ByNaive {
 }
 
 /// Packets per second with SHTL (Figure 4.7).
-pub(super) const PKTS_PER_S: f64 = 42.49e6;
+pub(crate) const PKTS_PER_S: f64 = 42.49e6;
 /// Threads of that, two on a core.
-pub(super) const N_THREADS: u16 = 40;
+pub(crate) const N_THREADS: u16 = 40;
 
 /// `None` for what is not published.
 pub(super) fn by_naive(schedule: &str) -> Option<ByNaive> {
