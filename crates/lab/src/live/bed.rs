@@ -34,6 +34,9 @@ use crate::stats::Histogram;
 
 /// Longest wait for connections, routes and the first Data.
 const SET_UP: Duration = Duration::from_secs(30);
+/// An Interest's lifetime, after which it is lost: far longer than a router takes that has
+/// to share its cores.
+const LIFETIME_MS: u64 = 4_000;
 
 /// The router and the load.
 #[derive(Args, Clone, Debug)]
@@ -233,7 +236,7 @@ fn connect(args: &BedArgs, forwarder: &Forwarder, skew: f64) -> anyhow::Result<V
             in_flight,
             catalogue: 1,
             interest: InterestShape {
-                lifetime_ms: 1_000,
+                lifetime_ms: LIFETIME_MS,
                 must_be_fresh: false,
                 token_bytes: None,
             },
@@ -313,7 +316,7 @@ fn drive(drivers: &mut [Driver], lasting: Duration) -> anyhow::Result<Duration> 
     for flow in drivers.iter_mut().flat_map(|driver| driver.flows_mut()) {
         flow.allow(u64::MAX >> 1);
     }
-    let phase = Phase::lasting(Instant::now(), lasting, Duration::from_millis(1_000));
+    let phase = Phase::lasting(Instant::now(), lasting, Duration::from_millis(LIFETIME_MS));
     let busy = thread::scope(|scope| {
         let threads: Vec<_> = drivers
             .iter_mut()
