@@ -3,7 +3,7 @@
 //! `live workers` is Takemasa 2019, Figure 4.7 (packets per second over the number of
 //! threads), `live dispatch` Mansilha 2017, Figures 7 and 8 (throughput over the number of
 //! threads, how packets are divided among them, and what that makes of throughput). Settings
-//! take turns in every round, each on a router of its own ([`bed`]). Beside what passes by
+//! take turns in every round, each on a router of its own (`bed`). Beside what passes by
 //! the clock stands the router's CPU time for a packet: the generator needs cores, too. For
 //! packets in memory see [`workers`](crate::workers).
 
