@@ -143,12 +143,17 @@ impl Setting {
     }
 
     fn configuration(&self, args: &BedArgs, socket: &str, port: u16) -> String {
+        // One worker has nothing to balance, and its configuration does not say so.
+        let balance = match self.n_workers > 1 && !args.balance {
+            true => "balance = false\n",
+            false => "",
+        };
         format!(
             "faces.unix.path = \"{socket}\"\nfaces.udp.listen = [\"127.0.0.1:{port}\"]\n\
              faces.tcp.listen = []\nfaces.websocket.listen = []\n\
              [workers]\nthreads = {}\nfeed = \"{}\"\nio_threads = 1\ndispatch = \"{}\"\n\
-             prefix_components = 2\nbatch_segments = {}\nbalance = {}\n",
-            self.n_workers, self.feed, self.dispatch, args.batch_segments, args.balance
+             prefix_components = 2\nbatch_segments = {}\n{balance}",
+            self.n_workers, self.feed, self.dispatch, args.batch_segments
         )
     }
 }
