@@ -201,14 +201,14 @@ mod tests {
     #[test]
     fn text_of_a_program_is_found_among_its_mappings() {
         let maps = "\
-555555554000-555555580000 r--p 00000000 fe:00 17  /work/a lab
-555555580000-555555700000 r-xp 0002b000 fe:00 17  /work/a lab
-555555700000-555555800000 rw-p 001ab000 fe:00 17  /work/a lab
+555555554000-555555580000 r--p 00000000 fe:00 17  /opt/a lab
+555555580000-555555700000 r-xp 0002b000 fe:00 17  /opt/a lab
+555555700000-555555800000 rw-p 001ab000 fe:00 17  /opt/a lab
 7ffff7c00000-7ffff7d00000 r-xp 00026000 fe:00 19  /usr/lib/libc.so.6
 7ffff7fc5000-7ffff7fc7000 r-xp 00000000 00:00 0   [vdso]
 ";
-        let range = text_range(maps, "/work/a lab");
+        let range = text_range(maps, "/opt/a lab");
         assert_eq!(range, Some(0x5555_5558_0000..0x5555_5570_0000));
-        assert_eq!(text_range(maps, "/work/b"), None);
+        assert_eq!(text_range(maps, "/opt/b"), None);
     }
 }
