@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tachonym-policy", 2),
     ("tachonym-tables", 2),
     ("tachonym-dispatch", 3),
+    ("tachonym-store", 3),
     ("tachonym-forward", 4),
     ("tachonym-workers", 5),
     ("tachonym-face", 5),
@@ -43,6 +44,10 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     (
         "tachonym-face",
         "system calls that move many datagrams at once",
+    ),
+    (
+        "tachonym-store",
+        "memory that the kernel reads into, and rings shared with it",
     ),
     ("tachonym-lab", "the same, and clocks of other processes"),
 ];
