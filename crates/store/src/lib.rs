@@ -6,3 +6,5 @@
 #![deny(unsafe_code)]
 
 pub mod device;
+mod index;
+pub mod layout;

@@ -1,0 +1,372 @@
+//! Where batches lie, in DRAM.
+//!
+//! Owns a hash table of cache lines, each with six entries of ten bytes: a tag of sixteen
+//! bits, and a word that tells region, place, length, and which chunks of the batch are there.
+//! An entry is in one of two lines, of which either and the tag give the other (partial-key
+//! cuckoo hashing, Fan et al. 2014), so that the table may be filled to [`MAX_FILL_PCT`]
+//! percent and a batch costs 12.2 bytes. Names are not kept: of those that are not there, one
+//! in some thousand is taken for one that is, and found out when the record is read.
+//!
+//! A key may have several entries: batches that were written in parts. What is looked for is
+//! told by a bit of the mask; entries of prefixes have none.
+
+use tachonym_memory::{LINE_WORDS, MemoryError, PagePreference, Pages, PlainWords, prefetch};
+
+use crate::layout::Extent;
+
+/// Entries of a line.
+const LINE_ENTRIES: usize = 6;
+/// Where the tags of a line begin, in words.
+const TAG_WORD: usize = LINE_ENTRIES;
+const EXTENT_BITS: u32 = 46;
+
+/// How full the table gets, in percent: beyond, entries might have to be moved far.
+pub const MAX_FILL_PCT: usize = 88;
+
+/// Entries that are looked at to find one that can be moved.
+const MAX_LOOKED_AT: usize = 512;
+
+/// Most regions of a store.
+pub const MAX_REGIONS: usize = 1 << (64 - EXTENT_BITS);
+
+/// Where a record lies in a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Number of the region, below [`MAX_REGIONS`].
+    pub region: u32,
+    /// Where in it, and what chunks it has.
+    pub extent: Extent,
+}
+
+impl Location {
+    fn pack(self) -> u64 {
+        u64::from(self.region) << EXTENT_BITS | self.extent.pack()
+    }
+
+    fn unpack(word: u64) -> Self {
+        Self {
+            region: (word >> EXTENT_BITS) as u32,
+            extent: Extent::unpack(word),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Index {
+    words: PlainWords,
+    n_lines: usize,
+    len: usize,
+    /// For the search for an entry that can be moved.
+    paths: Vec<Step>,
+}
+
+/// An entry that could be moved, and to make room for which other one of these.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    line: usize,
+    entry: usize,
+    from: Option<usize>,
+}
+
+/// Where a key's entries are.
+#[derive(Clone, Copy)]
+struct Place {
+    tag: u16,
+    lines: [usize; 2],
+}
+
+impl Index {
+    /// An empty one for so many entries.
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    pub fn new(max_entries: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        let n_lines = Self::lines_for(max_entries);
+        Ok(Self {
+            words: PlainWords::new(n_lines * LINE_WORDS, pages)?,
+            n_lines,
+            len: 0,
+            paths: Vec::with_capacity(MAX_LOOKED_AT),
+        })
+    }
+
+    fn lines_for(max_entries: usize) -> usize {
+        (max_entries.saturating_mul(100) / (LINE_ENTRIES * MAX_FILL_PCT) + 1).max(2)
+    }
+
+    /// Bytes of an index for so many entries.
+    #[must_use]
+    pub fn bytes_for(max_entries: usize) -> usize {
+        Self::lines_for(max_entries).saturating_mul(LINE_WORDS * 8)
+    }
+
+    /// Entries for which so many bytes are enough.
+    #[must_use]
+    pub const fn entries_in(bytes: usize) -> usize {
+        bytes / (LINE_WORDS * 8) * LINE_ENTRIES * MAX_FILL_PCT / 100
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Most entries.
+    #[must_use]
+    pub const fn max_len(&self) -> usize {
+        self.n_lines * LINE_ENTRIES * MAX_FILL_PCT / 100
+    }
+
+    /// What pages it is on.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.words.pages()
+    }
+
+    fn place(&self, key: u64) -> Place {
+        let tag = (key as u16).max(1);
+        let first = ((u128::from(key) * self.n_lines as u128) >> 64) as usize;
+        Place {
+            tag,
+            lines: [first, self.other_line(first, tag)],
+        }
+    }
+
+    /// The other line of an entry with this tag in one. Of that, it is the first again.
+    fn other_line(&self, line: usize, tag: u16) -> usize {
+        let spread = u64::from(tag).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let sum = ((u128::from(spread) * self.n_lines as u128) >> 64) as usize;
+        match sum.checked_sub(line) {
+            Some(other) => other,
+            None => sum + self.n_lines - line,
+        }
+    }
+
+    fn word(&self, line: usize, entry: usize) -> u64 {
+        self.words.as_slice()[line * LINE_WORDS + entry]
+    }
+
+    fn tag(&self, line: usize, entry: usize) -> u16 {
+        let words = self.words.as_slice();
+        let word = words[line * LINE_WORDS + TAG_WORD + entry / 4];
+        (word >> (entry % 4 * 16)) as u16
+    }
+
+    fn set(&mut self, line: usize, entry: usize, tag: u16, word: u64) {
+        let words = self.words.as_mut_slice();
+        words[line * LINE_WORDS + entry] = word;
+        let tags = &mut words[line * LINE_WORDS + TAG_WORD + entry / 4];
+        let shift = entry % 4 * 16;
+        *tags = *tags & !(0xFFFF << shift) | u64::from(tag) << shift;
+    }
+
+    /// Has the lines of a key fetched.
+    pub fn prefetch(&self, key: u64) {
+        for line in self.place(key).lines {
+            prefetch(&self.words.as_slice()[line * LINE_WORDS]);
+        }
+    }
+
+    fn entries(&self, key: u64) -> impl Iterator<Item = (usize, usize, u64)> + use<'_> {
+        let place = self.place(key);
+        let [first, second] = place.lines;
+        let lines = [Some(first), (second != first).then_some(second)];
+        let entries = lines.into_iter().flatten().flat_map(move |line| {
+            (0..LINE_ENTRIES).map(move |entry| (line, entry, self.word(line, entry)))
+        });
+        entries.filter(move |&(line, entry, word)| word != 0 && self.tag(line, entry) == place.tag)
+    }
+
+    /// What may be under a key, in no particular order.
+    pub fn find(&self, key: u64) -> impl Iterator<Item = Location> + use<'_> {
+        self.entries(key).map(|(_, _, word)| Location::unpack(word))
+    }
+
+    /// Adds an entry. False if there is no room.
+    #[must_use]
+    pub fn insert(&mut self, key: u64, location: Location) -> bool {
+        if self.len >= self.max_len() {
+            return false;
+        }
+        let place = self.place(key);
+        let Some((line, entry)) = self.make_room(&place) else {
+            return false;
+        };
+        self.set(line, entry, place.tag, location.pack());
+        self.len += 1;
+        true
+    }
+
+    /// Puts another location in the place of one. False if that is not there.
+    pub fn replace(&mut self, key: u64, old: Location, new: Location) -> bool {
+        let old = old.pack();
+        let found = self.entries(key).find(|&(.., word)| word == old);
+        if let Some((line, entry, _)) = found {
+            let tag = self.tag(line, entry);
+            self.set(line, entry, tag, new.pack());
+        }
+        found.is_some()
+    }
+
+    /// Removes an entry; false if it is not there.
+    pub fn remove(&mut self, key: u64, location: Location) -> bool {
+        let word = location.pack();
+        let found = self.entries(key).find(|&(.., found)| found == word);
+        if let Some((line, entry, _)) = found {
+            self.set(line, entry, 0, 0);
+            self.len -= 1;
+        }
+        found.is_some()
+    }
+
+    /// Removes all.
+    pub fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.len = 0;
+    }
+
+    fn free_entry(&self, line: usize) -> Option<usize> {
+        (0..LINE_ENTRIES).find(|&entry| self.word(line, entry) == 0)
+    }
+
+    /// A free entry in one of the lines, the emptier, after others have moved if they must.
+    fn make_room(&mut self, place: &Place) -> Option<(usize, usize)> {
+        let n_used = |line| (0..LINE_ENTRIES).filter(|&it| self.word(line, it) != 0).count();
+        let [first, second] = place.lines;
+        let line = match n_used(first) <= n_used(second) {
+            true => first,
+            false => second,
+        };
+        if let Some(entry) = self.free_entry(line) {
+            return Some((line, entry));
+        }
+        self.paths.clear();
+        for line in place.lines {
+            let steps = (0..LINE_ENTRIES).map(|entry| Step { line, entry, from: None });
+            self.paths.extend(steps);
+        }
+        // Breadth first, so that few entries move.
+        let mut looked_at = 0;
+        while looked_at < self.paths.len() {
+            let Step { line, entry, .. } = self.paths[looked_at];
+            let other = self.other_line(line, self.tag(line, entry));
+            if let Some(free) = self.free_entry(other) {
+                return Some(self.move_along(looked_at, (other, free)));
+            }
+            if self.paths.len() + LINE_ENTRIES <= MAX_LOOKED_AT && other != line {
+                let from = Some(looked_at);
+                let steps = (0..LINE_ENTRIES).map(|entry| Step { line: other, entry, from });
+                self.paths.extend(steps);
+            }
+            looked_at += 1;
+        }
+        None
+    }
+
+    /// Moves the entry of a step to where there is room, then the one before to its place, and
+    /// so on. Which one is free in the end.
+    fn move_along(&mut self, last: usize, room: (usize, usize)) -> (usize, usize) {
+        let (mut step, mut room) = (Some(last), room);
+        while let Some(idx) = step {
+            let Step { line, entry, from } = self.paths[idx];
+            let (word, tag) = (self.word(line, entry), self.tag(line, entry));
+            self.set(room.0, room.1, tag, word);
+            self.set(line, entry, 0, 0);
+            (step, room) = (from, (line, entry));
+        }
+        room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mix(seed: u64) -> u64 {
+        let mixed = (seed ^ seed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) ^ mixed >> 31
+    }
+
+    fn location(n: u64) -> Location {
+        Location {
+            region: (n % MAX_REGIONS as u64) as u32,
+            extent: Extent::unpack(n | 1 << 20),
+        }
+    }
+
+    #[test]
+    fn a_batch_costs_little_more_than_twelve_bytes_and_is_always_found() {
+        let max_entries = 100_000;
+        let mut index = Index::new(max_entries, PagePreference::Auto).expect("memory");
+        let by_entry = Index::bytes_for(max_entries) as f64 / max_entries as f64;
+        assert!(by_entry < 12.2, "{by_entry}");
+        assert!(index.max_len() >= max_entries);
+        for n in 0..max_entries as u64 {
+            assert!(index.insert(mix(n), location(n)), "entry {n} finds room");
+        }
+        for n in 0..max_entries as u64 {
+            assert!(index.find(mix(n)).any(|found| found == location(n)));
+        }
+        let strangers = (1_000_000..1_100_000).filter(|&n| index.find(mix(n)).next().is_some());
+        let n_taken_for_others = strangers.count();
+        // Ten entries in two lines, one tag of 65,536.
+        assert!((5..40).contains(&n_taken_for_others), "{n_taken_for_others}");
+        while index.insert(mix(index.len() as u64), location(5)) {}
+        assert_eq!(index.len(), index.max_len());
+        for n in 0..max_entries as u64 {
+            assert!(index.remove(mix(n), location(n)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_was_put_in(
+            steps in prop::collection::vec((0..3_u8, 0..40_u64, 0..4_u64), 1..400),
+        ) {
+            let mut index = Index::new(60, PagePreference::Auto).expect("memory");
+            let mut oracle: HashMap<(u64, u64), usize> = HashMap::new();
+            for (what, key, n) in steps {
+                let held = oracle.entry((key, n)).or_default();
+                match what {
+                    0 | 1 => {
+                        let is_in = index.insert(mix(key), location(n));
+                        *held += usize::from(is_in);
+                    }
+                    _ => {
+                        prop_assert_eq!(index.remove(mix(key), location(n)), *held > 0);
+                        *held = held.saturating_sub(1);
+                    }
+                }
+                prop_assert_eq!(index.len(), oracle.values().sum::<usize>());
+            }
+            for ((key, n), count) in oracle {
+                let n_found = index.find(mix(key)).filter(|&it| it == location(n)).count();
+                prop_assert_eq!(n_found, count);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_is_replaced_where_it_is() {
+        let mut index = Index::new(10, PagePreference::Auto).expect("memory");
+        assert!(index.insert(5, location(1)));
+        assert!(!index.replace(5, location(2), location(3)));
+        assert!(index.replace(5, location(1), location(3)));
+        assert!(index.find(5).eq([location(3)]));
+        assert_eq!(index.len(), 1);
+        index.clear();
+        assert!(index.is_empty() && index.find(5).next().is_none());
+    }
+}
