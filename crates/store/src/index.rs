@@ -21,13 +21,13 @@ const TAG_WORD: usize = LINE_ENTRIES;
 const EXTENT_BITS: u32 = 46;
 
 /// How full the table gets, in percent: beyond, entries might have to be moved far.
-pub const MAX_FILL_PCT: usize = 88;
+pub(crate) const MAX_FILL_PCT: usize = 88;
 
 /// Entries that are looked at to find one that can be moved.
 const MAX_LOOKED_AT: usize = 512;
 
 /// Most regions of a store.
-pub const MAX_REGIONS: usize = 1 << (64 - EXTENT_BITS);
+pub(crate) const MAX_REGIONS: usize = 1 << (64 - EXTENT_BITS);
 
 /// Where a record lies in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,7 +239,11 @@ impl Index {
 
     /// A free entry in one of the lines, the emptier, after others have moved if they must.
     fn make_room(&mut self, place: &Place) -> Option<(usize, usize)> {
-        let n_used = |line| (0..LINE_ENTRIES).filter(|&it| self.word(line, it) != 0).count();
+        let n_used = |line| {
+            (0..LINE_ENTRIES)
+                .filter(|&it| self.word(line, it) != 0)
+                .count()
+        };
         let [first, second] = place.lines;
         let line = match n_used(first) <= n_used(second) {
             true => first,
@@ -250,7 +254,11 @@ impl Index {
         }
         self.paths.clear();
         for line in place.lines {
-            let steps = (0..LINE_ENTRIES).map(|entry| Step { line, entry, from: None });
+            let steps = (0..LINE_ENTRIES).map(|entry| Step {
+                line,
+                entry,
+                from: None,
+            });
             self.paths.extend(steps);
         }
         // Breadth first, so that few entries move.
@@ -263,7 +271,11 @@ impl Index {
             }
             if self.paths.len() + LINE_ENTRIES <= MAX_LOOKED_AT && other != line {
                 let from = Some(looked_at);
-                let steps = (0..LINE_ENTRIES).map(|entry| Step { line: other, entry, from });
+                let steps = (0..LINE_ENTRIES).map(|entry| Step {
+                    line: other,
+                    entry,
+                    from,
+                });
                 self.paths.extend(steps);
             }
             looked_at += 1;
@@ -322,7 +334,10 @@ mod tests {
         let strangers = (1_000_000..1_100_000).filter(|&n| index.find(mix(n)).next().is_some());
         let n_taken_for_others = strangers.count();
         // Ten entries in two lines, one tag of 65,536.
-        assert!((5..40).contains(&n_taken_for_others), "{n_taken_for_others}");
+        assert!(
+            (5..40).contains(&n_taken_for_others),
+            "{n_taken_for_others}"
+        );
         while index.insert(mix(index.len() as u64), location(5)) {}
         assert_eq!(index.len(), index.max_len());
         for n in 0..max_entries as u64 {

@@ -98,6 +98,8 @@ pub struct Superblock {
     pub region_bytes: u32,
     /// Regions on this volume.
     pub n_regions: u32,
+    /// Regions with a lower sequence number were written before the store was made.
+    pub first_seq: u64,
 }
 
 /// Why a volume's superblock is not to be used.
@@ -135,8 +137,9 @@ impl Superblock {
         bytes[44] = self.batch_len;
         bytes[48..52].copy_from_slice(&self.region_bytes.to_le_bytes());
         bytes[52..56].copy_from_slice(&self.n_regions.to_le_bytes());
-        let crc = crc64(&bytes[..56]);
-        bytes[56..64].copy_from_slice(&crc.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.first_seq.to_le_bytes());
+        let crc = crc64(&bytes[..64]);
+        bytes[64..72].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
@@ -175,8 +178,9 @@ impl Superblock {
             batch_len: bytes[44],
             region_bytes: u32_at(bytes, 48),
             n_regions: u32_at(bytes, 52),
+            first_seq: u64_at(bytes, 56),
         };
-        let makes_sense = u64_at(bytes, 56) == crc64(&bytes[..56])
+        let makes_sense = u64_at(bytes, 64) == crc64(&bytes[..64])
             && REGION_BYTES.contains(&found.region_bytes)
             && (1..=MAX_BATCH_LEN).contains(&usize::from(found.batch_len));
         match makes_sense {
@@ -310,7 +314,11 @@ impl RecordHead<'_> {
         out.extend_from_slice(&((self.head_bytes() + payload.len()) as u32).to_le_bytes());
         out.extend_from_slice(&self.key.to_le_bytes());
         out.extend_from_slice(&crc64(payload).to_le_bytes());
-        let counts = [self.kind as u8, self.prefixes.len() as u8, self.chunks.len() as u8];
+        let counts = [
+            self.kind as u8,
+            self.prefixes.len() as u8,
+            self.chunks.len() as u8,
+        ];
         out.extend_from_slice(&counts);
         out.resize(RECORD_HEAD_BYTES, 0);
         for prefix in self.prefixes {
@@ -573,6 +581,7 @@ mod tests {
         batch_len: 10,
         region_bytes: 8 << 20,
         n_regions: 77,
+        first_seq: 5,
     };
 
     fn both(first: &[u8], second: &[u8]) -> Vec<u8> {
@@ -584,11 +593,18 @@ mod tests {
         let (bytes, zeros) = (SUPERBLOCK.encode(), vec![0; SUPERBLOCK_BYTES]);
         let mut torn = bytes.clone();
         torn[45] ^= 1;
-        for copies in [both(&bytes, &torn), both(&torn, &bytes), both(&zeros, &bytes)] {
+        for copies in [
+            both(&bytes, &torn),
+            both(&torn, &bytes),
+            both(&zeros, &bytes),
+        ] {
             assert_eq!(Superblock::decode(&copies), Ok(Some(SUPERBLOCK)));
         }
         assert_eq!(Superblock::decode(&both(&zeros, &zeros)), Ok(None));
-        assert_eq!(Superblock::decode(&both(&torn, &torn)), Err(SuperblockError::Damaged));
+        assert_eq!(
+            Superblock::decode(&both(&torn, &torn)),
+            Err(SuperblockError::Damaged)
+        );
     }
 
     #[test]

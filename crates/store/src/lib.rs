@@ -5,6 +5,26 @@
 //! without any input or output of its own but in [`device`].
 #![deny(unsafe_code)]
 
+mod admission;
+mod ahead;
+mod assembly;
+mod config;
 pub mod device;
+mod erasures;
+mod flush;
 mod index;
 pub mod layout;
+mod log;
+mod naming;
+mod reads;
+mod recalled;
+mod regions;
+mod second_level;
+mod upkeep;
+
+pub use config::{Admission, Config, Counters, Geometry, GeometryError};
+pub use flush::Ticket;
+pub use index::{Index, Location};
+pub use reads::{Sought, Waiter};
+pub use recalled::{Recalled, RecalledChunk};
+pub use second_level::{Beginning, Event, Offered, Place, Recall, SecondLevel, VolumeFault};

@@ -34,7 +34,8 @@ pub mod wheel;
 
 pub use buckets::{IndexKind, UnknownIndexKind};
 pub use cs::{
-    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, CsCounters, DataRef, NotAdmitted,
+    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, CsCounters, DataRef, Marks,
+    NotAdmitted,
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
 pub use fib::{

@@ -5,6 +5,8 @@
 
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
+use super::DataRef;
+
 /// A cached Data; one cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -24,9 +26,36 @@ pub(super) struct CsEntry {
     pub(super) has_digest: bool,
     /// Which of the store's policies holds it.
     pub(super) policy_number: u8,
+    /// What its owner wants to be told when it answers.
+    pub(super) marks: Marks,
 }
 
 const _: () = assert!(size_of::<CsEntry>() == 64);
+
+/// What the owner of a store notes about a Data, to be told when it answers an Interest. Its
+/// meaning is the owner's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(pub u8);
+
+impl Marks {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Until when a Data that arrives now is fresh; [`MonoNs::ZERO`] if it never is.
+#[inline]
+pub(super) fn fresh_until(data: &DataView<'_>, now: MonoNs) -> MonoNs {
+    match data.freshness_period_ms() {
+        0 => MonoNs::ZERO,
+        period_ms => now.plus_ms(period_ms),
+    }
+}
 
 impl CsEntry {
     /// Puts `data` into the slot. `buffer` begins with a copy of its wire.
@@ -36,7 +65,7 @@ impl CsEntry {
         data: &DataView<'_>,
         name_hash: NameHash,
         buffer: Box<[u8]>,
-        now: MonoNs,
+        fresh_until: MonoNs,
     ) {
         let (wire, name) = (data.wire(), data.name().value_bytes());
         let name_start = name.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
@@ -50,16 +79,8 @@ impl CsEntry {
         self.name_start = name_start as u16;
         self.name_len = name.len() as u16;
         self.has_digest = false;
-        self.set_arrival(data, now);
-    }
-
-    /// Counts the freshness from `now`.
-    #[inline]
-    pub(super) fn set_arrival(&mut self, data: &DataView<'_>, now: MonoNs) {
-        self.fresh_until = match data.freshness_period_ms() {
-            0 => MonoNs::ZERO,
-            period_ms => now.plus_ms(period_ms),
-        };
+        self.marks = Marks::default();
+        self.fresh_until = fresh_until;
     }
 
     /// Whether the slot holds a Data.
@@ -79,6 +100,15 @@ impl CsEntry {
 
     pub(super) fn name_bytes(&self) -> &[u8] {
         &self.buffer[usize::from(self.name_start)..][..usize::from(self.name_len)]
+    }
+
+    /// The Data, to be given out.
+    #[inline]
+    pub(super) fn data(&self) -> DataRef<'_> {
+        DataRef {
+            wire: self.wire(),
+            marks: self.marks,
+        }
     }
 
     pub(super) fn wire(&self) -> &[u8] {

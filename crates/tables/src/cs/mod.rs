@@ -26,6 +26,7 @@ mod policies;
 mod policy;
 mod prefetch;
 mod prefixes;
+mod recalled;
 mod waiting;
 
 use hashbrown::HashMap;
@@ -33,7 +34,8 @@ use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
-use self::entry::CsEntry;
+pub use self::entry::Marks;
+use self::entry::{CsEntry, fresh_until};
 use self::policies::Policies;
 pub use self::policy::CachePolicy;
 pub use self::prefixes::MAX_CS_COMPONENTS;
@@ -163,6 +165,7 @@ pub struct CsCounters {
 #[derive(Clone, Copy, Debug)]
 pub struct DataRef<'a> {
     wire: &'a [u8],
+    marks: Marks,
 }
 
 impl<'a> DataRef<'a> {
@@ -170,6 +173,13 @@ impl<'a> DataRef<'a> {
     #[must_use]
     pub const fn wire(&self) -> &'a [u8] {
         self.wire
+    }
+
+    /// What its owner has noted about it.
+    #[must_use]
+    #[inline]
+    pub const fn marks(&self) -> Marks {
+        self.marks
     }
 
     /// The packet as a view. Checks its bytes again.
@@ -369,17 +379,13 @@ impl<P: CachePolicy> ContentStore<P> {
         self.counters.n_hits += 1;
         self.policies.handle_answered(self.slots[slot].name_hash);
         self.policies.handle_hit(slot, &mut self.slots);
-        DataRef {
-            wire: self.slots[slot].wire(),
-        }
+        self.slots[slot].data()
     }
 
     /// The Data in a slot, which answers an Interest of another worker's.
     pub(crate) fn lend(&mut self, slot: u32) -> DataRef<'_> {
         self.policies.handle_hit(slot, &mut self.slots);
-        DataRef {
-            wire: self.slots[slot].wire(),
-        }
+        self.slots[slot].data()
     }
 
     /// Whether the name of the Data in a slot is longer than `name`.
@@ -435,7 +441,7 @@ impl<P: CachePolicy> ContentStore<P> {
             }
             None => {
                 self.evict_for(index, 1, need_bytes, Some(hash));
-                self.insert_new(index, data, hashes, word, now);
+                self.insert_new(index, data, hashes, word, fresh_until(data, now));
                 Admission::Inserted
             }
         }
@@ -507,7 +513,7 @@ impl<P: CachePolicy> ContentStore<P> {
 
     /// Every Data, in no particular order. Counts as no use of them.
     pub fn iter(&self) -> impl Iterator<Item = DataRef<'_>> {
-        live(&self.slots).map(|(_, entry)| DataRef { wire: entry.wire() })
+        live(&self.slots).map(|(_, entry)| entry.data())
     }
 
     /// The Data of the name of `interest`, whose hash is `hash`, if it answers.
@@ -676,7 +682,7 @@ impl<P: CachePolicy> ContentStore<P> {
         // Used now, and so the last to be evicted for its own sake.
         self.policies.handle_refresh(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
-        entry.set_arrival(data, now);
+        entry.fresh_until = fresh_until(data, now);
         match entry.vertex {
             Some(vertex) => self.tree.set_fresh_until(vertex, entry.fresh_until),
             None => self.waiting.set_fresh_until(slot, entry.fresh_until),
@@ -689,14 +695,14 @@ impl<P: CachePolicy> ContentStore<P> {
         self.forget_digest(slot);
         let buffer = self.pool.take_copy(data.wire());
         let entry = &mut self.slots[slot];
-        let name_hash = entry.name_hash;
-        entry.occupy(data, name_hash, buffer, now);
+        let (name_hash, fresh_until) = (entry.name_hash, entry.fresh_until);
+        entry.occupy(data, name_hash, buffer, fresh_until);
         self.counters.n_replacements += 1;
         self.evict_for(index, 0, 0, None);
         Admission::Replaced
     }
 
-    /// Caches a Data that is not cached, and for which there is room.
+    /// Caches a Data that is not cached, and for which there is room. Its slot.
     #[inline]
     fn insert_new(
         &mut self,
@@ -704,16 +710,15 @@ impl<P: CachePolicy> ContentStore<P> {
         data: &DataView<'_>,
         hashes: &[NameHash],
         word: Option<u32>,
-        now: MonoNs,
-    ) {
+        fresh_until: MonoNs,
+    ) -> u32 {
         let name = data.name();
         let hash = hashes[name.len()];
         let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
         self.waiting.make_room(slot);
         let entry = &mut self.slots[slot];
-        entry.occupy(data, hash, buffer, now);
-        let fresh_until = entry.fresh_until;
+        entry.occupy(data, hash, buffer, fresh_until);
         match word {
             Some(word) => index.replace(hash.0, word, cached(slot)),
             None => index.insert(hash.0, cached(slot)),
@@ -728,6 +733,7 @@ impl<P: CachePolicy> ContentStore<P> {
             self.enter(index, slot, hashes);
             self.enter_waiting(index, 1);
         }
+        slot
     }
 
     /// Evicts until so much more fits, which is to be indexed under `hash`.

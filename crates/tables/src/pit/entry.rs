@@ -54,6 +54,7 @@ const MUST_BE_FRESH: u8 = 2;
 const HAS_HINT: u8 = 4;
 const HAS_DIGEST: u8 = 8;
 const IS_LARGE: u8 = 16;
+const AWAITS_STORE: u8 = 32;
 
 /// A pending Interest; lives in a [`Pit`](super::Pit).
 #[derive(Debug)]
@@ -295,6 +296,21 @@ impl PitEntry {
     #[must_use]
     pub const fn can_be_prefix(&self) -> bool {
         self.flags & CAN_BE_PREFIX != 0
+    }
+
+    /// Whether its Data is being read from the second level of the content store: nobody
+    /// else has been asked yet. For the engine's use.
+    #[must_use]
+    pub const fn awaits_store(&self) -> bool {
+        self.flags & AWAITS_STORE != 0
+    }
+
+    /// Sets what [`PitEntry::awaits_store`] tells.
+    pub const fn set_awaits_store(&mut self, awaits: bool) {
+        match awaits {
+            true => self.flags |= AWAITS_STORE,
+            false => self.flags &= !AWAITS_STORE,
+        }
     }
 
     /// Whether only fresh Data answers.

@@ -88,6 +88,23 @@ pub struct EntryIdx {
     generation: u32,
 }
 
+impl EntryIdx {
+    /// As a number, for those who keep it for a while.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        (self.generation as u64) << 32 | self.slot as u64
+    }
+
+    /// From such a number.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self {
+            slot: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
 /// What [`PitCs::find_or_insert`](crate::PitCs::find_or_insert) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {

@@ -22,7 +22,7 @@ use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 use self::place::{as_cached, pending};
 pub use self::prefetch::Sighted;
 use crate::buckets::BucketIndex;
-use crate::cs::{Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef};
+use crate::cs::{Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef, Marks};
 use crate::fib::PrefixHasher;
 use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
 
@@ -602,6 +602,32 @@ impl<P: CachePolicy> PitCs<P> {
     pub fn erase_data(&mut self, prefix: NameView<'_>, hashes: &[NameHash], limit: usize) -> usize {
         let index = self.indexes.cached_mut();
         self.cs.erase(index, prefix, hashes, limit)
+    }
+
+    /// Caches a copy of a Data that was cached elsewhere and is fresh until then, whatever the
+    /// policy thinks of it; one of this name that is cached stays. Whether it is new here.
+    pub fn insert_recalled(
+        &mut self,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        fresh_until: MonoNs,
+        marks: Marks,
+    ) -> bool {
+        let index = self.indexes.cached_mut();
+        self.cs
+            .insert_recalled(index, data, hashes, (fresh_until, marks))
+    }
+
+    /// Notes something about the Data of a name, if it is cached: it comes with each answer.
+    pub fn set_marks(&mut self, name: NameView<'_>, hash: NameHash, marks: Marks) {
+        self.cs
+            .set_marks(self.indexes.cached(), (name, hash), marks);
+    }
+
+    /// Whether a Data of this name is cached. Counts as no use of it.
+    #[must_use]
+    pub fn has_data_named(&self, name: NameView<'_>, hash: NameHash) -> bool {
+        self.cs.has_named(self.indexes.cached(), name, hash)
     }
 
     /// Whether any Data has a name that begins with `prefix`. Counts as no use of it.

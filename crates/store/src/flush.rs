@@ -1,0 +1,81 @@
+//! Making sure that what was offered survives.
+//!
+//! A flush ends when the batches that were closed for it are in the log, what was in the log
+//! then has been written, and the devices say that it stays. Flushes that are asked for while
+//! one is under way begin together when it ends.
+
+/// A flush: all with a lower number end before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// How far the flush in hand is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    #[default]
+    Idle,
+    /// So many batches are to be appended to the log.
+    Appending { n_batches: usize },
+    /// Writes below this number are to end.
+    Writing { before: u64 },
+    /// So many devices are to answer.
+    Syncing { n_volumes: usize },
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Flush {
+    asked: u64,
+    /// What the one in hand ends.
+    in_hand: u64,
+    done: u64,
+    pub(crate) stage: Stage,
+}
+
+impl Flush {
+    /// Asks for one, while so many closed batches wait to be appended.
+    pub(crate) fn begin(&mut self, n_closed: usize) -> Ticket {
+        self.asked += 1;
+        if let Stage::Idle | Stage::Appending { .. } = self.stage {
+            self.in_hand = self.asked;
+            self.stage = Stage::Appending {
+                n_batches: n_closed,
+            };
+        }
+        Ticket(self.asked)
+    }
+
+    /// Begins the flush that was asked for during the last one.
+    pub(crate) fn go_on(&mut self, n_closed: usize) {
+        self.in_hand = self.asked;
+        self.stage = Stage::Appending {
+            n_batches: n_closed,
+        };
+    }
+
+    /// A batch has been appended, or will not be.
+    pub(crate) fn note_appended(&mut self) {
+        if let Stage::Appending { n_batches } = &mut self.stage {
+            *n_batches = n_batches.saturating_sub(1);
+        }
+    }
+
+    /// A device has answered; true if it was the last.
+    pub(crate) fn note_synced(&mut self) -> bool {
+        if let Stage::Syncing { n_volumes } = &mut self.stage {
+            *n_volumes = n_volumes.saturating_sub(1);
+            return *n_volumes == 0;
+        }
+        false
+    }
+
+    /// The flush in hand has ended; whether another one was asked for meanwhile.
+    pub(crate) fn end(&mut self) -> bool {
+        self.done = self.in_hand;
+        self.stage = Stage::Idle;
+        self.asked > self.done
+    }
+
+    pub(crate) const fn done(&self) -> Ticket {
+        Ticket(self.done)
+    }
+}

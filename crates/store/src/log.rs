@@ -1,0 +1,547 @@
+//! Writing, in the order of a log.
+//!
+//! Owns the regions of all volumes, what of the one in hand is not written yet, and the
+//! buffers for it. Records go one after another into a region; when the next does not fit,
+//! the table of contents is written at its end, and the next region of the ring is begun. So
+//! the device sees large writes, one after another, and nothing is written twice: what is
+//! oldest goes first. A region may be begun when what it held is out of the index
+//! ([`Log::set_free`]), which is its owner's affair.
+//!
+//! Nothing waits here: a record for which there is no buffer is refused.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+use tachonym_memory::{IO_ALIGN, IoBuffer};
+use tachonym_packet::MonoNs;
+
+use crate::device::{Op, Request};
+use crate::index::Location;
+use crate::layout::{
+    Extent, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP, TocEntry, encode_region_head,
+    encode_toc, toc_bytes,
+};
+
+/// A region of a volume.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    pub(crate) volume: u8,
+    /// Where it begins on the volume, in bytes.
+    pub(crate) start: u64,
+    /// Of its present writing; zero if there was none.
+    pub(crate) seq: u64,
+    pub(crate) state: RegionState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegionState {
+    /// What it holds may be in the index.
+    Held,
+    /// Nothing of it is in the index.
+    Free,
+    /// It is being written.
+    Open,
+    /// Its volume is out of service.
+    Lost,
+}
+
+/// Why a record is not written now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotWritten {
+    /// All buffers are on their way to the device.
+    NoBuffer,
+    /// The next region still holds what is in the index, or there is none.
+    NoRegion,
+}
+
+/// Where the bytes of a record are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts<'a> {
+    /// On the device.
+    Device,
+    /// Here; they begin with it.
+    Memory(&'a [u8]),
+    /// On the way from here to the device.
+    Between,
+}
+
+/// A place in the log: later ones are greater.
+pub(crate) type Position = (u64, u32);
+
+#[derive(Debug)]
+struct OpenRegion {
+    region: u32,
+    seq: u64,
+    /// Bytes so far, those in the buffer included.
+    at: usize,
+    buffer: Option<IoBuffer>,
+    /// Where in the region the buffer begins.
+    buffer_start: usize,
+    batches: Vec<TocEntry>,
+    prefixes: HashMap<u64, Extent, foldhash::fast::FixedState>,
+}
+
+impl OpenRegion {
+    fn n_toc_entries(&self) -> usize {
+        self.batches.len() + self.prefixes.len()
+    }
+}
+
+/// The end of a region that is on its way.
+#[derive(Debug)]
+struct Sealing {
+    region: u32,
+    bytes: Vec<u8>,
+    n_written: usize,
+}
+
+/// A write that the device has.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    id: u64,
+    volume: u8,
+    since: MonoNs,
+    region: u32,
+    start: usize,
+    end: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Log {
+    region_bytes: usize,
+    regions: Vec<Region>,
+    open: Option<OpenRegion>,
+    sealing: VecDeque<Sealing>,
+    buffers: Vec<IoBuffer>,
+    buffer_bytes: usize,
+    writes: Vec<Write>,
+    requests: VecDeque<Request>,
+    /// The region after the one that was begun last.
+    next_region: u32,
+    next_seq: u64,
+    first_seq: u64,
+    next_write: u64,
+    /// The time of the call in progress, or of the last one.
+    now: MonoNs,
+    head: Vec<u8>,
+    toc: Vec<TocEntry>,
+    n_written_bytes: u64,
+}
+
+impl Log {
+    /// Of regions that may hold anything. `buffers` are of one size.
+    pub(crate) fn new(region_bytes: usize, regions: Vec<Region>, buffers: Vec<IoBuffer>) -> Self {
+        let buffer_bytes = buffers.first().map_or(0, |buffer| buffer.as_slice().len());
+        Self {
+            region_bytes,
+            regions,
+            open: None,
+            sealing: VecDeque::new(),
+            buffers,
+            buffer_bytes,
+            writes: Vec::new(),
+            requests: VecDeque::new(),
+            next_region: 0,
+            next_seq: 1,
+            first_seq: 1,
+            next_write: 0,
+            now: MonoNs::ZERO,
+            head: Vec::new(),
+            toc: Vec::new(),
+            n_written_bytes: 0,
+        }
+    }
+
+    /// Regions with lower numbers are of another store.
+    pub(crate) fn set_first_seq(&mut self, seq: u64) {
+        self.first_seq = seq.max(1);
+        self.next_seq = self.next_seq.max(self.first_seq);
+    }
+
+    /// See [`Log::set_first_seq`].
+    pub(crate) const fn first_seq(&self) -> u64 {
+        self.first_seq
+    }
+
+    /// Sets the clock.
+    pub(crate) fn set_now(&mut self, now: MonoNs) {
+        self.now = self.now.max(now);
+    }
+
+    /// The buffers, before any is used.
+    pub(crate) fn buffers_mut(&mut self) -> impl Iterator<Item = &mut IoBuffer> {
+        self.buffers.iter_mut()
+    }
+
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    pub(crate) fn region(&self, region: u32) -> &Region {
+        &self.regions[region as usize]
+    }
+
+    /// Bytes that the device has been given to write.
+    pub(crate) const fn n_written_bytes(&self) -> u64 {
+        self.n_written_bytes
+    }
+
+    /// Where the next record will be, or later.
+    pub(crate) fn position(&self) -> Position {
+        match &self.open {
+            Some(open) => (open.seq, (open.at / STEP) as u32),
+            None => (self.next_seq, 0),
+        }
+    }
+
+    /// That of a record.
+    pub(crate) fn position_of(&self, location: Location) -> Position {
+        (self.region(location.region).seq, location.extent.at)
+    }
+
+    /// The region that is begun after the present one.
+    pub(crate) const fn next_region(&self) -> u32 {
+        self.next_region
+    }
+
+    /// Notes the writing of a region that was found.
+    pub(crate) fn set_found(&mut self, region: u32, seq: u64) {
+        self.regions[region as usize].seq = seq;
+        if seq >= self.next_seq {
+            self.next_seq = seq + 1;
+            self.next_region = (region + 1) % self.regions.len() as u32;
+        }
+    }
+
+    /// Nothing of a region is in the index any more.
+    pub(crate) fn set_free(&mut self, region: u32) {
+        let region = &mut self.regions[region as usize];
+        if region.state == RegionState::Held {
+            region.state = RegionState::Free;
+        }
+    }
+
+    /// A volume is not to be used any more.
+    pub(crate) fn lose_volume(&mut self, volume: u8) {
+        for region in &mut self.regions {
+            if region.volume == volume {
+                region.state = RegionState::Lost;
+            }
+        }
+        let regions = &self.regions;
+        let is_lost = |region: u32| regions[region as usize].volume == volume;
+        if self.open.as_ref().is_some_and(|open| is_lost(open.region)) {
+            let buffer = self.open.take().and_then(|open| open.buffer);
+            self.buffers.extend(buffer);
+        }
+        self.sealing.retain(|sealing| !is_lost(sealing.region));
+        let buffers = &mut self.buffers;
+        self.requests.retain_mut(|request| {
+            let stays = request.volume != volume;
+            if !stays {
+                buffers.extend(request.buffer.take());
+            }
+            stays
+        });
+        self.writes.retain(|write| write.volume != volume);
+        self.skip_lost();
+    }
+
+    fn skip_lost(&mut self) {
+        let n = self.regions.len() as u32;
+        for _ in 0..n {
+            if self.region(self.next_region).state != RegionState::Lost {
+                return;
+            }
+            self.next_region = (self.next_region + 1) % n;
+        }
+    }
+
+    /// Appends a record; where it is.
+    ///
+    /// # Errors
+    /// If it cannot be written now; nothing has changed then, but that the region in hand may
+    /// have been ended.
+    pub(crate) fn append(
+        &mut self,
+        head: &RecordHead<'_>,
+        payload: &[u8],
+        mask: u16,
+    ) -> Result<Location, NotWritten> {
+        let len = head.record_bytes();
+        debug_assert!(len + IO_ALIGN < self.region_bytes / 2);
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| !self.fits(open, head, len))
+        {
+            self.seal();
+        }
+        if !self.go_on_sealing() {
+            return Err(NotWritten::NoBuffer);
+        }
+        if self.open.is_none() {
+            self.begin_region()?;
+        }
+        let Some(open) = &mut self.open else {
+            return Err(NotWritten::NoRegion);
+        };
+        let room = match &open.buffer {
+            Some(_) => self.buffer_bytes - (open.at - open.buffer_start),
+            None => 0,
+        };
+        if len.saturating_sub(room).div_ceil(self.buffer_bytes) > self.buffers.len() {
+            return Err(NotWritten::NoBuffer);
+        }
+        let at = (open.at / STEP) as u32;
+        let region = open.region;
+        let extent = Extent {
+            at,
+            len_kib: len.div_ceil(1024) as u16,
+            mask,
+        };
+        match head.kind {
+            RecordKind::Batch => open.batches.push(TocEntry::Batch(head.key, extent)),
+            RecordKind::Erasure => {
+                let erasures = head.prefixes.iter();
+                open.batches
+                    .extend(erasures.map(|&hash| TocEntry::Erasure(hash, extent)));
+            }
+        }
+        if head.kind == RecordKind::Batch {
+            let extent = Extent { mask: 0, ..extent };
+            for &prefix in head.prefixes {
+                open.prefixes.insert(prefix, extent);
+            }
+        }
+        let mut bytes = std::mem::take(&mut self.head);
+        head.encode((open.seq, at), payload, &mut bytes);
+        let n_padding = len - bytes.len() - payload.len();
+        self.put(&bytes);
+        self.put(payload);
+        self.put(&[0; STEP][..n_padding]);
+        self.head = bytes;
+        Ok(Location { region, extent })
+    }
+
+    fn fits(&self, open: &OpenRegion, head: &RecordHead<'_>, len: usize) -> bool {
+        let n_entries = open.n_toc_entries() + 1 + head.prefixes.len();
+        let end = (open.at + len).next_multiple_of(IO_ALIGN);
+        end + toc_bytes(n_entries).next_multiple_of(IO_ALIGN) <= self.region_bytes
+    }
+
+    fn begin_region(&mut self) -> Result<(), NotWritten> {
+        let region = self.next_region;
+        if self.region(region).state != RegionState::Free {
+            return Err(NotWritten::NoRegion);
+        }
+        if self.buffers.is_empty() {
+            return Err(NotWritten::NoBuffer);
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.next_region = (region + 1) % self.regions.len() as u32;
+        self.skip_lost();
+        let of_region = &mut self.regions[region as usize];
+        (of_region.seq, of_region.state) = (seq, RegionState::Open);
+        self.open = Some(OpenRegion {
+            region,
+            seq,
+            at: 0,
+            buffer: None,
+            buffer_start: 0,
+            batches: Vec::new(),
+            prefixes: HashMap::default(),
+        });
+        self.put(&encode_region_head(seq));
+        Ok(())
+    }
+
+    /// Puts bytes into buffers, of which there are enough.
+    fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Some(open) = &mut self.open else { return };
+            if open.buffer.is_none() {
+                open.buffer = self.buffers.pop();
+                open.buffer_start = open.at;
+            }
+            let Some(buffer) = &mut open.buffer else {
+                debug_assert!(false, "buffers were counted");
+                return;
+            };
+            let filled = open.at - open.buffer_start;
+            let n = bytes.len().min(self.buffer_bytes - filled);
+            buffer.as_mut_slice()[filled..filled + n].copy_from_slice(&bytes[..n]);
+            open.at += n;
+            bytes = &bytes[n..];
+            if filled + n == self.buffer_bytes {
+                self.write_buffer();
+            }
+        }
+    }
+
+    /// Has what is in the buffer written, if there is anything; what comes next begins at a
+    /// multiple of [`IO_ALIGN`].
+    pub(crate) fn write_buffer(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        let Some(mut buffer) = open.buffer.take() else {
+            return;
+        };
+        let filled = open.at - open.buffer_start;
+        let len = filled.next_multiple_of(IO_ALIGN);
+        buffer.as_mut_slice()[filled..len].fill(0);
+        let (region, start) = (open.region, open.buffer_start);
+        open.at = start + len;
+        self.write(region, start, len, buffer);
+    }
+
+    fn write(&mut self, region: u32, start: usize, len: usize, buffer: IoBuffer) {
+        let id = self.next_write;
+        self.next_write += 1;
+        let volume = self.region(region).volume;
+        self.writes.push(Write {
+            id,
+            volume,
+            since: self.now,
+            region,
+            start,
+            end: start + len,
+        });
+        let region = self.region(region);
+        self.requests.push_back(Request {
+            token: id,
+            volume,
+            op: Op::Write,
+            offset: region.start + start as u64,
+            len: len as u32,
+            buffer: Some(buffer),
+        });
+        self.n_written_bytes += len as u64;
+    }
+
+    /// Ends the region in hand.
+    pub(crate) fn seal(&mut self) {
+        self.write_buffer();
+        let Some(open) = self.open.take() else { return };
+        self.toc.clear();
+        self.toc.extend_from_slice(&open.batches);
+        let prefixes = open.prefixes.into_iter();
+        self.toc
+            .extend(prefixes.map(|(hash, extent)| TocEntry::Prefix(hash, extent)));
+        let toc = std::mem::take(&mut self.toc);
+        self.seal_with(open.region, open.seq, &toc);
+        self.toc = toc;
+    }
+
+    /// Ends a region that has such contents.
+    pub(crate) fn seal_with(&mut self, region: u32, seq: u64, toc: &[TocEntry]) {
+        let mut bytes = Vec::new();
+        encode_toc(seq, toc.iter().copied(), IO_ALIGN, &mut bytes);
+        let of_region = &mut self.regions[region as usize];
+        if of_region.state == RegionState::Open {
+            of_region.state = RegionState::Held;
+        }
+        self.sealing.push_back(Sealing {
+            region,
+            bytes,
+            n_written: 0,
+        });
+        self.go_on_sealing();
+    }
+
+    /// Has as much of ends of regions written as there are buffers for; whether all is.
+    pub(crate) fn go_on_sealing(&mut self) -> bool {
+        while let Some(sealing) = self.sealing.front_mut() {
+            let Some(mut buffer) = self.buffers.pop() else {
+                return false;
+            };
+            let rest = &sealing.bytes[sealing.n_written..];
+            let len = rest.len().min(self.buffer_bytes);
+            buffer.as_mut_slice()[..len].copy_from_slice(&rest[..len]);
+            let start = self.region_bytes - rest.len();
+            let region = sealing.region;
+            sealing.n_written += len;
+            if sealing.n_written == sealing.bytes.len() {
+                self.sealing.pop_front();
+            }
+            self.write(region, start, len, buffer);
+        }
+        true
+    }
+
+    /// The number of the write that begins next.
+    pub(crate) const fn next_write(&self) -> u64 {
+        self.next_write
+    }
+
+    /// Whether all writes with lower numbers have ended.
+    pub(crate) fn is_written_before(&self, write: u64) -> bool {
+        self.writes.iter().all(|it| it.id >= write)
+    }
+
+    /// When the oldest write that has not ended began, and on which volume.
+    pub(crate) fn oldest_write(&self) -> Option<(MonoNs, u8)> {
+        self.writes.iter().map(|it| (it.since, it.volume)).min()
+    }
+
+    /// The region that was written first of those that hold something.
+    pub(crate) fn oldest_held(&self) -> Option<u32> {
+        let regions = (0..).zip(&self.regions);
+        let held = regions.filter(|(_, region)| region.state == RegionState::Held);
+        held.min_by_key(|(_, region)| region.seq)
+            .map(|(idx, _)| idx)
+    }
+
+    /// The next request for the device; its token is to be told to [`Log::handle_written`].
+    pub(crate) fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// A write has ended. On which volume it was, and how many bytes, unless it was given up.
+    pub(crate) fn handle_written(
+        &mut self,
+        id: u64,
+        buffer: Option<IoBuffer>,
+    ) -> Option<(u8, usize)> {
+        self.buffers.extend(buffer);
+        let idx = self.writes.iter().position(|write| write.id == id)?;
+        let write = self.writes.swap_remove(idx);
+        self.go_on_sealing();
+        Some((write.volume, write.end - write.start))
+    }
+
+    /// Where a record is.
+    pub(crate) fn whereabouts(&self, location: Location) -> Whereabouts<'_> {
+        let start = location.extent.start_bytes();
+        let end = start + location.extent.len_bytes();
+        if let Some(open) = &self.open
+            && open.region == location.region
+            && let Some(buffer) = &open.buffer
+            && end > open.buffer_start
+        {
+            return match start.checked_sub(open.buffer_start) {
+                Some(at) => Whereabouts::Memory(&buffer.as_slice()[at..]),
+                None => Whereabouts::Between,
+            };
+        }
+        let overlaps = |write: &Write| {
+            write.region == location.region && write.start < end && start < write.end
+        };
+        match self.writes.iter().any(overlaps) {
+            true => Whereabouts::Between,
+            false => Whereabouts::Device,
+        }
+    }
+
+    /// Bytes that are read of a record, and where they begin in its region: from a multiple of
+    /// [`IO_ALIGN`] to one.
+    pub(crate) fn range_of(&self, location: Location) -> (usize, usize) {
+        let start = location.extent.start_bytes();
+        let end = start + location.extent.len_bytes();
+        let start = start - start % IO_ALIGN;
+        (start, end.next_multiple_of(IO_ALIGN).min(self.region_bytes))
+    }
+}
+
+const _: () = assert!(REGION_HEAD_BYTES.is_multiple_of(STEP));

@@ -1,0 +1,257 @@
+//! Requests that the device has, but for writes, and who waits for them.
+//!
+//! Owns the buffers that are read into. A read of a batch is known by the batch's place, so
+//! that whoever wants another chunk of it waits for the same one. Tokens of requests tell
+//! whether a completion is of the request that is in a slot now, or of one that was given up.
+
+use hashbrown::HashMap;
+use tachonym_memory::IoBuffer;
+use tachonym_packet::MonoNs;
+
+use crate::index::Location;
+
+/// Who waits for a read: a number of the owner's choice.
+pub type Waiter = u64;
+
+/// By what a record was found in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// A batch that is believed to have this key.
+    Batch(u64),
+    /// Whatever there is below a prefix with this hash.
+    Below(u64),
+}
+
+impl Sought {
+    /// What it is indexed by.
+    #[must_use]
+    pub const fn hash(self) -> u64 {
+        match self {
+            Self::Batch(hash) | Self::Below(hash) => hash,
+        }
+    }
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A record of a batch.
+    Batch {
+        sought: Sought,
+        location: Location,
+        /// Ahead of any Interest.
+        is_ahead: bool,
+    },
+    /// A part of a region that is looked through, from this byte of it on.
+    Region {
+        region: u32,
+        start: usize,
+        len: usize,
+    },
+    /// That what was written stays.
+    Sync,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) purpose: Purpose,
+    pub(crate) volume: u8,
+    pub(crate) since: MonoNs,
+    pub(crate) waiters: Vec<Waiter>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Grows with every request, so that tokens differ.
+    generation: u32,
+    read: Option<Read>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Reads {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_place: HashMap<u64, u32, foldhash::fast::FixedState>,
+    buffers: Vec<IoBuffer>,
+    n_buffers: usize,
+    /// For waiters of reads to come.
+    spare: Vec<Vec<Waiter>>,
+    n_ahead: usize,
+}
+
+/// Marks tokens of reads; those of writes have it not.
+const READ_TOKEN: u64 = 1 << 63;
+
+/// Whether a token is of a request in [`Reads`].
+pub(crate) const fn is_read(token: u64) -> bool {
+    token & READ_TOKEN != 0
+}
+
+fn place(location: Location) -> u64 {
+    u64::from(location.region) << 32 | u64::from(location.extent.at)
+}
+
+impl Reads {
+    pub(crate) fn new(buffers: Vec<IoBuffer>) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_place: HashMap::default(),
+            n_buffers: buffers.len(),
+            buffers,
+            spare: Vec::new(),
+            n_ahead: 0,
+        }
+    }
+
+    /// Buffers that there are, in use or not.
+    pub(crate) const fn n_buffers(&self) -> usize {
+        self.n_buffers
+    }
+
+    pub(crate) fn n_free_buffers(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Reads ahead of Interests.
+    pub(crate) const fn n_ahead(&self) -> usize {
+        self.n_ahead
+    }
+
+    pub(crate) fn take_buffer(&mut self) -> Option<IoBuffer> {
+        self.buffers.pop()
+    }
+
+    pub(crate) fn give_buffer(&mut self, buffer: Option<IoBuffer>) {
+        self.buffers.extend(buffer);
+    }
+
+    /// The read of a batch at a place, if there is one.
+    pub(crate) fn of_place(&mut self, location: Location) -> Option<&mut Read> {
+        let slot = *self.by_place.get(&place(location))?;
+        self.slots[slot as usize].read.as_mut()
+    }
+
+    /// Notes a request; its token.
+    pub(crate) fn begin(&mut self, purpose: Purpose, volume: u8, now: MonoNs) -> u64 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        if let Purpose::Batch {
+            location, is_ahead, ..
+        } = purpose
+        {
+            self.by_place.insert(place(location), slot);
+            self.n_ahead += usize::from(is_ahead);
+        }
+        let waiters = self.spare.pop().unwrap_or_default();
+        let of_slot = &mut self.slots[slot as usize];
+        of_slot.generation = of_slot.generation.wrapping_add(1) & 0x7FFF_FFFF;
+        of_slot.read = Some(Read {
+            purpose,
+            volume,
+            since: now,
+            waiters,
+        });
+        READ_TOKEN | u64::from(of_slot.generation) << 32 | u64::from(slot)
+    }
+
+    /// The request of a token, unless it was given up.
+    pub(crate) fn get(&self, token: u64) -> Option<&Read> {
+        let slot = self.slots.get(token as u32 as usize)?;
+        let is_it = u64::from(slot.generation) == token >> 32 & 0x7FFF_FFFF;
+        slot.read.as_ref().filter(|_| is_it)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut Read> {
+        self.get(token)?;
+        self.slots[token as u32 as usize].read.as_mut()
+    }
+
+    /// The buffers, before any is used.
+    pub(crate) fn buffers_mut(&mut self) -> impl Iterator<Item = &mut IoBuffer> {
+        self.buffers.iter_mut()
+    }
+
+    /// Forgets a request, and gives what was noted of it.
+    pub(crate) fn end(&mut self, token: u64) -> Option<Read> {
+        self.get(token)?;
+        let slot = token as u32;
+        let read = self.slots[slot as usize].read.take()?;
+        self.free.push(slot);
+        if let Purpose::Batch {
+            location, is_ahead, ..
+        } = read.purpose
+        {
+            self.by_place.remove(&place(location));
+            self.n_ahead -= usize::from(is_ahead);
+        }
+        Some(read)
+    }
+
+    /// Keeps the memory of waiters for others.
+    pub(crate) fn recycle(&mut self, mut waiters: Vec<Waiter>) {
+        waiters.clear();
+        if self.spare.len() < self.n_buffers {
+            self.spare.push(waiters);
+        }
+    }
+
+    /// Tokens of all requests that are as `is_one` says.
+    pub(crate) fn tokens(&self, mut is_one: impl FnMut(&Read) -> bool) -> Vec<u64> {
+        let slots = self.slots.iter().enumerate();
+        let found = slots.filter(|(_, slot)| slot.read.as_ref().is_some_and(&mut is_one));
+        let token = |(idx, slot): (usize, &Slot)| {
+            READ_TOKEN | u64::from(slot.generation) << 32 | idx as u64
+        };
+        found.map(token).collect()
+    }
+
+    /// When the oldest request was made.
+    pub(crate) fn oldest(&self) -> Option<MonoNs> {
+        let reads = self.slots.iter().filter_map(|slot| slot.read.as_ref());
+        reads.map(|read| read.since).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Extent;
+
+    #[test]
+    fn a_read_is_known_by_its_place_until_it_ends() {
+        let location = Location {
+            region: 3,
+            extent: Extent::unpack(77 | 9 << 20),
+        };
+        let mut reads = Reads::new(Vec::new());
+        let purpose = Purpose::Batch {
+            sought: Sought::Batch(5),
+            location,
+            is_ahead: true,
+        };
+        let token = reads.begin(purpose, 1, MonoNs(10));
+        assert!(is_read(token) && reads.n_ahead() == 1);
+        reads
+            .of_place(location)
+            .expect("under way")
+            .waiters
+            .push(42);
+        let sync = reads.begin(Purpose::Sync, 0, MonoNs(5));
+        assert_eq!(reads.oldest(), Some(MonoNs(5)));
+        assert_eq!(reads.tokens(|read| read.volume == 1), [token]);
+        let ended = reads.end(token).expect("under way");
+        assert_eq!((ended.purpose, ended.waiters), (purpose, vec![42]));
+        assert!(reads.end(token).is_none() && reads.of_place(location).is_none());
+        assert_eq!(reads.n_ahead(), 0);
+        let again = reads.begin(purpose, 1, MonoNs(11));
+        assert_ne!(again, token);
+        assert!(reads.get(token).is_none() && reads.get(again).is_some());
+        assert!(reads.end(sync).is_some());
+    }
+}

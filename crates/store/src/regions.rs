@@ -1,0 +1,310 @@
+//! Looking through regions: what they hold, to put it into the index at the start, or to take
+//! it out before they are written again.
+//!
+//! Owns how far each region has been looked through. A region that was ended tells by its
+//! table of contents; one that was not is read from its beginning, record by record, up to
+//! where the last writing ended. Reads are asked for and answered by whoever has the device.
+
+use std::collections::HashMap;
+
+use tachonym_memory::IO_ALIGN;
+
+use crate::layout::{
+    Extent, Foot, REGION_HEAD_BYTES, Record, RecordKind, STEP, TocEntry, decode_region_head,
+};
+use crate::naming::Names;
+
+/// Why a region is looked through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The store begins, and it is not known what is there.
+    Recovery,
+    /// It is to be written again.
+    Emptying,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Read these bytes of the region.
+    Read { start: usize, len: usize },
+    /// The region is known.
+    Known { why: Why, contents: Contents },
+}
+
+/// What a region holds.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Of the present writing; `None` if there was none.
+    pub(crate) seq: Option<u64>,
+    pub(crate) entries: Vec<TocEntry>,
+    /// Whether the region lacks a table of contents.
+    pub(crate) is_unsealed: bool,
+}
+
+#[derive(Debug)]
+struct Look {
+    why: Why,
+    /// Of the present writing, once it is known.
+    seq: Option<u64>,
+    stage: Stage,
+}
+
+impl Look {
+    fn known(&self, contents: Contents) -> Next {
+        Next::Known {
+            why: self.why,
+            contents,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Stage {
+    Head,
+    Tail,
+    /// The table of contents is longer than what was read: so much of it is there, at the end.
+    Table {
+        foot: Foot,
+        bytes: Vec<u8>,
+        n_missing: usize,
+    },
+    /// Records are followed; the next is at this byte.
+    Records {
+        at: usize,
+        found: Vec<TocEntry>,
+        prefixes: HashMap<u64, Extent>,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    names: Names,
+    region_bytes: usize,
+    /// Bytes of a read at most.
+    read_bytes: usize,
+    looks: HashMap<u32, Look>,
+}
+
+impl Looks {
+    /// `read_bytes` is a multiple of [`IO_ALIGN`], and more than the head of any record.
+    pub(crate) fn new(names: Names, region_bytes: usize, read_bytes: usize) -> Self {
+        let read_bytes = read_bytes.min(region_bytes);
+        Self {
+            names,
+            region_bytes,
+            read_bytes,
+            looks: HashMap::new(),
+        }
+    }
+
+    /// Regions that are being looked through.
+    pub(crate) fn len(&self) -> usize {
+        self.looks.len()
+    }
+
+    /// Begins to find out what a region holds; the first read.
+    pub(crate) fn recover(&mut self, region: u32) -> (usize, usize) {
+        let look = Look {
+            why: Why::Recovery,
+            seq: None,
+            stage: Stage::Head,
+        };
+        self.looks.insert(region, look);
+        (0, IO_ALIGN)
+    }
+
+    /// Begins to find out what a region holds in the writing `seq`.
+    pub(crate) fn empty(&mut self, region: u32, seq: u64) -> (usize, usize) {
+        let look = Look {
+            why: Why::Emptying,
+            seq: Some(seq),
+            stage: Stage::Tail,
+        };
+        self.looks.insert(region, look);
+        self.tail()
+    }
+
+    fn tail(&self) -> (usize, usize) {
+        (self.region_bytes - self.read_bytes, self.read_bytes)
+    }
+
+    /// A region cannot be read.
+    pub(crate) fn give_up(&mut self, region: u32) {
+        self.looks.remove(&region);
+    }
+
+    /// What was asked for of a region has been read: these bytes, from `start` on.
+    pub(crate) fn handle_read(&mut self, region: u32, start: usize, bytes: &[u8]) -> Option<Next> {
+        let mut look = self.looks.remove(&region)?;
+        let next = self.step(&mut look, start, bytes);
+        if matches!(next, Next::Read { .. }) {
+            self.looks.insert(region, look);
+        }
+        Some(next)
+    }
+
+    fn step(&self, look: &mut Look, start: usize, bytes: &[u8]) -> Next {
+        match &mut look.stage {
+            Stage::Head => match decode_region_head(bytes) {
+                None => look.known(Contents::default()),
+                Some(seq) => {
+                    look.seq = Some(seq);
+                    look.stage = Stage::Tail;
+                    let (start, len) = self.tail();
+                    Next::Read { start, len }
+                }
+            },
+            Stage::Tail => {
+                let foot = Foot::decode(bytes).filter(|foot| Some(foot.seq) == look.seq);
+                match foot {
+                    Some(foot) if foot.toc_bytes() <= bytes.len() => match foot.entries(bytes) {
+                        Some(entries) => look.known(Contents {
+                            seq: look.seq,
+                            entries: entries.collect(),
+                            is_unsealed: false,
+                        }),
+                        None => self.follow_records(look),
+                    },
+                    Some(foot) if foot.toc_bytes() <= self.region_bytes / 2 => {
+                        let n_toc_bytes = foot.toc_bytes().next_multiple_of(IO_ALIGN);
+                        let n_missing = n_toc_bytes - bytes.len();
+                        let mut table = vec![0; n_toc_bytes];
+                        table[n_missing..].copy_from_slice(bytes);
+                        look.stage = Stage::Table {
+                            foot,
+                            bytes: table,
+                            n_missing,
+                        };
+                        self.read_table(n_missing, n_toc_bytes)
+                    }
+                    _ => self.follow_records(look),
+                }
+            }
+            Stage::Table {
+                foot,
+                bytes: table,
+                n_missing,
+            } => {
+                *n_missing -= bytes.len();
+                table[*n_missing..][..bytes.len()].copy_from_slice(bytes);
+                if *n_missing > 0 {
+                    return self.read_table(*n_missing, table.len());
+                }
+                let entries = foot.entries(table).map(Iterator::collect);
+                match entries {
+                    Some(entries) => look.known(Contents {
+                        seq: look.seq,
+                        entries,
+                        is_unsealed: false,
+                    }),
+                    None => self.follow_records(look),
+                }
+            }
+            Stage::Records {
+                at,
+                found,
+                prefixes,
+            } => {
+                let seq = look.seq.unwrap_or_default();
+                match self.take_records((start, bytes), seq, at, (found, prefixes)) {
+                    true => self.read_records(*at),
+                    false => {
+                        let mut entries = std::mem::take(found);
+                        let prefixes = std::mem::take(prefixes).into_iter();
+                        entries.extend(prefixes.map(|(hash, it)| TocEntry::Prefix(hash, it)));
+                        look.known(Contents {
+                            seq: look.seq,
+                            entries,
+                            is_unsealed: true,
+                        })
+                    }
+                }
+            }
+        }
+    }
+
+    /// The part of a table before what is there.
+    fn read_table(&self, n_missing: usize, n_toc_bytes: usize) -> Next {
+        let len = n_missing.min(self.read_bytes);
+        Next::Read {
+            start: self.region_bytes - n_toc_bytes + n_missing - len,
+            len,
+        }
+    }
+
+    fn follow_records(&self, look: &mut Look) -> Next {
+        let at = REGION_HEAD_BYTES;
+        look.stage = Stage::Records {
+            at,
+            found: Vec::new(),
+            prefixes: HashMap::new(),
+        };
+        self.read_records(at)
+    }
+
+    fn read_records(&self, at: usize) -> Next {
+        let start = at - at % IO_ALIGN;
+        let len = self.read_bytes.min(self.region_bytes - start);
+        Next::Read { start, len }
+    }
+
+    /// Takes what records tell, from `at` on, out of bytes that begin at `start`. Whether there
+    /// may be more, from where `at` is then.
+    fn take_records(
+        &self,
+        (start, bytes): (usize, &[u8]),
+        seq: u64,
+        at: &mut usize,
+        (found, prefixes): (&mut Vec<TocEntry>, &mut HashMap<u64, Extent>),
+    ) -> bool {
+        let end = start + bytes.len();
+        while *at < end {
+            let place = (seq, (*at / STEP) as u32);
+            match Record::parse_head(&bytes[*at - start..], place) {
+                Ok(record) => {
+                    self.note_record(&record, place.1, found, prefixes);
+                    *at += record.record_bytes();
+                }
+                // A head may reach beyond what was read, but none beyond twice that.
+                Err(_)
+                    if end - *at < IO_ALIGN
+                        && end < self.region_bytes
+                        && start < *at - *at % IO_ALIGN =>
+                {
+                    return true;
+                }
+                Err(_) if !at.is_multiple_of(IO_ALIGN) => *at = at.next_multiple_of(IO_ALIGN),
+                Err(_) => return false,
+            }
+        }
+        *at < self.region_bytes
+    }
+
+    fn note_record(
+        &self,
+        record: &Record<'_>,
+        at: u32,
+        found: &mut Vec<TocEntry>,
+        prefixes: &mut HashMap<u64, Extent>,
+    ) {
+        let bits = record.places().map(|it| self.names.mask_bit(it.place));
+        let extent = Extent {
+            at,
+            len_kib: record.record_bytes().div_ceil(1024) as u16,
+            mask: bits.fold(0, |mask, bit| mask | bit),
+        };
+        match record.kind() {
+            RecordKind::Batch => {
+                found.push(TocEntry::Batch(record.key(), extent));
+                let extent = Extent { mask: 0, ..extent };
+                prefixes.extend(record.prefixes().map(|hash| (hash, extent)));
+            }
+            RecordKind::Erasure => {
+                let erasures = record.prefixes();
+                found.extend(erasures.map(|hash| TocEntry::Erasure(hash, extent)));
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! What devices answer, regions that are looked through, volumes that fail.
+
+use tachonym_packet::MonoNs;
+
+use crate::device::{Completion, Op, Request};
+use crate::flush::Stage;
+use crate::index::Location;
+use crate::layout::{Record, RecordError, TocEntry};
+use crate::log::RegionState;
+use crate::reads::{Purpose, Read, Sought};
+use crate::recalled::Recalled;
+use crate::regions::{Contents, Next, Why};
+use crate::second_level::{Event, SecondLevel, VolumeFault, note_prefix};
+
+/// How full the index is, in percent, when what is oldest goes early.
+const CROWDED_PCT: usize = 98;
+
+impl SecondLevel {
+    pub(crate) fn handle_read(&mut self, now: MonoNs, completion: Completion) -> Option<Recalled> {
+        let Completion {
+            token,
+            outcome,
+            buffer,
+        } = completion;
+        let Some(read) = self.reads.get(token) else {
+            // It was given up.
+            self.reads.give_buffer(buffer);
+            return None;
+        };
+        let (purpose, volume) = (read.purpose, read.volume);
+        let expected = match purpose {
+            Purpose::Batch { location, .. } => {
+                let (start, end) = self.log.range_of(location);
+                end - start
+            }
+            Purpose::Region { len, .. } => len,
+            Purpose::Sync => 0,
+        };
+        let is_whole = outcome.is_ok_and(|n_bytes| n_bytes as usize >= expected);
+        let read = self.reads.end(token)?;
+        self.note_outcome(volume, is_whole, purpose == Purpose::Sync);
+        match purpose {
+            Purpose::Sync => {
+                if self.flush.note_synced() {
+                    self.end_flush(now);
+                }
+                None
+            }
+            Purpose::Region { region, start, len } => {
+                let bytes = buffer.as_ref().filter(|_| is_whole);
+                let bytes = bytes.map(|it| &it.as_slice()[..len]);
+                let next = bytes.and_then(|bytes| self.looks.handle_read(region, start, bytes));
+                self.counters.n_read_bytes += next.as_ref().map_or(0, |_| len as u64);
+                self.reads.give_buffer(buffer);
+                self.reads.recycle(read.waiters);
+                match next {
+                    Some(next) => self.handle_look(now, region, next),
+                    None => self.give_up_look(region),
+                }
+                None
+            }
+            Purpose::Batch {
+                sought, location, ..
+            } => {
+                if is_whole {
+                    self.counters.n_read_bytes += expected as u64;
+                    self.ahead
+                        .note_read(now.saturating_since(read.since).as_nanos() as u64);
+                }
+                let mut recalled = Recalled {
+                    buffer,
+                    record: None,
+                    waiters: read.waiters,
+                    erased: 0,
+                    trigger_place: self.config.batch_len.saturating_sub(2) as u8,
+                    wall: self.wall,
+                    now,
+                };
+                if is_whole {
+                    self.check_batch(sought, location, &mut recalled);
+                }
+                Some(recalled)
+            }
+        }
+    }
+
+    /// Whether what was read is what was looked for, and what of it has been erased.
+    fn check_batch(&mut self, sought: Sought, location: Location, recalled: &mut Recalled) {
+        let position = self.log.position_of(location);
+        let (range_start, _) = self.log.range_of(location);
+        let start = location.extent.start_bytes() - range_start;
+        let bytes = recalled
+            .buffer
+            .as_ref()
+            .and_then(|it| it.as_slice().get(start..));
+        let Some(bytes) = bytes else { return };
+        let record = match Record::parse(bytes, position) {
+            Ok(record) => record,
+            Err(error) => {
+                match error {
+                    RecordError::Stale => self.counters.n_false_reads += 1,
+                    RecordError::Damaged => self.counters.n_damaged += 1,
+                }
+                self.index.remove(sought.hash(), location);
+                return;
+            }
+        };
+        let is_it = match sought {
+            Sought::Batch(key) => key == record.key(),
+            Sought::Below(prefix) => record.prefixes().any(|it| it == prefix),
+        };
+        if !is_it {
+            self.counters.n_false_reads += 1;
+            return;
+        }
+        if self.is_erased(&record, position) {
+            self.index.remove(sought.hash(), location);
+            return;
+        }
+        recalled.record = Some((start, position));
+        if !self.erasures.is_empty() {
+            for (chunk, wire) in record.chunks() {
+                if self.is_erased_alone(wire, position) {
+                    recalled.erased |= 1 << chunk.place;
+                }
+            }
+        }
+    }
+
+    /// Notes whether a volume has done what it was to do.
+    fn note_outcome(&mut self, volume: u8, is_done: bool, is_write: bool) {
+        if is_done {
+            self.volumes[usize::from(volume)].n_read_errors = 0;
+            return;
+        }
+        self.counters.n_device_errors += 1;
+        let of_volume = &mut self.volumes[usize::from(volume)];
+        of_volume.n_read_errors += 1;
+        if is_write {
+            self.lose_volume(volume, VolumeFault::Writing);
+        } else if of_volume.n_read_errors >= self.config.max_read_errors {
+            self.lose_volume(volume, VolumeFault::Reading);
+        }
+    }
+
+    pub(crate) fn handle_written(&mut self, completion: Completion) {
+        let Completion {
+            token,
+            outcome,
+            buffer,
+        } = completion;
+        let write = self.log.handle_written(token, buffer);
+        if let Some((volume, len)) = write {
+            let is_whole = outcome.is_ok_and(|n_bytes| n_bytes as usize >= len);
+            if !is_whole {
+                self.note_outcome(volume, false, true);
+            }
+        }
+    }
+
+    /// A volume is not to be used any more.
+    pub(crate) fn lose_volume(&mut self, volume: u8, why: VolumeFault) {
+        let of_volume = &mut self.volumes[usize::from(volume)];
+        if std::mem::replace(&mut of_volume.is_lost, true) {
+            return;
+        }
+        self.events.push_back(Event::VolumeLost { volume, why });
+        self.log.lose_volume(volume);
+        let reads = &mut self.reads;
+        self.requests.retain_mut(|request| {
+            let stays = request.volume != volume;
+            if !stays {
+                reads.give_buffer(request.buffer.take());
+            }
+            stays
+        });
+        for token in self.reads.tokens(|read| read.volume == volume) {
+            let Some(read) = self.reads.end(token) else {
+                continue;
+            };
+            match read.purpose {
+                Purpose::Batch { .. } => self.give_up(read),
+                Purpose::Region { region, .. } => self.give_up_look(region),
+                Purpose::Sync => {
+                    if self.flush.note_synced() {
+                        self.end_flush(MonoNs::ZERO);
+                    }
+                }
+            }
+        }
+        if !self.is_in_use() {
+            self.counters.n_lost += self.assembler.drop_all() as u64;
+            self.unwritten_erasures.clear();
+            self.next_to_recover = None;
+            self.index.clear();
+        }
+    }
+
+    fn give_up(&mut self, read: Read) {
+        self.given_up.push(Recalled {
+            buffer: None,
+            record: None,
+            waiters: read.waiters,
+            erased: 0,
+            trigger_place: 0,
+            wall: self.wall,
+            now: MonoNs::ZERO,
+        });
+    }
+
+    pub(crate) fn oldest_request(&self) -> Option<MonoNs> {
+        let write = self.log.oldest_write().map(|(since, _)| since);
+        self.reads.oldest().into_iter().chain(write).min()
+    }
+
+    /// Takes volumes out of service that have not answered for too long.
+    pub(crate) fn give_up_stalled(&mut self, now: MonoNs) {
+        let stall_ms = self.config.stall_ms;
+        let is_stalled = |read: &Read| read.since.plus_ms(stall_ms) <= now;
+        while let Some((since, volume)) = self.log.oldest_write()
+            && since.plus_ms(stall_ms) <= now
+        {
+            self.counters.n_device_errors += 1;
+            self.lose_volume(volume, VolumeFault::Stalled);
+        }
+        for token in self.reads.tokens(is_stalled) {
+            let volume = self.reads.get(token).map(|read| read.volume);
+            if let Some(volume) = volume {
+                self.counters.n_device_errors += 1;
+                self.lose_volume(volume, VolumeFault::Stalled);
+            }
+        }
+    }
+
+    /// Looks through regions that have not been since the start.
+    pub(crate) fn go_on_recovering(&mut self, now: MonoNs) {
+        while let Some(region) = self.next_to_recover {
+            if region as usize == self.log.regions().len() {
+                self.end_recovery();
+                return;
+            }
+            // Interests have the other half.
+            if self.reads.n_free_buffers() <= self.reads.n_buffers() / 2 {
+                return;
+            }
+            self.next_to_recover = Some(region + 1);
+            if self.log.region(region).state == RegionState::Held {
+                let range = self.looks.recover(region);
+                self.look(now, region, range);
+            }
+        }
+    }
+
+    fn end_recovery(&mut self) {
+        if self.looks.len() == 0 {
+            self.next_to_recover = None;
+            let n_batches = self.counters.n_recovered;
+            self.events.push_back(Event::Recovered { n_batches });
+        }
+    }
+
+    fn look(&mut self, now: MonoNs, region: u32, (start, len): (usize, usize)) {
+        let volume = self.log.region(region).volume;
+        let purpose = Purpose::Region { region, start, len };
+        let token = self.reads.begin(purpose, volume, now);
+        self.request_read(token, region, (start, len));
+    }
+
+    fn handle_look(&mut self, now: MonoNs, region: u32, next: Next) {
+        match next {
+            Next::Read { start, len } => self.look(now, region, (start, len)),
+            Next::Known { why, contents } => match why {
+                Why::Recovery => self.take_in(region, contents),
+                Why::Emptying => self.take_out(region, &contents.entries),
+            },
+        }
+    }
+
+    /// Puts what a region holds into the index.
+    fn take_in(&mut self, region: u32, contents: Contents) {
+        let Some(seq) = contents.seq.filter(|&seq| seq >= self.log.first_seq()) else {
+            return self.log.set_free(region);
+        };
+        self.log.set_found(region, seq);
+        for &entry in &contents.entries {
+            match entry {
+                TocEntry::Batch(key, extent) => {
+                    let is_in = self.index.insert(key, Location { region, extent });
+                    self.counters.n_recovered += u64::from(is_in);
+                    self.counters.n_not_indexed += u64::from(!is_in);
+                }
+                TocEntry::Prefix(hash, extent) => {
+                    note_prefix(
+                        &mut self.index,
+                        &self.log,
+                        hash,
+                        Location { region, extent },
+                    );
+                }
+                TocEntry::Erasure(hash, extent) => {
+                    self.erasures.add(hash, (seq, extent.at));
+                }
+            }
+        }
+        if contents.is_unsealed {
+            self.log.seal_with(region, seq, &contents.entries);
+        }
+    }
+
+    /// Takes what a region holds out of the index.
+    fn take_out(&mut self, region: u32, entries: &[TocEntry]) {
+        let seq = self.log.region(region).seq;
+        for &entry in entries {
+            match entry {
+                TocEntry::Batch(hash, extent) | TocEntry::Prefix(hash, extent) => {
+                    self.index.remove(hash, Location { region, extent });
+                }
+                TocEntry::Erasure(hash, _) => self.erasures.forget(hash, seq),
+            }
+        }
+        self.log.set_free(region);
+        self.counters.n_regions_emptied += 1;
+    }
+
+    /// A region could not be looked through. What of it is in the index will be found to be
+    /// gone when it is read.
+    fn give_up_look(&mut self, region: u32) {
+        self.looks.give_up(region);
+        self.log.set_free(region);
+    }
+
+    /// Empties the region that is to be written next, and more if the index is crowded.
+    pub(crate) fn make_room(&mut self, now: MonoNs) {
+        if self.next_to_recover.is_some() || self.looks.len() > 0 {
+            return;
+        }
+        let next = self.log.next_region();
+        let is_crowded = self.index.len() * 100 > self.index.max_len() * CROWDED_PCT;
+        let region = match self.log.region(next).state {
+            RegionState::Held => Some(next),
+            _ if is_crowded => self.log.oldest_held(),
+            _ => None,
+        };
+        let Some(region) = region.filter(|_| self.reads.n_free_buffers() > self.deferred.len())
+        else {
+            return;
+        };
+        if region != next {
+            if self.counters.n_regions_emptied_early == 0 {
+                self.events.push_back(Event::IndexFull);
+            }
+            self.counters.n_regions_emptied_early += 1;
+        }
+        let range = self.looks.empty(region, self.log.region(region).seq);
+        self.look(now, region, range);
+    }
+
+    pub(crate) fn go_on_flushing(&mut self, now: MonoNs) {
+        if self.flush.stage == (Stage::Appending { n_batches: 0 })
+            && self.unwritten_erasures.is_empty()
+        {
+            self.log.write_buffer();
+            self.dirty_since = None;
+            let before = self.log.next_write();
+            self.flush.stage = Stage::Writing { before };
+        }
+        if let Stage::Writing { before } = self.flush.stage
+            && self.log.is_written_before(before)
+        {
+            let in_service: Vec<u8> = (0..self.volumes.len() as u8)
+                .filter(|&volume| !self.volumes[usize::from(volume)].is_lost)
+                .collect();
+            self.flush.stage = Stage::Syncing {
+                n_volumes: in_service.len(),
+            };
+            if in_service.is_empty() {
+                self.end_flush(now);
+            }
+            for volume in in_service {
+                let token = self.reads.begin(Purpose::Sync, volume, now);
+                self.requests.push_back(Request {
+                    token,
+                    volume,
+                    op: Op::Sync,
+                    offset: 0,
+                    len: 0,
+                    buffer: None,
+                });
+            }
+        }
+    }
+
+    fn end_flush(&mut self, now: MonoNs) {
+        if self.flush.end() {
+            self.assembler.close_all();
+            self.flush.go_on(self.assembler.n_closed());
+            self.go_on_flushing(now);
+        }
+    }
+}

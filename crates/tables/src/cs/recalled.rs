@@ -1,0 +1,63 @@
+//! Data that were cached elsewhere, and what their owner notes about Data.
+//!
+//! A store that is the first of two levels gets Data back from the second, and wants to be
+//! told of some Data when they are asked for.
+
+use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
+
+use super::entry::Marks;
+use super::{CachePolicy, ContentStore, MAX_CS_COMPONENTS, find_exact, need_bytes};
+use crate::buckets::BucketIndex;
+
+impl<P: CachePolicy> ContentStore<P> {
+    /// As [`ContentStore::insert`], of a Data that was cached elsewhere and is fresh until
+    /// then: the policy is not asked whether it wants it, and one of this name that is here
+    /// stays. Whether it is new here.
+    pub(crate) fn insert_recalled(
+        &mut self,
+        index: &mut BucketIndex,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        (fresh_until, marks): (MonoNs, Marks),
+    ) -> bool {
+        let name = data.name();
+        let need_bytes = need_bytes(data);
+        if name.is_empty()
+            || name.len() > MAX_CS_COMPONENTS
+            || need_bytes > self.capacity.max_bytes
+            || self.capacity.max_pkts == 0
+        {
+            return false;
+        }
+        let hash = hashes[name.len()];
+        if find_exact(index, &self.slots, name, hash).is_some() {
+            return false;
+        }
+        self.evict_for(index, 1, need_bytes, Some(hash));
+        let slot = self.insert_new(index, data, hashes, None, fresh_until);
+        self.slots[slot].marks = marks;
+        true
+    }
+
+    /// Notes something about the Data of a name, if it is cached.
+    pub(crate) fn set_marks(
+        &mut self,
+        index: &BucketIndex,
+        (name, hash): (NameView<'_>, NameHash),
+        marks: Marks,
+    ) {
+        if let Some(slot) = find_exact(index, &self.slots, name, hash) {
+            self.slots[slot].marks = marks;
+        }
+    }
+
+    /// Whether a Data of this name is cached. Counts as no use of it.
+    pub(crate) fn has_named(
+        &self,
+        index: &BucketIndex,
+        name: NameView<'_>,
+        hash: NameHash,
+    ) -> bool {
+        find_exact(index, &self.slots, name, hash).is_some()
+    }
+}
