@@ -59,6 +59,9 @@ drop_reasons! {
     /// `NextHopFaceId` names a face that does not exist, or one that the
     /// Interest may not leave by.
     NextHopFaceUnusable = "next-hop-face-unusable",
+    /// The second level of the content store has what the Interest asks for, but as much to
+    /// read already as it may.
+    StoreBusy = "store-busy",
     /// No next hop may take the Interest.
     NoRoute = "no-route",
     /// A Data that nobody waits for, and that the policy does not admit.
@@ -103,6 +106,10 @@ pub struct Counters {
     pub n_cs_hits: u64,
     /// Interests that the content store could not answer.
     pub n_cs_misses: u64,
+    /// Of those, Interests that its second level answered.
+    pub n_second_level_hits: u64,
+    /// Of those, Interests that it seemed to have an answer for, and had none.
+    pub n_second_level_failures: u64,
     /// Interests that joined a pending entry and were not sent upstream again:
     /// from another downstream, or a retransmission held back by the strategy.
     pub n_aggregated_interests: u64,

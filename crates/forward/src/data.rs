@@ -14,11 +14,11 @@ use crate::strategy::{Answer, is_awaited};
 
 /// A Data on its way to downstreams.
 #[derive(Clone, Copy, Debug)]
-struct Delivery<'a> {
-    arrival: &'a Arrival<'a>,
-    data: &'a DataView<'a>,
+pub(crate) struct Delivery<'a> {
+    pub(crate) arrival: &'a Arrival<'a>,
+    pub(crate) data: &'a DataView<'a>,
     /// For those who look for the way to its prefix.
-    announcement: Option<&'a [u8]>,
+    pub(crate) announcement: Option<&'a [u8]>,
 }
 
 impl Pipelines {
@@ -153,7 +153,12 @@ impl Pipelines {
         self.scratch.announcement = buffer;
     }
 
-    fn deliver(&mut self, matches: &[EntryIdx], delivery: &Delivery<'_>, out: &mut impl Output) {
+    pub(crate) fn deliver(
+        &mut self,
+        matches: &[EntryIdx],
+        delivery: &Delivery<'_>,
+        out: &mut impl Output,
+    ) {
         match *matches {
             [idx] if self.scratch.served.is_none() => self.deliver_to_one_entry(idx, delivery, out),
             _ => self.deliver_to_entries(matches, delivery, out),
@@ -173,9 +178,12 @@ impl Pipelines {
             }
         } else {
             // The store counts what it does not admit.
-            let _ = self
+            let admission = self
                 .tables
                 .insert_data(data, arrival.hashes, (ended, known), self.now);
+            if self.second.is_some() {
+                self.offer_to_second_level(data, arrival.hashes, admission);
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
 use crate::pipelines::{Arrival, Pipelines, in_flags, is_localhop, is_localhost, is_loop};
+use crate::second_level;
 use crate::strategy::{
     Ask, Departure, DepartureNonce, EntryState, Reach, Remarks, Verdict, is_eligible,
 };
@@ -181,6 +182,9 @@ impl Pipelines {
             congestion_mark: arrival.headers.congestion_mark,
             non_discovery: arrival.headers.non_discovery,
         };
+        if self.second.is_some() && self.ask_second_level((idx, inserted), arrival, interest, out) {
+            return;
+        }
         match arrival.headers.next_hop_face_id {
             Some(next_hop) => self.send_where_told(idx, next_hop, &outbound, out),
             None => self.send_by_strategy((idx, inserted), arrival, &outbound, out),
@@ -234,6 +238,14 @@ impl Pipelines {
         self.counters.n_cs_hits += 1;
         self.counters.n_satisfied_interests += 1;
         self.counters.n_out_data += 1;
+        let marks = data.marks();
+        if !marks.is_empty()
+            && let Some(second) = &mut self.second
+        {
+            let name = &mut self.scratch.name;
+            let next = second_level::handle_marked_hit(second, self.now, &data, name);
+            self.follow_marked_hit(arrival.hashes, next);
+        }
         Ok(())
     }
 
@@ -346,7 +358,7 @@ impl Pipelines {
         }
     }
 
-    fn send_by_strategy(
+    pub(crate) fn send_by_strategy(
         &mut self,
         (idx, inserted): (EntryIdx, Inserted),
         arrival: &Arrival<'_>,

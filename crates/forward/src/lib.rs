@@ -28,6 +28,7 @@ mod pipelines;
 mod rng;
 mod routes;
 mod schedule;
+mod second_level;
 pub mod sharing;
 mod strategy;
 mod upkeep;

@@ -8,6 +8,7 @@ use tachonym_packet::{
     NameView, Nonce, PitToken,
 };
 use tachonym_policy::PolicyConfig;
+use tachonym_store::SecondLevel;
 use tachonym_tables::{
     CsConfig, DeadNonceList, EntryIdx, FibProbe, FibView, InRecord, MIN_DEAD_NONCE_LIFETIME, PitCs,
     PitCsConfig, PitEntry,
@@ -21,6 +22,7 @@ use crate::counters::{Counters, DropReason};
 use crate::engine::TableSizes;
 use crate::faces::{FaceTable, FaceTraits};
 use crate::rng::Rng;
+use crate::second_level::KnownStale;
 use crate::sharing::Served;
 use crate::strategy::{Departure, EntryState, InstanceIdx, StrategyTable};
 use crate::upkeep::Upkeep;
@@ -62,6 +64,10 @@ pub(crate) struct Pipelines {
     pub(crate) faces: FaceTable,
     pub(crate) tables: PitCs<StorePolicy>,
     pub(crate) dead_nonces: DeadNonceList,
+    /// What is behind the content store, if anything is.
+    pub(crate) second: Option<Box<SecondLevel>>,
+    /// What it has lately not had a fresh Data for.
+    pub(crate) known_stale: KnownStale,
     pub(crate) strategies: StrategyTable,
     pub(crate) announcements: Announcements,
     pub(crate) counters: Counters,
@@ -92,6 +98,10 @@ pub(crate) struct Scratch {
     pub(crate) announcement: Vec<u8>,
     /// An Interest to return with a Nack.
     pub(crate) nack: Vec<u8>,
+    /// The name of a Data whose neighbours are to be read.
+    pub(crate) name: Vec<u8>,
+    /// Of the Data that come from the second level.
+    pub(crate) recalled_hashes: NameHashes,
     pub(crate) hint_hashes: NameHashes,
     pub(crate) name_hashes: NameHashes,
 }
@@ -195,6 +205,8 @@ impl Pipelines {
                 config.dead_nonces_max,
                 config.pit.pages,
             )?,
+            second: None,
+            known_stale: KnownStale::default(),
             strategies: StrategyTable::new(key.clone()),
             key,
             announcements: Announcements::default(),

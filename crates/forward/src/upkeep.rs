@@ -97,6 +97,9 @@ impl Pipelines {
         let is_due = |at: Option<MonoNs>| at.is_some_and(|at| at <= self.now);
         let sweeps = is_due(self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS));
         let offers = is_due(self.upkeep.offer.due_at(OFFER_INTERVAL_MS));
+        if self.second.is_some() {
+            self.handle_second_level_timers(fib, out);
+        }
         if sweeps {
             self.forget_gone_faces();
         }
@@ -106,7 +109,9 @@ impl Pipelines {
     }
 
     pub(crate) fn next_timer(&self) -> Option<MonoNs> {
+        let second = self.second.as_ref();
         let timers = [
+            second.and_then(|second| second.poll_timeout()),
             self.tables.pit().next_expiry(),
             self.wakeups.next(),
             self.upkeep.sweep.due_at(SWEEP_INTERVAL_MS),

@@ -248,8 +248,7 @@ impl Assembler {
     /// The oldest batch that is not closed.
     fn oldest(&mut self) -> Option<u32> {
         while let Some(&(slot, generation)) = self.by_age.front() {
-            let batch = &self.slots[slot as usize];
-            if batch.generation == generation && !batch.is_closed {
+            if self.is_open(slot, generation) {
                 return Some(slot);
             }
             self.by_age.pop_front();
@@ -277,9 +276,15 @@ impl Assembler {
     }
 
     /// When [`Assembler::handle_timeout`] next has work.
-    pub(crate) fn poll_timeout(&mut self) -> Option<MonoNs> {
-        let slot = self.oldest()?;
+    pub(crate) fn poll_timeout(&self) -> Option<MonoNs> {
+        let mut slots = self.by_age.iter();
+        let &(slot, _) = slots.find(|&&(slot, generation)| self.is_open(slot, generation))?;
         Some(self.slots[slot as usize].since.plus_ms(self.max_age_ms))
+    }
+
+    fn is_open(&self, slot: u32, generation: u32) -> bool {
+        let batch = &self.slots[slot as usize];
+        batch.generation == generation && !batch.is_closed
     }
 
     /// Closes all.
@@ -318,6 +323,8 @@ impl Assembler {
             false => batch.wires = Vec::new(),
         }
         self.free.push(slot);
+        // What has gone is not to be looked at for ever.
+        self.oldest();
     }
 
     /// Whether there is no room for another Data before something is written.

@@ -7,10 +7,11 @@ use crate::flush::Stage;
 use crate::index::Location;
 use crate::layout::{Record, RecordError, TocEntry};
 use crate::log::RegionState;
+use crate::offering::note_prefix;
 use crate::reads::{Purpose, Read, Sought};
 use crate::recalled::Recalled;
 use crate::regions::{Contents, Next, Why};
-use crate::second_level::{Event, SecondLevel, VolumeFault, note_prefix};
+use crate::second_level::{Event, SecondLevel, VolumeFault};
 
 /// How full the index is, in percent, when what is oldest goes early.
 const CROWDED_PCT: usize = 98;
@@ -72,7 +73,7 @@ impl SecondLevel {
                     record: None,
                     waiters: read.waiters,
                     erased: 0,
-                    trigger_place: self.config.batch_len.saturating_sub(2) as u8,
+                    trigger_place: self.trigger_place(),
                     wall: self.wall,
                     now,
                 };

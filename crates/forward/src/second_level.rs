@@ -1,0 +1,488 @@
+//! The way to the second level of the content store, and back.
+//!
+//! An Interest that the first level cannot answer, and the second seems to have Data for, is
+//! pending as any other, but goes nowhere: its entry *awaits the store*. When the batch has
+//! been read, its chunks are put into the first level, and each answers whoever waits for it,
+//! whether he asked for this read or not. Who still waits then goes upstream, as if he had
+//! come now. So an Interest is aggregated, expires and is told apart from a loop as ever.
+//!
+//! The engine makes no input or output: its owner takes requests from the second level to a
+//! device, and completions back ([`Engine::handle_completion`]).
+
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NackReason, NameHash, NameView};
+use tachonym_store::device::Completion;
+use tachonym_store::{Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
+use tachonym_tables::{
+    Admission, DataRef, EntryIdx, FibView, Inserted, Marks, NotAdmitted, PitEntry,
+};
+
+use crate::block::Block;
+use crate::burst::Output;
+use crate::counters::DropReason;
+use crate::data::Delivery;
+use crate::engine::Engine;
+use crate::faces::{FaceTraits, Scope};
+use crate::interest::Outbound;
+use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines};
+
+/// When this Data answers, the next batch of its object is to be read.
+const TRIGGERS: Marks = Marks(1);
+/// When this Data answers, it is to be offered to the second level again.
+const IS_TO_BE_OFFERED: Marks = Marks(2);
+
+/// How long it is remembered that the second level has no fresh Data of a name.
+const STALE_MS: u64 = 1_000;
+
+/// Names of which that is remembered.
+const N_STALE: usize = 1_024;
+
+/// What a face would be that Data of the second level came from.
+const STORE_TRAITS: FaceTraits = FaceTraits::LOCAL;
+
+/// Names for which the second level has lately had no Data that was fresh: who asks for fresh
+/// Data again and again shall not have the same batch read each time.
+#[derive(Debug)]
+pub(crate) struct KnownStale {
+    names: Box<[(NameHash, MonoNs)]>,
+}
+
+impl Default for KnownStale {
+    fn default() -> Self {
+        Self {
+            names: vec![(NameHash(0), MonoNs::ZERO); N_STALE].into(),
+        }
+    }
+}
+
+impl KnownStale {
+    fn place(name: NameHash) -> usize {
+        name.0 as usize % N_STALE
+    }
+
+    fn add(&mut self, name: NameHash, until: MonoNs) {
+        self.names[Self::place(name)] = (name, until);
+    }
+
+    fn contains(&self, name: NameHash, now: MonoNs) -> bool {
+        let (known, until) = self.names[Self::place(name)];
+        known == name && now < until
+    }
+}
+
+/// What is to be done after a Data with marks has answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    /// Its neighbours are to be read; its name is in the buffer.
+    reads_ahead: bool,
+    /// What it is marked with from now on, if that changes.
+    marks: Option<Marks>,
+}
+
+/// A Data with marks has answered an Interest. Leaves its name in `name`.
+#[cold]
+pub(crate) fn handle_marked_hit(
+    second: &mut SecondLevel,
+    now: MonoNs,
+    data: &DataRef<'_>,
+    name: &mut Vec<u8>,
+) -> Next {
+    let marks = data.marks();
+    let data = data.view();
+    name.clear();
+    name.extend_from_slice(data.name().value_bytes());
+    let mut next = Next {
+        reads_ahead: marks.0 & TRIGGERS.0 != 0,
+        marks: None,
+    };
+    if marks.0 & IS_TO_BE_OFFERED.0 != 0 {
+        let hash = second.request_hash(data.name());
+        second.note_request(hash);
+        if second.offer(now, &data, hash, false) != Offered::NotAdmitted {
+            next.marks = Some(Marks(marks.0 & !IS_TO_BE_OFFERED.0));
+        }
+    }
+    next
+}
+
+impl Pipelines {
+    /// Does what [`handle_marked_hit`] says.
+    #[cold]
+    pub(crate) fn follow_marked_hit(&mut self, hashes: &[NameHash], next: Next) {
+        let name = std::mem::take(&mut self.scratch.name);
+        if let Ok(view) = NameView::parse_value(&name) {
+            if next.reads_ahead
+                && let Some(mut second) = self.second.take()
+            {
+                self.read_ahead(&mut second, view);
+                self.second = Some(second);
+            }
+            if let Some(marks) = next.marks {
+                let hash = match hashes.get(view.len()) {
+                    // The Interest had this name, or a longer one.
+                    Some(&hash) => hash,
+                    None => self.key.hash_name(view),
+                };
+                self.tables.set_marks(view, hash, marks);
+            }
+        }
+        self.scratch.name = name;
+    }
+
+    fn read_ahead(&self, second: &mut SecondLevel, name: NameView<'_>) {
+        second.read_ahead(self.now, name, |first| {
+            let hash = self.key.hash_name(first);
+            self.tables.has_data_named(first, hash)
+        });
+    }
+
+    /// Has the second level asked about an Interest that has just become pending, or was so
+    /// before. True if nobody else is to be asked now.
+    pub(crate) fn ask_second_level(
+        &mut self,
+        (idx, inserted): (EntryIdx, Inserted),
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        out: &mut impl Output,
+    ) -> bool {
+        if inserted == Inserted::Existing {
+            let entry = self.tables.pit().get(idx);
+            let is_waiting = entry.is_some_and(PitEntry::awaits_store);
+            self.counters.n_aggregated_interests += u64::from(is_waiting);
+            return is_waiting;
+        }
+        let Some(mut second) = self.second.take() else {
+            return false;
+        };
+        let is_answered = self
+            .seek(&mut second, arrival, interest)
+            .is_some_and(|place| self.recall(&mut second, (idx, place), arrival, out));
+        self.second = Some(second);
+        is_answered
+    }
+
+    /// Where the second level has a Data for an Interest, as far as it knows.
+    fn seek(
+        &mut self,
+        second: &mut SecondLevel,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+    ) -> Option<Place> {
+        let is_hopeless = || {
+            // What the first level has of this name is no older, and not fresh enough.
+            let hash = arrival.name_hash();
+            interest.must_be_fresh()
+                && (self.tables.has_data_named(interest.name(), hash)
+                    || self.known_stale.contains(hash, self.now))
+        };
+        if !self.tables.cs().serves() || is_hopeless() {
+            return None;
+        }
+        second.find(interest)
+    }
+
+    /// Gets what the second level has found. True if it is on its way, or has been sent.
+    fn recall(
+        &mut self,
+        second: &mut SecondLevel,
+        (idx, place): (EntryIdx, Place),
+        arrival: &Arrival<'_>,
+        out: &mut impl Output,
+    ) -> bool {
+        match second.recall(self.now, place, idx.to_bits()) {
+            Recall::Here(wire, fresh_until) => {
+                let chunk = RecalledChunk {
+                    wire,
+                    fresh_until,
+                    is_trigger: false,
+                };
+                self.take_chunk(&chunk, arrival.fib, out);
+                self.tables.pit().get(idx).is_none()
+            }
+            Recall::Reading => {
+                if let Some(entry) = self.tables.pit_mut().get_mut(idx) {
+                    entry.set_awaits_store(true);
+                }
+                true
+            }
+            Recall::Busy => {
+                self.drop_packet(DropReason::StoreBusy);
+                self.reject(idx, NackReason::Congestion, out);
+                true
+            }
+            Recall::Gone => {
+                self.counters.n_second_level_failures += 1;
+                false
+            }
+        }
+    }
+
+    /// Takes a batch that has been read, or could not be.
+    fn take_batch(
+        &mut self,
+        second: &mut SecondLevel,
+        recalled: &Recalled,
+        fib: &FibView<'_>,
+        out: &mut impl Output,
+    ) {
+        for chunk in recalled.chunks() {
+            let is_wanted = self.take_chunk(&chunk, fib, out);
+            if is_wanted
+                && chunk.is_trigger
+                && let Ok(data) = DataView::parse(chunk.wire)
+            {
+                self.read_ahead(second, data.name());
+            }
+        }
+        for &waiter in recalled.waiters() {
+            let idx = EntryIdx::from_bits(waiter);
+            let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
+                continue;
+            };
+            if !entry.awaits_store() {
+                continue;
+            }
+            entry.set_awaits_store(false);
+            if entry.must_be_fresh() {
+                let until = self.now.plus_ms(STALE_MS);
+                self.known_stale.add(entry.name_hash(), until);
+            }
+            self.counters.n_second_level_failures += 1;
+            self.resume(idx, fib, out);
+        }
+    }
+
+    /// Puts a chunk into the first level, after it has answered who waits for it. Whether
+    /// anybody did.
+    fn take_chunk(
+        &mut self,
+        chunk: &RecalledChunk<'_>,
+        fib: &FibView<'_>,
+        out: &mut impl Output,
+    ) -> bool {
+        let Ok(data) = DataView::parse(chunk.wire) else {
+            debug_assert!(false, "copied from a Data");
+            return false;
+        };
+        let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
+        name_hashes.clear();
+        let span = name_hashes.push_name(&self.key, data.name());
+        let hashes = name_hashes.slice(span);
+        let arrival = Arrival {
+            face: FaceId::CONTENT_STORE,
+            traits: STORE_TRAITS,
+            headers: &Headers::EMPTY,
+            announcement: None,
+            lent: None,
+            hashes,
+            fib,
+            probe: None,
+        };
+        let is_wanted = self.answer_with(&arrival, &data, chunk.fresh_until, out);
+        out.enter(Block::StoreInsertion);
+        let period_ms = data.freshness_period_ms();
+        let fresh_until = chunk.fresh_until.min(self.now.plus_ms(period_ms));
+        let marks = match chunk.is_trigger {
+            true => TRIGGERS,
+            false => Marks::NONE,
+        };
+        self.tables
+            .insert_recalled(&data, hashes, fresh_until, marks);
+        self.scratch.recalled_hashes = name_hashes;
+        is_wanted
+    }
+
+    /// Sends a Data of the second level to who waits for it; whether anybody did.
+    fn answer_with(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        fresh_until: MonoNs,
+        out: &mut impl Output,
+    ) -> bool {
+        out.enter(Block::PendingRemoval);
+        let mut matches = std::mem::take(&mut self.scratch.matches);
+        self.tables
+            .matches_for_data(data, arrival.hashes, &mut matches);
+        let is_fresh = self.now < fresh_until;
+        matches.retain(|&idx| {
+            let entry = self.tables.pit().get(idx);
+            entry.is_some_and(|entry| !entry.satisfied && (is_fresh || !entry.must_be_fresh()))
+        });
+        if !matches.is_empty() {
+            out.enter(Block::DataTransmission);
+            let delivery = Delivery {
+                arrival,
+                data,
+                announcement: None,
+            };
+            self.deliver(&matches, &delivery, out);
+            for &idx in &matches {
+                self.counters.n_satisfied_interests += 1;
+                self.counters.n_second_level_hits += 1;
+                let entry = self.tables.pit().get(idx);
+                if entry.is_some_and(PitEntry::must_be_fresh)
+                    && data.freshness_period_ms() < self.dead_nonce_lifetime_ms
+                {
+                    self.bury_nonces(idx);
+                }
+                self.tables.remove_pending(idx);
+            }
+        }
+        let is_wanted = !matches.is_empty();
+        self.scratch.matches = matches;
+        is_wanted
+    }
+
+    /// Sends a pending Interest on that has waited for the second level in vain.
+    #[cold]
+    fn resume(&mut self, idx: EntryIdx, fib: &FibView<'_>, out: &mut impl Output) {
+        let Some(entry) = self.tables.pit().get(idx) else {
+            return;
+        };
+        let Some(record) = entry.in_records().find(|it| it.expiry > self.now) else {
+            return;
+        };
+        let (face, nonce, pit_token) = (record.face, record.nonce, record.pit_token);
+        let non_discovery = record.flags & NON_DISCOVERY != 0;
+        let Some(traits) = self.faces.find(face) else {
+            return;
+        };
+        let is_all_local = entry.in_records().all(|record| {
+            let traits = self.faces.find(record.face);
+            traits.is_some_and(FaceTraits::is_local)
+        });
+        let scope = match is_all_local {
+            true => Scope::Local,
+            false => Scope::NonLocal,
+        };
+        let mut wire = std::mem::take(&mut self.scratch.interest);
+        wire.clear();
+        wire.extend_from_slice(entry.interest_wire());
+        let interest = InterestView::parse(&wire).expect("copied from an Interest");
+        let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
+        name_hashes.clear();
+        let span = name_hashes.push_name(&self.key, interest.name());
+        let headers = Headers {
+            pit_token,
+            non_discovery,
+            ..Headers::default()
+        };
+        let arrival = Arrival {
+            face,
+            traits: FaceTraits { scope, ..traits },
+            headers: &headers,
+            announcement: None,
+            lent: None,
+            hashes: name_hashes.slice(span),
+            fib,
+            probe: None,
+        };
+        let hop_limit = interest.hop_limit();
+        let outbound = Outbound {
+            interest: &interest,
+            nonce,
+            hop_limit: hop_limit.map(|hop_limit| hop_limit.saturating_sub(1)),
+            ingress: face,
+            congestion_mark: 0,
+            non_discovery,
+        };
+        self.send_by_strategy((idx, Inserted::New), &arrival, &outbound, out);
+        self.scratch.recalled_hashes = name_hashes;
+        self.scratch.interest = wire;
+    }
+
+    /// Offers a Data that has come to the second level.
+    pub(crate) fn offer_to_second_level(
+        &mut self,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        admission: Admission,
+    ) {
+        let Some(second) = &mut self.second else {
+            return;
+        };
+        if admission == Admission::NotAdmitted(NotAdmitted::AdmitOff) {
+            return;
+        }
+        let name = data.name();
+        let is_other = admission == Admission::Replaced;
+        let hash = second.request_hash(name);
+        let offered = second.offer(self.now, data, hash, is_other);
+        let mut marks = Marks::NONE;
+        if second.is_trigger(name) {
+            marks.0 |= TRIGGERS.0;
+        }
+        if offered == Offered::NotAdmitted && second.admission_learns() {
+            marks.0 |= IS_TO_BE_OFFERED.0;
+        }
+        if !marks.is_empty() {
+            self.tables.set_marks(name, hashes[name.len()], marks);
+        }
+    }
+
+    /// Takes what waited for reads that were given up.
+    fn take_given_up(&mut self, fib: &FibView<'_>, out: &mut impl Output) {
+        let Some(mut second) = self.second.take() else {
+            return;
+        };
+        while let Some(recalled) = second.poll_given_up() {
+            self.take_batch(&mut second, &recalled, fib, out);
+            second.recycle(recalled);
+        }
+        self.second = Some(second);
+    }
+
+    /// Does what has become due in the second level.
+    pub(crate) fn handle_second_level_timers(&mut self, fib: &FibView<'_>, out: &mut impl Output) {
+        let now = self.now;
+        let Some(second) = &mut self.second else {
+            return;
+        };
+        if second.poll_timeout().is_some_and(|at| at <= now) {
+            second.handle_timeout(now);
+            self.take_given_up(fib, out);
+        }
+    }
+}
+
+impl Engine {
+    /// Puts a second level behind the content store, or takes it away.
+    pub fn set_second_level(&mut self, second: Option<SecondLevel>) -> Option<SecondLevel> {
+        let before = self.pipelines.second.take();
+        self.pipelines.second = second.map(Box::new);
+        before.map(|before| *before)
+    }
+
+    /// The second level of the content store, if there is one.
+    #[must_use]
+    pub fn second_level(&self) -> Option<&SecondLevel> {
+        self.pipelines.second.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub fn second_level_mut(&mut self) -> Option<&mut SecondLevel> {
+        self.pipelines.second.as_deref_mut()
+    }
+
+    /// Takes what has become of a request of the second level, and answers who waited for it.
+    pub fn handle_completion(
+        &mut self,
+        now: MonoNs,
+        completion: Completion,
+        out: &mut impl Output,
+    ) {
+        let fib = self.fib.pin();
+        let pipelines = &mut self.pipelines;
+        pipelines.now = pipelines.now.max(now);
+        let Some(mut second) = pipelines.second.take() else {
+            return;
+        };
+        if let Some(recalled) = second.handle_completion(pipelines.now, completion) {
+            pipelines.take_batch(&mut second, &recalled, &fib, out);
+            second.recycle(recalled);
+        }
+        pipelines.second = Some(second);
+        pipelines.take_given_up(&fib, out);
+    }
+}

@@ -1,0 +1,316 @@
+//! Finding Data and getting them back.
+
+use tachonym_packet::types::component::IMPLICIT_SHA256_DIGEST;
+use tachonym_packet::{DataView, InterestView, MonoNs, NameView};
+
+use crate::device::{Op, Request};
+use crate::index::Location;
+use crate::layout::Record;
+use crate::log::{Position, RegionState, Whereabouts};
+use crate::naming::{parent, write_chunk_name};
+use crate::reads::{Purpose, Sought, Waiter};
+use crate::second_level::{MAX_COMPONENTS, SecondLevel};
+
+/// Where a Data is that answers an Interest, as far as the index can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Among the batches that are being put together.
+    Open {
+        /// By which the batch is found.
+        key: u64,
+        /// Where in it; `None`: wherever.
+        place: Option<u8>,
+    },
+    /// In the log.
+    Stored {
+        /// By what it was found.
+        sought: Sought,
+        /// Where in the batch.
+        place: Option<u8>,
+        /// Where in the log.
+        location: Location,
+    },
+}
+
+/// What [`SecondLevel::recall`] did.
+#[derive(Debug)]
+pub enum Recall<'a> {
+    /// The Data is here, and until when it is fresh; [`MonoNs::ZERO`] if it is not.
+    Here(&'a [u8], MonoNs),
+    /// It is being read; whoever waits will be told.
+    Reading,
+    /// No read is to be had now.
+    Busy,
+    /// It was there, and is not any more.
+    Gone,
+}
+
+impl SecondLevel {
+    /// Where a Data may be that answers an Interest.
+    pub fn find(&mut self, interest: &InterestView<'_>) -> Option<Place> {
+        self.counters.n_lookups += 1;
+        let name = interest.name();
+        if self.gate.learns() {
+            let hash = self.request_hash(name);
+            self.gate.note_request(hash);
+        }
+        if name.is_empty() || name.len() > MAX_COMPONENTS + 1 {
+            return None;
+        }
+        let is_digest = |name: NameView<'_>| {
+            name.last()
+                .is_some_and(|last| last.typ() == IMPLICIT_SHA256_DIGEST)
+        };
+        let exact = self.find_named(name);
+        let exact = exact.or_else(|| is_digest(name).then(|| self.find_named(parent(name)))?);
+        exact.or_else(|| interest.can_be_prefix().then(|| self.find_below(name))?)
+    }
+
+    fn find_named(&self, name: NameView<'_>) -> Option<Place> {
+        let part = self.names.part_of(name);
+        let (key, place) = (part.key, part.place);
+        let open = self.assembler.find(key);
+        if open.is_some_and(|batch| batch.find(place).is_some()) {
+            let place = Some(place);
+            return Some(Place::Open { key, place });
+        }
+        Some(Place::Stored {
+            sought: Sought::Batch(key),
+            place: Some(place),
+            location: self.find_stored(key, self.names.mask_bit(place))?,
+        })
+    }
+
+    /// The last record that seems to have a chunk of a batch.
+    pub(crate) fn find_stored(&self, key: u64, bit: u16) -> Option<Location> {
+        let found = self.index.find(key);
+        let has_it = found.filter(|it| it.extent.mask & bit != 0 && self.is_in_service(*it));
+        has_it.max_by_key(|it| self.log.position_of(*it))
+    }
+
+    fn find_below(&self, prefix: NameView<'_>) -> Option<Place> {
+        let hash = self.names.prefix(prefix);
+        if let Some(batch) = self.assembler.find_below(hash) {
+            let (key, place) = (batch.key(), None);
+            return Some(Place::Open { key, place });
+        }
+        let found = self.index.find(hash);
+        let prefixes = found.filter(|it| it.extent.mask == 0 && self.is_in_service(*it));
+        Some(Place::Stored {
+            sought: Sought::Below(hash),
+            place: None,
+            location: prefixes.max_by_key(|it| self.log.position_of(*it))?,
+        })
+    }
+
+    fn is_in_service(&self, location: Location) -> bool {
+        self.log.region(location.region).state != RegionState::Lost
+    }
+
+    /// Gets what [`SecondLevel::find`] has just found; `waiter` waits for it if it must be read.
+    pub fn recall(&mut self, now: MonoNs, place: Place, waiter: Waiter) -> Recall<'_> {
+        let (sought, place, location) = match place {
+            Place::Open { key, place } => {
+                let batch = self.assembler.find(key);
+                let found = batch.and_then(|batch| match place {
+                    Some(place) => batch.find(place),
+                    None => batch.chunks().next(),
+                });
+                let Some((chunk, wire)) = found else {
+                    return Recall::Gone;
+                };
+                self.counters.n_found_in_memory += 1;
+                return Recall::Here(wire, self.wall.fresh_until(now, chunk.fresh_until_ms));
+            }
+            Place::Stored {
+                sought,
+                place,
+                location,
+            } => (sought, place, location),
+        };
+        if let Some(read) = self.reads.of_place(location) {
+            read.waiters.push(waiter);
+            self.counters.n_joined += 1;
+            return Recall::Reading;
+        }
+        if matches!(self.log.whereabouts(location), Whereabouts::Memory(_)) {
+            self.counters.n_found_in_memory += 1;
+            return self.recall_unwritten(now, place, location);
+        }
+        match self.begin_read(now, sought, location, false) {
+            Some(token) => {
+                self.counters.n_reads += 1;
+                if let Some(read) = self.reads.get_mut(token) {
+                    read.waiters.push(waiter);
+                }
+                Recall::Reading
+            }
+            None => {
+                self.counters.n_busy += 1;
+                Recall::Busy
+            }
+        }
+    }
+
+    /// Gets a Data of a record that waits to be written.
+    fn recall_unwritten(&self, now: MonoNs, place: Option<u8>, location: Location) -> Recall<'_> {
+        let Whereabouts::Memory(bytes) = self.log.whereabouts(location) else {
+            return Recall::Gone;
+        };
+        let position = self.log.position_of(location);
+        let record = Record::parse_head(bytes, position);
+        let record = record.ok().filter(|it| !self.is_erased(it, position));
+        let mut chunks = record.into_iter().flat_map(|record| record.chunks());
+        let found = chunks.find(|(chunk, _)| place.is_none_or(|place| place == chunk.place));
+        match found {
+            Some((chunk, wire)) if !self.is_erased_alone(wire, position) => {
+                Recall::Here(wire, self.wall.fresh_until(now, chunk.fresh_until_ms))
+            }
+            _ => Recall::Gone,
+        }
+    }
+
+    /// Reads a batch; the token, or `None` if there is no buffer.
+    fn begin_read(
+        &mut self,
+        now: MonoNs,
+        sought: Sought,
+        location: Location,
+        is_ahead: bool,
+    ) -> Option<u64> {
+        if self.reads.n_free_buffers() <= self.deferred.len() {
+            return None;
+        }
+        let purpose = Purpose::Batch {
+            sought,
+            location,
+            is_ahead,
+        };
+        let volume = self.log.region(location.region).volume;
+        let token = self.reads.begin(purpose, volume, now);
+        match self.log.whereabouts(location) {
+            Whereabouts::Device => self.request_batch(token, location),
+            // The part that waits for a full buffer shall not wait longer.
+            _ => {
+                self.log.write_buffer();
+                self.deferred.push(token);
+            }
+        }
+        Some(token)
+    }
+
+    fn request_batch(&mut self, token: u64, location: Location) {
+        let (start, end) = self.log.range_of(location);
+        self.request_read(token, location.region, (start, end - start));
+    }
+
+    pub(crate) fn request_read(&mut self, token: u64, region: u32, range: (usize, usize)) {
+        let (start, len) = range;
+        let region = self.log.region(region);
+        let buffer = self.reads.take_buffer();
+        debug_assert!(buffer.is_some(), "buffers were counted");
+        self.requests.push_back(Request {
+            token,
+            volume: region.volume,
+            op: Op::Read,
+            offset: region.start + start as u64,
+            len: len as u32,
+            buffer,
+        });
+    }
+
+    /// Sets deferred reads to work whose batches have been written meanwhile.
+    pub(crate) fn go_on_with_deferred(&mut self) {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.retain(|&token| {
+            let Some(read) = self.reads.get(token) else {
+                return false;
+            };
+            let Purpose::Batch { location, .. } = read.purpose else {
+                return false;
+            };
+            let is_there = matches!(self.log.whereabouts(location), Whereabouts::Device);
+            if is_there {
+                self.request_batch(token, location);
+            }
+            !is_there
+        });
+        self.deferred = deferred;
+    }
+
+    /// An Interest for the last chunk but one of a batch was answered: reads what comes next
+    /// of this object, unless `is_at_hand` tells that the first level has it, by the name of a
+    /// batch's first chunk.
+    pub fn read_ahead(
+        &mut self,
+        now: MonoNs,
+        name: NameView<'_>,
+        mut is_at_hand: impl FnMut(NameView<'_>) -> bool,
+    ) {
+        let Some(chunk) = self.names.part_of(name).chunk else {
+            return;
+        };
+        let batch_len = self.names.batch_len();
+        let object = parent(name);
+        let object_hash = self.names.prefix(object);
+        let batches = self.ahead.plan(now, object_hash, chunk.number / batch_len);
+        let mut first = std::mem::take(&mut self.scratch);
+        for batch in batches {
+            // What is asked for comes before what may be.
+            if self.reads.n_ahead() >= self.reads.n_buffers() / 2 {
+                break;
+            }
+            let Some(number) = batch.checked_mul(batch_len) else {
+                break;
+            };
+            let key = self.names.batch_key(object, chunk.typ, batch);
+            let Some(location) = self.find_stored(key, u16::MAX) else {
+                continue;
+            };
+            write_chunk_name(object, chunk.typ, number, &mut first);
+            let is_at_hand = NameView::parse_value(&first).is_ok_and(&mut is_at_hand);
+            let is_here = !matches!(self.log.whereabouts(location), Whereabouts::Device);
+            if is_at_hand || is_here || self.reads.of_place(location).is_some() {
+                continue;
+            }
+            if self
+                .begin_read(now, Sought::Batch(key), location, true)
+                .is_some()
+            {
+                self.counters.n_reads_ahead += 1;
+            }
+        }
+        self.scratch = first;
+    }
+
+    /// Whether the next batch of an object is to be read when the Data of this name is asked
+    /// for.
+    #[must_use]
+    pub fn is_trigger(&self, name: NameView<'_>) -> bool {
+        let part = self.names.part_of(name);
+        part.chunk.is_some() && part.place == self.trigger_place()
+    }
+
+    /// The last place but one of a batch; the only one, if there is but one.
+    pub(crate) const fn trigger_place(&self) -> u8 {
+        self.config.batch_len.saturating_sub(2) as u8
+    }
+
+    /// Whether a record was erased; what names in it are called is looked at elsewhere.
+    pub(crate) fn is_erased(&self, record: &Record<'_>, position: Position) -> bool {
+        !self.erasures.is_empty()
+            && (self.erasures.includes_all(position)
+                || record
+                    .prefixes()
+                    .any(|it| self.erasures.includes(it, position)))
+    }
+
+    /// Whether a Data was erased by its own name.
+    pub(crate) fn is_erased_alone(&self, wire: &[u8], position: Position) -> bool {
+        if self.erasures.is_empty() {
+            return false;
+        }
+        let name = DataView::parse(wire).map(|data| self.names.prefix(data.name()));
+        name.is_ok_and(|hash| self.erasures.includes(hash, position))
+    }
+}

@@ -1,0 +1,194 @@
+//! Taking Data, writing them, erasing them.
+
+use tachonym_packet::{DataView, MonoNs, NameView};
+
+use crate::index::{Index, Location};
+use crate::layout::{Extent, RecordHead, RecordKind};
+use crate::log::{Log, NotWritten};
+use crate::second_level::{MAX_COMPONENTS, SecondLevel};
+
+/// What became of a Data that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It will be written.
+    Kept,
+    /// It is here already.
+    Known,
+    /// The policy does not want it; it may if it is offered again.
+    NotAdmitted,
+    /// It cannot be kept.
+    Refused,
+}
+
+impl SecondLevel {
+    /// Takes a copy of a Data that the first level has got from elsewhere, if it earns its
+    /// write. `name_hash` is any hash of its name, always by the same key. `is_other` tells
+    /// that it differs from what had its name before.
+    pub fn offer(
+        &mut self,
+        now: MonoNs,
+        data: &DataView<'_>,
+        name_hash: u64,
+        is_other: bool,
+    ) -> Offered {
+        self.counters.n_offered += 1;
+        let name = data.name();
+        if name.is_empty() || name.len() > MAX_COMPONENTS || !self.is_in_use() {
+            self.counters.n_unsuited += 1;
+            return Offered::Refused;
+        }
+        let part = self.names.part_of(name);
+        let bit = self.names.mask_bit(part.place);
+        let is_open = self
+            .assembler
+            .find(part.key)
+            .is_some_and(|it| it.find(part.place).is_some());
+        if !is_other && (is_open || self.find_stored(part.key, bit).is_some()) {
+            self.counters.n_known += 1;
+            return Offered::Known;
+        }
+        if !self.gate.admits(name_hash) {
+            self.counters.n_not_admitted += 1;
+            return Offered::NotAdmitted;
+        }
+        if self.assembler.is_full() {
+            self.write_closed(now);
+        }
+        if self.assembler.is_full() {
+            self.counters.n_no_room += 1;
+            return Offered::Refused;
+        }
+        let fresh_until_ms = match data.freshness_period_ms() {
+            0 => 0,
+            period_ms => self.wall.unix_ms(now).saturating_add(period_ms),
+        };
+        self.assembler.add(now, &part, data, fresh_until_ms);
+        self.write_closed(now);
+        Offered::Kept
+    }
+
+    /// By which hash requests for a name are counted; zero if they are not.
+    #[must_use]
+    pub fn request_hash(&self, name: NameView<'_>) -> u64 {
+        match self.gate.learns() {
+            true => self.names.prefix(name),
+            false => 0,
+        }
+    }
+
+    /// Whether a Data that was not admitted may be later.
+    #[must_use]
+    pub const fn admission_learns(&self) -> bool {
+        self.gate.learns()
+    }
+
+    /// A Data was asked for that the first level has and this one did not admit.
+    pub fn note_request(&mut self, name_hash: u64) {
+        self.gate.note_request(name_hash);
+    }
+
+    /// Appends batches that are closed to the log, as many as it takes.
+    pub(crate) fn write_closed(&mut self, now: MonoNs) {
+        self.log.set_now(now);
+        self.write_erasures();
+        while let Some(batch) = self.assembler.next_closed() {
+            let (head, mask) = (batch.head(), batch.mask(&self.names));
+            let (key, n_chunks) = (batch.key(), batch.n_chunks() as u64);
+            if n_chunks > 0 {
+                match self.log.append(&head, batch.payload(), mask) {
+                    Ok(location) => {
+                        let n_bytes = batch.payload().len() as u64;
+                        self.counters.n_written += n_chunks;
+                        self.counters.n_written_data_bytes += n_bytes;
+                        let prefixes = head.prefixes;
+                        let is_in =
+                            note_written(&mut self.index, &self.log, key, location, prefixes);
+                        self.counters.n_not_indexed += u64::from(!is_in);
+                        self.dirty_since.get_or_insert(now);
+                    }
+                    Err(NotWritten::NoBuffer | NotWritten::NoRegion) => break,
+                }
+            }
+            self.assembler.drop_closed();
+            self.flush.note_appended();
+        }
+        self.make_room(now);
+    }
+
+    /// Erases all Data whose names begin with `prefix`, which includes one of this name. They
+    /// are not given out any more; how many were not written yet is told. A later
+    /// [flush](SecondLevel::flush) makes it last.
+    pub fn erase(&mut self, now: MonoNs, prefix: NameView<'_>) -> usize {
+        let n_erased = self.assembler.erase(|data| data.name().starts_with(prefix));
+        self.counters.n_erased += n_erased as u64;
+        self.counters.n_erased_prefixes += 1;
+        let hash = self.names.prefix(prefix);
+        // What is appended from now on is not older.
+        let position = self.log.position();
+        match prefix.is_empty() {
+            true => self.erasures.add_all(position),
+            false => self.erasures.add(hash, position),
+        }
+        let below: Vec<Location> = self
+            .index
+            .find(hash)
+            .filter(|it| it.extent.mask == 0)
+            .collect();
+        for location in below {
+            self.index.remove(hash, location);
+        }
+        self.unwritten_erasures.push_back(hash);
+        self.write_closed(now);
+        n_erased
+    }
+
+    fn write_erasures(&mut self) {
+        while let Some(&hash) = self.unwritten_erasures.front() {
+            let head = RecordHead {
+                kind: RecordKind::Erasure,
+                key: hash,
+                prefixes: &[hash],
+                chunks: &[],
+            };
+            if self.log.append(&head, &[], 0).is_err() {
+                return;
+            }
+            self.unwritten_erasures.pop_front();
+        }
+    }
+}
+
+/// Puts a record into the index. Whether there was room for it.
+pub(crate) fn note_written(
+    index: &mut Index,
+    log: &Log,
+    key: u64,
+    location: Location,
+    prefixes: &[u64],
+) -> bool {
+    let is_in = index.insert(key, location);
+    for &prefix in prefixes {
+        note_prefix(index, log, prefix, location);
+    }
+    is_in
+}
+
+/// Notes a record as the last one below a prefix, unless there is a later one.
+pub(crate) fn note_prefix(index: &mut Index, log: &Log, prefix: u64, location: Location) {
+    let extent = Extent {
+        mask: 0,
+        ..location.extent
+    };
+    let location = Location { extent, ..location };
+    let before = index.find(prefix).find(|it| it.extent.mask == 0);
+    match before {
+        Some(before) if log.position_of(before) < log.position_of(location) => {
+            index.replace(prefix, before, location);
+        }
+        Some(_) => {}
+        // Without it, Data are not found by this prefix, but by their names.
+        None => {
+            let _ = index.insert(prefix, location);
+        }
+    }
+}
