@@ -11,7 +11,7 @@
 //! | [`Words`] | an array of 64-bit words that grows without moving |
 //! | [`PlainWords`] | the same for one owner, of fixed length |
 //! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
-//! | [`IoBuffer`] | bytes that a device reads into or writes from |
+//! | [`IoBuffer`], [`IoRegion`] | bytes that a device reads into or writes from |
 //! | [`available_bytes`] | what the process may still take |
 //! | [`available_address_space`] | addresses that it may still reserve |
 //! | [`prefetch()`] | a hint for the cache |
@@ -43,7 +43,7 @@ pub use pages::{PagePreference, PageSize, Pages};
 pub use stand_in::PlainWords;
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_address_space, available_bytes, available_huge_bytes};
-pub use sys::io_buffer::{IO_ALIGN, IoBuffer};
+pub use sys::io_buffer::{IO_ALIGN, IoBuffer, IoRegion};
 pub use sys::line_search::{places_of_halves, places_with_lower_half, places_with_upper_half};
 #[cfg(not(loom))]
 pub use sys::plain::PlainWords;
