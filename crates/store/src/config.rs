@@ -211,6 +211,8 @@ pub struct Counters {
     pub n_lost: u64,
     /// Batches that found no place in the index.
     pub n_not_indexed: u64,
+    /// Records that left the index early, for their batch was written in too many parts.
+    pub n_crowded_out: u64,
     /// Data that were erased before they were written, and prefixes that were erased.
     pub n_erased: u64,
     /// See above.

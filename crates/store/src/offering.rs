@@ -101,9 +101,10 @@ impl SecondLevel {
                         self.counters.n_written += n_chunks;
                         self.counters.n_written_data_bytes += n_bytes;
                         let prefixes = head.prefixes;
-                        let is_in =
+                        let noted =
                             note_written(&mut self.index, &self.log, key, location, prefixes);
-                        self.counters.n_not_indexed += u64::from(!is_in);
+                        self.counters.n_not_indexed += u64::from(!noted.is_in);
+                        self.counters.n_crowded_out += noted.n_crowded_out;
                         self.dirty_since.get_or_insert(now);
                     }
                     Err(NotWritten::NoBuffer | NotWritten::NoRegion) => break,
@@ -158,19 +159,68 @@ impl SecondLevel {
     }
 }
 
-/// Puts a record into the index. Whether there was room for it.
+/// Records of a batch in the index, at most: more than its two lines have room for would keep
+/// others out.
+const MAX_RECORDS_PER_KEY: usize = 6;
+
+/// What became of a record.
+pub(crate) struct Noted {
+    /// Whether there was room for it.
+    pub(crate) is_in: bool,
+    /// Older records of the batch that made room for it, but for those of which it has
+    /// everything.
+    pub(crate) n_crowded_out: u64,
+}
+
+/// Puts a record, the last of its batch, into the index.
 pub(crate) fn note_written(
     index: &mut Index,
     log: &Log,
     key: u64,
     location: Location,
     prefixes: &[u64],
-) -> bool {
-    let is_in = index.insert(key, location);
+) -> Noted {
+    let mut noted = Noted {
+        is_in: false,
+        n_crowded_out: 0,
+    };
+    if index.find(key).count() >= MAX_RECORDS_PER_KEY {
+        noted.n_crowded_out = crowd_out(index, log, key, location.extent.mask);
+    }
+    noted.is_in = index.insert(key, location);
+    if !noted.is_in {
+        // What is older must not be taken for the last.
+        let overlaps = |it: &Location| it.extent.mask & location.extent.mask != 0;
+        let older: Vec<Location> = index.find(key).filter(overlaps).collect();
+        noted.n_crowded_out += older.len() as u64;
+        for older in older {
+            index.remove(key, older);
+        }
+    }
     for &prefix in prefixes {
         note_prefix(index, log, prefix, location);
     }
-    is_in
+    noted
+}
+
+/// Removes records of a batch of which later ones have everything, and more if these are too
+/// many; how many of the latter.
+#[cold]
+fn crowd_out(index: &mut Index, log: &Log, key: u64, mask: u16) -> u64 {
+    let mut records: Vec<Location> = index.find(key).collect();
+    records.sort_unstable_by_key(|it| std::cmp::Reverse(log.position_of(*it)));
+    let (mut covered, mut n_kept, mut n_crowded_out) = (mask, 0, 0);
+    for record in records {
+        let is_covered = record.extent.mask & !covered == 0;
+        covered |= record.extent.mask;
+        if is_covered || n_kept + 1 >= MAX_RECORDS_PER_KEY {
+            n_crowded_out += u64::from(!is_covered);
+            index.remove(key, record);
+        } else {
+            n_kept += 1;
+        }
+    }
+    n_crowded_out
 }
 
 /// Notes a record as the last one below a prefix, unless there is a later one.

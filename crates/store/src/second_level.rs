@@ -284,7 +284,8 @@ impl SecondLevel {
         let stall = self
             .oldest_request()
             .map(|it| it.plus_ms(self.config.stall_ms));
-        let timers = [self.assembler.poll_timeout(), dirty, stall];
+        let recovery = (self.is_recovering() && self.looks.len() == 0).then_some(MonoNs::ZERO);
+        let timers = [self.assembler.poll_timeout(), dirty, stall, recovery];
         timers.into_iter().flatten().min()
     }
 

@@ -1,0 +1,552 @@
+//! Rules for a content store of two levels, the second on a device in memory: what it has
+//! answers as what the first has does, only later, and nothing else changes.
+
+mod bed;
+
+use bed::*;
+use proptest::prelude::*;
+use tachonym_forward::{DropReason, EngineConfig};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{Component, NackReason, Name};
+use tachonym_store::device::{Device, Fault, Injection, Op, Ram};
+use tachonym_store::layout::Superblock;
+use tachonym_store::{Admission, Beginning, Config, SecondLevel};
+use tachonym_tables::CsCapacity;
+
+/// A node with two levels and their device.
+struct TwoLevels {
+    node: Node,
+    device: Ram,
+}
+
+fn config() -> Config {
+    Config {
+        batch_len: 4,
+        max_batches: 10_000,
+        max_reads: 4,
+        n_write_buffers: 4,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 1 << 20,
+        ..Config::default()
+    }
+}
+
+impl TwoLevels {
+    /// The first level has room for `max_pkts` Data.
+    fn new(max_pkts: usize, config: Config) -> Self {
+        let mut node = Node::with(EngineConfig {
+            cs: CsCapacity {
+                max_pkts,
+                ..CsCapacity::default()
+            },
+            ..EngineConfig::default()
+        });
+        for face in [A, B, C, D] {
+            node.face(face, REMOTE);
+        }
+        node.route("/", B, 0);
+        let volume = Superblock {
+            key: [5; 16],
+            worker: 0,
+            volume: 0,
+            n_volumes: 1,
+            batch_len: config.batch_len as u8,
+            region_bytes: 1 << 20,
+            n_regions: 15,
+            first_seq: 1,
+        };
+        let store = SecondLevel::new(config, &[volume], Beginning::New).expect("memory");
+        node.engine.set_second_level(Some(store));
+        Self {
+            node,
+            device: Ram::new(&[16 << 20]),
+        }
+    }
+
+    /// With these Data on the device, and none in the first level.
+    fn holding(stored: &[Data]) -> Self {
+        let mut it = Self::new(1, config());
+        for data in stored {
+            it.fetch(data);
+        }
+        it.flush();
+        it.fetch(&data("/something/else"));
+        it
+    }
+
+    fn store(&mut self) -> &mut SecondLevel {
+        self.node.engine.second_level_mut().expect("there is one")
+    }
+
+    fn fetch(&mut self, data: &Data) {
+        let asked = bed::Interest {
+            name: data.name.clone(),
+            ..interest("/").nonce(77)
+        };
+        self.node.interest(A, &asked);
+        self.node.data(B, data);
+        self.pump();
+    }
+
+    /// Writes all that was offered.
+    fn flush(&mut self) {
+        let now = self.node.now;
+        let ticket = self.store().flush(now);
+        self.pump();
+        assert_eq!(self.store().poll_flushed(), ticket);
+    }
+
+    /// Lets the device do what it has been asked for.
+    fn pump(&mut self) -> Vec<Sent> {
+        let mut outbox = Outbox::default();
+        let mut completions = Vec::new();
+        loop {
+            while let Some(request) = self.store().poll_request() {
+                self.device.submit(request).expect("room for a few");
+            }
+            self.device.start();
+            self.device.poll(self.node.now, &mut completions);
+            if completions.is_empty() {
+                return outbox.0;
+            }
+            for completion in completions.drain(..) {
+                let now = self.node.now;
+                self.node
+                    .engine
+                    .handle_completion(now, completion, &mut outbox);
+            }
+        }
+    }
+
+    /// What is sent at once for an Interest, and when the device is done.
+    fn ask(&mut self, asked: &Interest) -> (Vec<Sent>, Vec<Sent>) {
+        let at_once = self.node.interest(C, asked);
+        (at_once, self.pump())
+    }
+
+    fn fail_reads(&mut self, fault: Fault) {
+        self.device.inject(Injection {
+            op: Op::Read,
+            skip: 0,
+            times: u64::MAX,
+            fault,
+        });
+    }
+}
+
+fn segment(object: &str, number: u64) -> Data {
+    Data {
+        name: name(object).with(&Component::segment(number)),
+        ..data("/")
+    }
+}
+
+fn segments(object: &str, n: u64) -> Vec<Data> {
+    (0..n).map(|number| segment(object, number)).collect()
+}
+
+fn interest_for(data: &Data) -> Interest {
+    Interest {
+        name: data.name.clone(),
+        ..interest("/")
+    }
+}
+
+#[test]
+fn an_interest_waits_for_the_device_and_is_answered_without_touching_upstream() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    let (at_once, later) = it.ask(&interest_for(&stored[1]));
+    assert_eq!(summary(&at_once), []);
+    assert_eq!(summary(&later), [(C, Kind::Data)]);
+    assert_eq!(later[0].wire, stored[1].wire());
+    let from = later[0].headers.incoming_face_id;
+    assert_eq!(from, Some(tachonym_packet::FaceId::CONTENT_STORE));
+    assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
+    assert_eq!(it.node.engine.counters().n_second_level_hits, 1);
+}
+
+#[test]
+fn all_who_ask_meanwhile_are_answered_each_with_his_token_by_one_read() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    let wire = interest_for(&stored[2]).wire();
+    assert_eq!(it.node.receive(C, &wire, token(b"C")), []);
+    let again = interest_for(&stored[2]).nonce(2).wire();
+    assert_eq!(it.node.receive(D, &again, token(b"D")), []);
+    let retransmitted = interest_for(&stored[2]).nonce(3).wire();
+    assert_eq!(it.node.receive(C, &retransmitted, token(b"CC")), []);
+    assert_eq!(it.node.interest(D, &interest_for(&stored[0]).nonce(4)), []);
+    let n_reads = it.store().counters().n_reads;
+    let mut sent = it.pump();
+    sent.sort_by_key(|sent| (sent.face, sent.wire.clone()));
+    let tokens: Vec<_> = sent.iter().map(|it| (it.face, it.token())).collect();
+    let expected = [
+        (C, Some(b"CC".to_vec())),
+        (D, None),
+        (D, Some(b"D".to_vec())),
+    ];
+    assert_eq!(tokens, expected);
+    assert_eq!(it.store().counters().n_reads, n_reads);
+    assert_eq!(n_reads, 1);
+    assert_eq!(it.node.engine.counters().n_aggregated_interests, 2);
+}
+
+#[test]
+fn neighbours_are_in_the_first_level_afterwards() {
+    let mut it = TwoLevels::new(8, config());
+    let stored = segments("/a", 4);
+    for data in &stored {
+        it.fetch(data);
+    }
+    it.flush();
+    for data in segments("/b", 8) {
+        it.fetch(&data);
+    }
+    let (at_once, later) = it.ask(&interest_for(&stored[3]));
+    assert_eq!((at_once.len(), summary(&later)), (0, vec![(C, Kind::Data)]));
+    for data in &stored {
+        let sent = it.node.interest(D, &interest_for(data).nonce(9));
+        assert_eq!(summary(&sent), [(D, Kind::Data)]);
+    }
+}
+
+#[test]
+fn a_loop_is_a_loop_while_an_interest_waits() {
+    let stored = segments("/a", 1);
+    let mut it = TwoLevels::holding(&stored);
+    assert_eq!(it.node.interest(C, &interest_for(&stored[0]).nonce(5)), []);
+    let looped = it.node.interest(D, &interest_for(&stored[0]).nonce(5));
+    assert_eq!(summary(&looped), [(D, Kind::Nack(NackReason::Duplicate))]);
+    assert_eq!(summary(&it.pump()), [(C, Kind::Data)]);
+}
+
+#[test]
+fn an_interest_that_expires_meanwhile_is_answered_no_more() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.node
+        .interest(C, &interest_for(&stored[0]).lifetime_ms(100));
+    it.node.advance(ms(200));
+    assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
+    assert_eq!(it.pump(), []);
+    assert_eq!(it.node.engine.counters().n_unsatisfied_interests, 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_asked_for_upstream() {
+    for fault in [Fault::Error(5), Fault::Short(512), Fault::Flip(2_000)] {
+        let stored = segments("/a", 4);
+        let mut it = TwoLevels::holding(&stored);
+        it.fail_reads(fault);
+        let asked = interest_for(&stored[0]).hop_limit(7).nonce(3);
+        let (at_once, later) = it.ask(&asked);
+        assert_eq!(at_once, []);
+        assert_eq!(summary(&later), [(B, Kind::Interest)], "{fault:?}");
+        let sent = later[0].interest();
+        assert_eq!((sent.hop_limit(), later[0].nonce()), (Some(6), 3));
+        let sent = it.node.data(B, &stored[0]);
+        assert_eq!(summary(&sent), [(C, Kind::Data)]);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_and_has_no_route_is_nacked() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.node.engine.remove_next_hop(name("/").view(), B);
+    it.fail_reads(Fault::Error(5));
+    let (at_once, later) = it.ask(&interest_for(&stored[0]));
+    assert_eq!(at_once, []);
+    assert_eq!(summary(&later), [(C, Kind::Nack(NackReason::NoRoute))]);
+}
+
+#[test]
+fn a_device_that_stalls_is_left_and_interests_go_on() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.fail_reads(Fault::Stall);
+    let asked = interest_for(&stored[0]).lifetime_ms(20_000);
+    assert_eq!(it.ask(&asked), (vec![], vec![]));
+    assert!(it.node.engine.poll_timeout().is_some());
+    assert_eq!(summary(&it.node.advance(ms(6_000))), [(B, Kind::Interest)]);
+    assert!(!it.store().is_in_use());
+    let sent = it.node.interest(D, &interest_for(&stored[2]).nonce(8));
+    assert_eq!(summary(&sent), [(B, Kind::Interest)]);
+}
+
+#[test]
+fn more_than_can_be_read_is_nacked_as_congestion() {
+    let stored: Vec<_> = (0..8)
+        .map(|object| segment(&format!("/{object}"), 0))
+        .collect();
+    let mut it = TwoLevels::holding(&stored);
+    let mut n_nacked = 0;
+    for data in &stored {
+        let sent = it.node.interest(C, &interest_for(data));
+        n_nacked += match summary(&sent)[..] {
+            [] => 0,
+            [(C, Kind::Nack(NackReason::Congestion))] => 1,
+            ref other => panic!("{other:?}"),
+        };
+    }
+    assert_eq!(n_nacked, 4);
+    assert_eq!(it.node.n_dropped(DropReason::StoreBusy), 4);
+    assert_eq!(it.pump().len(), 4);
+}
+
+#[test]
+fn freshness_holds_across_both_levels() {
+    let fresh = Data {
+        name: name("/a").with(&Component::segment(0)),
+        ..data("/").fresh_ms(60_000)
+    };
+    let stale = segment("/a", 1);
+    let mut it = TwoLevels::holding(&[fresh.clone(), stale.clone()]);
+    let (at_once, later) = it.ask(&interest_for(&fresh).fresh());
+    assert_eq!((at_once.len(), summary(&later)), (0, vec![(C, Kind::Data)]));
+    it.fetch(&data("/x"));
+    let (at_once, later) = it.ask(&interest_for(&stale).fresh());
+    assert_eq!(
+        (at_once.len(), summary(&later)),
+        (0, vec![(B, Kind::Interest)])
+    );
+    it.node.advance(ms(5_000));
+    it.fetch(&data("/y"));
+    it.node.advance(ms(56_000));
+    let (at_once, later) = it.ask(&interest_for(&fresh).fresh().nonce(3));
+    assert_eq!(
+        (at_once.len(), summary(&later)),
+        (0, vec![(B, Kind::Interest)])
+    );
+    // It is remembered for a while that there is nothing fresh.
+    it.node.advance(ms(900));
+    it.fetch(&data("/z"));
+    let n_reads = it.store().counters().n_reads;
+    let other = interest_for(&fresh).fresh().prefix().nonce(4);
+    let (at_once, _) = it.ask(&other);
+    assert_eq!(summary(&at_once), [(B, Kind::Interest)]);
+    assert_eq!(it.store().counters().n_reads, n_reads);
+}
+
+#[test]
+fn prefixes_and_full_names_are_answered_from_both_levels() {
+    let stored = segments("/a/b/v=1", 3);
+    let mut it = TwoLevels::holding(&stored);
+    for prefix in ["/a", "/a/b", "/a/b/v=1"] {
+        let asked = interest(prefix).prefix().nonce(prefix.len() as u32);
+        let (at_once, later) = it.ask(&asked);
+        assert_eq!(
+            (at_once.len(), summary(&later)),
+            (0, vec![(C, Kind::Data)]),
+            "{prefix}"
+        );
+        it.fetch(&data(&format!("/x{prefix}")));
+    }
+    let full = Interest {
+        name: stored[1].full_name(),
+        ..interest("/").nonce(50)
+    };
+    let (at_once, later) = it.ask(&full);
+    assert_eq!((at_once.len(), summary(&later)), (0, vec![(C, Kind::Data)]));
+    assert_eq!(later[0].wire, stored[1].wire());
+    let other = Data {
+        content: b"other".to_vec(),
+        ..stored[1].clone()
+    };
+    it.fetch(&data("/y"));
+    let full = Interest {
+        name: other.full_name(),
+        ..interest("/").nonce(51)
+    };
+    let (at_once, later) = it.ask(&full);
+    assert_eq!(
+        (at_once.len(), summary(&later)),
+        (0, vec![(B, Kind::Interest)])
+    );
+}
+
+#[test]
+fn what_is_erased_is_not_given_out_even_if_it_is_being_read() {
+    let stored = segments("/a/b", 4);
+    let mut it = TwoLevels::holding(&stored);
+    assert_eq!(it.node.interest(C, &interest_for(&stored[0])), []);
+    let now = it.node.now;
+    it.store().erase(now, name("/a").view());
+    assert_eq!(summary(&it.pump()), [(B, Kind::Interest)]);
+    let (at_once, later) = it.ask(&interest_for(&stored[3]));
+    assert_eq!(later.len() + at_once.len(), 1);
+    assert_eq!([&at_once[..], &later[..]].concat()[0].face, B);
+}
+
+#[test]
+fn the_next_batch_is_read_before_it_is_asked_for() {
+    let mut it = TwoLevels::new(16, config());
+    let stored = segments("/a", 16);
+    for data in &stored {
+        it.fetch(data);
+    }
+    it.flush();
+    for data in segments("/b", 16) {
+        it.fetch(&data);
+    }
+    let mut n_waited = 0;
+    for (i, data) in stored.iter().enumerate() {
+        let (at_once, later) = it.ask(&interest_for(data).nonce(i as u32));
+        assert_eq!(at_once.len() + later.len(), 1);
+        n_waited += later.len();
+        it.node.advance(ms(100));
+    }
+    assert_eq!(n_waited, 1, "for the first only");
+    let counters = it.store().counters();
+    assert_eq!((counters.n_reads, counters.n_reads_ahead), (1, 3));
+}
+
+#[test]
+fn what_is_asked_for_twice_earns_its_write() {
+    let config = Config {
+        admission: Admission::Filter {
+            threshold: 2,
+            history_len: 100,
+        },
+        ..config()
+    };
+    let mut it = TwoLevels::new(2, config);
+    let (once, twice) = (data("/once"), data("/twice"));
+    it.fetch(&once);
+    it.fetch(&twice);
+    assert_eq!(it.store().counters().n_not_admitted, 2);
+    let sent = it.node.interest(D, &interest_for(&twice).nonce(5));
+    assert_eq!(summary(&sent), [(D, Kind::Data)]);
+    let sent = it.node.interest(D, &interest_for(&twice).nonce(6));
+    assert_eq!(summary(&sent), [(D, Kind::Data)]);
+    let counters = it.store().counters();
+    assert_eq!((counters.n_offered, counters.n_not_admitted), (3, 2));
+    it.flush();
+    it.fetch(&data("/x"));
+    it.fetch(&data("/y"));
+    let (_, later) = it.ask(&interest_for(&twice).nonce(7));
+    assert_eq!(summary(&later), [(C, Kind::Data)]);
+    let (at_once, _) = it.ask(&interest_for(&once).nonce(8));
+    assert_eq!(summary(&at_once), [(B, Kind::Interest)]);
+}
+
+#[test]
+fn a_store_that_does_not_serve_or_admit_does_neither_on_both_levels() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.node.engine.cs_mut().set_serves(false);
+    let (at_once, _) = it.ask(&interest_for(&stored[0]));
+    assert_eq!(summary(&at_once), [(B, Kind::Interest)]);
+    it.node.engine.cs_mut().set_serves(true);
+    it.node.engine.cs_mut().set_admits(false);
+    let n_offered = it.store().counters().n_offered;
+    it.fetch(&data("/b"));
+    assert_eq!(it.store().counters().n_offered, n_offered);
+    let no_cache = Headers {
+        no_cache: true,
+        ..Headers::default()
+    };
+    it.node.engine.cs_mut().set_admits(true);
+    it.node.interest(A, &interest("/c"));
+    it.node.receive(B, &data("/c").wire(), no_cache);
+    assert_eq!(it.store().counters().n_offered, n_offered);
+}
+
+/// What happens to a node.
+#[derive(Clone, Debug)]
+enum Step {
+    Interest {
+        object: u8,
+        number: u64,
+        by_prefix: bool,
+        must_be_fresh: bool,
+    },
+    Data {
+        object: u8,
+        number: u64,
+    },
+    Advance {
+        ms: u64,
+    },
+    Flush,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (0..4_u8, 0..10_u64, prop::bool::weighted(0.1), prop::bool::weighted(0.1)).prop_map(
+            |(object, number, by_prefix, must_be_fresh)| Step::Interest {
+                object, number, by_prefix, must_be_fresh,
+            }
+        ),
+        12 => (0..4_u8, 0..10_u64).prop_map(|(object, number)| Step::Data { object, number }),
+        2 => (1..3_000_u64).prop_map(|ms| Step::Advance { ms }),
+        1 => Just(Step::Flush),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// A small first level and a second one do what a large first one does: who is sent what
+    /// when the device has had its time, and who is asked.
+    #[test]
+    fn two_levels_do_what_one_large_one_does(
+        steps in prop::collection::vec(step(), 1..120),
+        max_pkts in 1..12_usize,
+    ) {
+        let mut two = TwoLevels::new(max_pkts, Config { max_reads: 16, ..config() });
+        let mut one = TwoLevels::new(10_000, config());
+        one.node.engine.set_second_level(None);
+        let mut nonce = 0;
+        for step in steps {
+            let object = |object: u8| -> Name { name(&format!("/o/{object}")) };
+            match step {
+                Step::Interest { object: of, number, by_prefix, must_be_fresh } => {
+                    nonce += 1;
+                    let asked = Interest {
+                        name: match by_prefix {
+                            true => object(of),
+                            false => object(of).with(&Component::segment(number)),
+                        },
+                        can_be_prefix: by_prefix,
+                        must_be_fresh: must_be_fresh && !by_prefix,
+                        ..interest("/").nonce(nonce)
+                    };
+                    let face = [A, C, D][nonce as usize % 3];
+                    let mut sent = two.node.interest(face, &asked);
+                    sent.extend(two.pump());
+                    let expected = one.node.interest(face, &asked);
+                    prop_assert_eq!(summary(&sent), summary(&expected), "{:?}", asked);
+                    if !by_prefix && sent.iter().all(|it| it.kind == Kind::Data) {
+                        prop_assert_eq!(
+                            sent.iter().map(|it| &it.wire).collect::<Vec<_>>(),
+                            expected.iter().map(|it| &it.wire).collect::<Vec<_>>()
+                        );
+                    }
+                }
+                Step::Data { object: of, number } => {
+                    let data = Data {
+                        name: object(of).with(&Component::segment(number)),
+                        ..data("/").fresh_ms(number * 300)
+                    };
+                    let mut sent = two.node.data(B, &data);
+                    sent.extend(two.pump());
+                    let expected = one.node.data(B, &data);
+                    prop_assert_eq!(summary(&sent), summary(&expected));
+                }
+                Step::Advance { ms: by } => {
+                    let mut sent = two.node.advance(ms(by));
+                    sent.extend(two.pump());
+                    let expected = one.node.advance(ms(by));
+                    prop_assert_eq!(summary(&sent), summary(&expected));
+                }
+                Step::Flush => two.flush(),
+            }
+            prop_assert_eq!(
+                two.node.engine.sizes().n_pit_entries,
+                one.node.engine.sizes().n_pit_entries
+            );
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A store on a device in memory, and Data for it.
+
+use std::collections::BTreeMap;
+
+use tachonym_packet::{Component, Data, DataView, Interest, InterestView, MonoNs, Name, NameView};
+use tachonym_store::device::{Device, Ram};
+use tachonym_store::layout::Superblock;
+use tachonym_store::{Beginning, Config, Event, Geometry, Offered, Recall, SecondLevel, Ticket};
+
+pub(crate) const MS: u64 = 1_000_000;
+
+/// Unix time when the clock of the tests is at zero, in milliseconds.
+const UNIX_MS: u64 = 1_800_000_000_000;
+
+/// A Data of an object; its content tells the version.
+pub(crate) fn chunk(object: &str, number: u64, version: u8, len: usize) -> Vec<u8> {
+    let name: Name = object.parse().expect("a name");
+    data(name.with(&Component::segment(number)), version, len, None)
+}
+
+pub(crate) fn data(name: Name, version: u8, len: usize, freshness_ms: Option<u64>) -> Vec<u8> {
+    let mut data = Data::new(name);
+    data.content = vec![version; len];
+    data.freshness_period_ms = freshness_ms;
+    data.encode_with_digest()
+}
+
+pub(crate) fn name_of(wire: &[u8]) -> Name {
+    DataView::parse(wire).expect("a Data").name().to_name()
+}
+
+pub(crate) struct Harness {
+    pub(crate) store: SecondLevel,
+    pub(crate) device: Ram,
+    pub(crate) volumes: Vec<Superblock>,
+    pub(crate) now: MonoNs,
+    pub(crate) events: Vec<Event>,
+    /// Chunks of batches that were read, by waiter.
+    answers: BTreeMap<u64, Vec<(Vec<u8>, bool)>>,
+    next_waiter: u64,
+    /// Names of chunks that came without anybody waiting.
+    pub(crate) came_ahead: Vec<Name>,
+}
+
+impl Harness {
+    pub(crate) fn new(volume_bytes: &[usize], config: Config) -> Self {
+        let bytes: Vec<u64> = volume_bytes.iter().map(|&it| it as u64).collect();
+        let geometry = Geometry::new(&bytes, config.batch_len).expect("large enough");
+        let volumes = geometry.n_regions.iter().enumerate();
+        let volumes: Vec<_> = volumes
+            .map(|(idx, &n_regions)| Superblock {
+                key: [7; 16],
+                worker: 0,
+                volume: idx as u8,
+                n_volumes: volume_bytes.len() as u8,
+                batch_len: config.batch_len as u8,
+                region_bytes: geometry.region_bytes,
+                n_regions,
+                first_seq: 1,
+            })
+            .collect();
+        Self::on(Ram::new(volume_bytes), volumes, config, Beginning::New)
+    }
+
+    pub(crate) fn on(
+        device: Ram,
+        volumes: Vec<Superblock>,
+        config: Config,
+        beginning: Beginning,
+    ) -> Self {
+        let mut store = SecondLevel::new(config, &volumes, beginning).expect("memory");
+        store.set_wall_clock(MonoNs::ZERO, UNIX_MS);
+        Self {
+            store,
+            device,
+            volumes,
+            now: MonoNs(MS),
+            events: Vec::new(),
+            answers: BTreeMap::new(),
+            next_waiter: 0,
+            came_ahead: Vec::new(),
+        }
+    }
+
+    /// The same volumes with these contents, in a router that has just begun.
+    pub(crate) fn reboot(&self, image: Vec<Vec<u8>>, config: Config) -> Self {
+        let device = Ram::from_image(image);
+        let mut again = Self::on(device, self.volumes.clone(), config, Beginning::Existing);
+        let since_ms = self.now.0 / MS;
+        again.store.set_wall_clock(MonoNs(0), UNIX_MS + since_ms);
+        assert!(again.store.poll_timeout().is_some());
+        again.tick(0);
+        assert!(!again.store.is_recovering());
+        again
+    }
+
+    /// Lets device and store go on until neither has anything to do.
+    pub(crate) fn pump(&mut self) {
+        let mut completions = Vec::new();
+        loop {
+            let mut has_submitted = false;
+            while let Some(request) = self.store.poll_request() {
+                if let Err(request) = self.device.submit(request) {
+                    self.store.give_back(request);
+                    break;
+                }
+                has_submitted = true;
+            }
+            self.device.start();
+            self.device.poll(self.now, &mut completions);
+            if completions.is_empty() && !has_submitted {
+                break;
+            }
+            for completion in completions.drain(..) {
+                if let Some(recalled) = self.store.handle_completion(self.now, completion) {
+                    self.take(recalled);
+                }
+            }
+            self.take_given_up();
+        }
+        while let Some(event) = self.store.poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    fn take_given_up(&mut self) {
+        while let Some(recalled) = self.store.poll_given_up() {
+            self.take(recalled);
+        }
+    }
+
+    fn take(&mut self, recalled: tachonym_store::Recalled) {
+        let chunks: Vec<_> = recalled
+            .chunks()
+            .map(|chunk| (chunk.wire.to_vec(), chunk.fresh_until > self.now))
+            .collect();
+        if recalled.waiters().is_empty() {
+            self.came_ahead
+                .extend(chunks.iter().map(|(wire, _)| name_of(wire)));
+        }
+        for &waiter in recalled.waiters() {
+            self.answers.insert(waiter, chunks.clone());
+        }
+        self.store.recycle(recalled);
+    }
+
+    pub(crate) fn tick(&mut self, ms: u64) {
+        self.now = self.now.plus_ms(ms);
+        self.store.handle_timeout(self.now);
+        self.take_given_up();
+        self.pump();
+    }
+
+    pub(crate) fn offer(&mut self, wire: &[u8], is_other: bool) -> Offered {
+        let data = DataView::parse(wire).expect("a Data");
+        let hash = self.store.request_hash(data.name());
+        self.store.offer(self.now, &data, hash, is_other)
+    }
+
+    /// What the store has for a name: a Data, and whether it is fresh.
+    pub(crate) fn ask(
+        &mut self,
+        name: NameView<'_>,
+        can_be_prefix: bool,
+    ) -> Option<(Vec<u8>, bool)> {
+        let waiter = self.begin_asking(name, can_be_prefix)?;
+        match waiter {
+            Ok(found) => Some(found),
+            Err(waiter) => {
+                self.pump();
+                self.answer(waiter, name, can_be_prefix)
+            }
+        }
+    }
+
+    /// As [`Harness::ask`]; if the Data must be read, who waits for it.
+    pub(crate) fn begin_asking(
+        &mut self,
+        name: NameView<'_>,
+        can_be_prefix: bool,
+    ) -> Option<Result<(Vec<u8>, bool), u64>> {
+        let mut interest = Interest::new(name.to_name());
+        interest.can_be_prefix = can_be_prefix;
+        let wire = interest.encode();
+        let interest = InterestView::parse(&wire).expect("an Interest");
+        let place = self.store.find(&interest)?;
+        let waiter = self.next_waiter;
+        self.next_waiter += 1;
+        match self.store.recall(self.now, place, waiter) {
+            Recall::Here(wire, fresh_until) => Some(Ok((wire.to_vec(), fresh_until > self.now))),
+            Recall::Reading => Some(Err(waiter)),
+            Recall::Busy | Recall::Gone => None,
+        }
+    }
+
+    /// What a read has brought for a name.
+    pub(crate) fn answer(
+        &mut self,
+        waiter: u64,
+        name: NameView<'_>,
+        can_be_prefix: bool,
+    ) -> Option<(Vec<u8>, bool)> {
+        let chunks = self.answers.remove(&waiter).expect("whoever waits is told");
+        let suits = |wire: &[u8]| {
+            let found = name_of(wire);
+            found.view() == name || can_be_prefix && found.starts_with(name)
+        };
+        chunks.into_iter().find(|(wire, _)| suits(wire))
+    }
+
+    pub(crate) fn flush(&mut self) -> Ticket {
+        let ticket = self.store.flush(self.now);
+        self.pump();
+        ticket
+    }
+}

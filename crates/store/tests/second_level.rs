@@ -1,0 +1,505 @@
+//! The second level against a record of what it was given, through reboots, losses of power
+//! and devices that fail.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Harness, chunk, data, name_of};
+use proptest::prelude::*;
+use tachonym_packet::{Component, Name};
+use tachonym_store::device::{Fault, Injection, Op, Survivors};
+use tachonym_store::{Config, Event, Offered, VolumeFault};
+
+fn config() -> Config {
+    Config {
+        batch_len: 4,
+        max_batches: 4_000,
+        max_reads: 8,
+        n_write_buffers: 4,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 256 << 10,
+        ..Config::default()
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().expect("a name")
+}
+
+#[test]
+fn what_was_offered_is_found_in_the_making_unwritten_written_and_after_a_reboot() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let wires: Vec<_> = (0..6).map(|n| chunk("/video/v=1", n, 1, 1_000)).collect();
+    for wire in &wires {
+        assert_eq!(it.offer(wire, false), Offered::Kept);
+        assert_eq!(it.offer(wire, false), Offered::Known);
+    }
+    let check = |it: &mut Harness| {
+        for wire in &wires {
+            let found = it.ask(name_of(wire).view(), false);
+            assert_eq!(found.map(|(wire, _)| wire).as_ref(), Some(wire));
+        }
+        let missing = name("/video/v=1").with(&Component::segment(6));
+        assert_eq!(it.ask(missing.view(), false), None);
+        let below = it
+            .ask(name("/video").view(), true)
+            .expect("something is below");
+        assert!(wires.contains(&below.0));
+        assert_eq!(it.ask(name("/video").view(), false), None);
+        assert_eq!(it.ask(name("/vid").view(), true), None);
+    };
+    check(&mut it);
+    assert_eq!(it.store.counters().n_reads, 0, "nothing is written yet");
+    let ticket = it.flush();
+    assert_eq!(it.store.poll_flushed(), ticket);
+    check(&mut it);
+    assert!(it.store.counters().n_reads > 0);
+    let mut again = it.reboot(
+        it.device.image_after_power_loss(Survivors::First(0)),
+        config(),
+    );
+    assert_eq!(again.events, [Event::Recovered { n_batches: 2 }]);
+    check(&mut again);
+}
+
+#[test]
+fn neighbours_come_with_one_read_and_whoever_wants_one_joins_it() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let wires: Vec<_> = (0..4).map(|n| chunk("/a", n, 1, 8_000)).collect();
+    for wire in wires.iter().rev() {
+        it.offer(wire, false);
+    }
+    it.flush();
+    let waiters: Vec<_> = wires
+        .iter()
+        .map(|wire| match it.begin_asking(name_of(wire).view(), false) {
+            Some(Err(waiter)) => waiter,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    it.pump();
+    for (waiter, wire) in waiters.into_iter().zip(&wires) {
+        let found = it.answer(waiter, name_of(wire).view(), false);
+        assert_eq!(found.map(|(wire, _)| wire).as_ref(), Some(wire));
+    }
+    let counters = it.store.counters();
+    assert_eq!((counters.n_reads, counters.n_joined), (1, 3));
+}
+
+#[test]
+fn freshness_outlives_a_reboot_and_ends_in_time() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let wire = data(name("/news"), 1, 10, Some(60_000));
+    let never = data(name("/old"), 1, 10, None);
+    it.offer(&wire, false);
+    it.offer(&never, false);
+    it.flush();
+    assert_eq!(
+        it.ask(name("/news").view(), false),
+        Some((wire.clone(), true))
+    );
+    assert_eq!(it.ask(name("/old").view(), false), Some((never, false)));
+    it.tick(30_000);
+    let mut again = it.reboot(it.device.image(), config());
+    assert_eq!(
+        again.ask(name("/news").view(), false),
+        Some((wire.clone(), true))
+    );
+    again.tick(31_000);
+    assert_eq!(again.ask(name("/news").view(), false), Some((wire, false)));
+}
+
+#[test]
+fn the_next_batch_is_read_ahead_unless_it_is_at_hand() {
+    let mut it = Harness::new(&[8 << 20], config());
+    for number in 0..12 {
+        it.offer(&chunk("/a", number, 1, 500), false);
+    }
+    it.flush();
+    let third = name("/a").with(&Component::segment(2));
+    assert!(it.store.is_trigger(third.view()));
+    assert!(
+        !it.store
+            .is_trigger(name("/a").with(&Component::segment(3)).view())
+    );
+    let (now, mut asked) = (it.now, Vec::new());
+    it.store.read_ahead(now, third.view(), |first| {
+        asked.push(first.to_name());
+        true
+    });
+    it.pump();
+    assert_eq!(asked, [name("/a").with(&Component::segment(4))]);
+    assert!(it.came_ahead.is_empty());
+    let now = it.now;
+    it.store
+        .read_ahead(now, name("/a").with(&Component::segment(6)).view(), |_| {
+            false
+        });
+    it.pump();
+    let expected = (8..12).map(|n| name("/a").with(&Component::segment(n)));
+    assert!(it.came_ahead.iter().cloned().eq(expected));
+    assert_eq!(it.store.counters().n_reads_ahead, 1);
+}
+
+#[test]
+fn little_more_is_written_than_the_data() {
+    for (len, batch_len) in [(1_000, 10), (7_900, 10), (1_000, 16)] {
+        let config = Config {
+            batch_len,
+            ..config()
+        };
+        let mut it = Harness::new(&[24 << 20], config);
+        let mut number = 0;
+        while it.store.counters().n_written_data_bytes < 16 << 20 {
+            let object = format!("/a/video/name/{}", number / 200);
+            it.offer(&chunk(&object, number % 200, 1, len), false);
+            it.pump();
+            number += 1;
+        }
+        let counters = it.store.counters();
+        let amplification = counters.write_amplification().expect("written");
+        assert!(amplification < 1.05, "{len} bytes: {amplification}");
+        assert_eq!(counters.n_no_room, 0);
+    }
+}
+
+#[test]
+fn the_oldest_goes_first_and_the_index_forgets_it() {
+    let mut it = Harness::new(&[5 << 20], config());
+    for number in 0..8_000 {
+        it.offer(&chunk("/a", number, 1, 1_000), false);
+        it.pump();
+    }
+    it.flush();
+    let counters = it.store.counters();
+    assert!(counters.n_regions_emptied >= 4 && counters.n_regions_emptied_early == 0);
+    let has = |it: &mut Harness, number| {
+        let name = name("/a").with(&Component::segment(number));
+        it.ask(name.view(), false).is_some()
+    };
+    assert!(has(&mut it, 7_999) && has(&mut it, 6_500));
+    assert!(!has(&mut it, 0) && !has(&mut it, 3_000));
+    assert_eq!(it.store.counters().n_damaged, 0);
+    let first = (0..8_000).find(|&n| has(&mut it, n)).expect("some");
+    assert!((first..8_000).all(|n| has(&mut it, n)));
+    let (n_entries, _) = it.store.index_len();
+    assert!(n_entries as u64 <= (8_000 - first) / 4 + 3);
+}
+
+#[test]
+fn a_full_index_forgets_the_oldest_early() {
+    let config = Config {
+        max_batches: 600,
+        ..config()
+    };
+    let mut it = Harness::new(&[16 << 20], config);
+    for number in 0..8_000 {
+        it.offer(&chunk("/a", number, 1, 1_000), false);
+        it.pump();
+    }
+    let counters = it.store.counters();
+    assert!(counters.n_regions_emptied_early > 0);
+    assert_eq!(counters.n_not_indexed, 0);
+    assert!(it.events.contains(&Event::IndexFull));
+    let last = name("/a").with(&Component::segment(7_000));
+    assert!(it.ask(last.view(), false).is_some());
+}
+
+#[test]
+fn a_volume_that_fails_is_left_and_the_other_goes_on() {
+    for (fault, op, why) in [
+        (Fault::Error(5), Op::Write, VolumeFault::Writing),
+        (Fault::Short(512), Op::Write, VolumeFault::Writing),
+        (Fault::Stall, Op::Write, VolumeFault::Stalled),
+    ] {
+        let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+        it.device.inject(Injection {
+            op,
+            skip: 0,
+            times: 1,
+            fault,
+        });
+        for number in 0..400 {
+            it.offer(&chunk("/a", number, 1, 1_000), false);
+            it.pump();
+            it.tick(20);
+        }
+        it.flush();
+        it.tick(6_000);
+        let lost: Vec<_> = it.events.clone();
+        assert_eq!(lost, [Event::VolumeLost { volume: 0, why }], "{fault:?}");
+        for number in 0..400 {
+            it.offer(&chunk("/b", number, 1, 1_000), false);
+            it.pump();
+        }
+        let ticket = it.flush();
+        assert_eq!(it.store.poll_flushed(), ticket);
+        let name = name("/b").with(&Component::segment(7));
+        assert!(it.ask(name.view(), false).is_some());
+    }
+}
+
+#[test]
+fn reads_that_fail_answer_those_who_wait_and_end_with_the_volume() {
+    for fault in [Fault::Error(5), Fault::Short(4_096), Fault::Stall] {
+        let mut it = Harness::new(&[8 << 20], config());
+        for number in 0..400 {
+            it.offer(&chunk("/a", number, 1, 1_000), false);
+            it.pump();
+        }
+        it.flush();
+        it.device.inject(Injection {
+            op: Op::Read,
+            skip: 0,
+            times: u64::MAX,
+            fault,
+        });
+        for batch in 0..12 {
+            let name = name("/a").with(&Component::segment(batch * 4));
+            if let Some(Err(waiter)) = it.begin_asking(name.view(), false) {
+                it.pump();
+                it.tick(6_000);
+                assert_eq!(it.answer(waiter, name.view(), false), None);
+            }
+        }
+        let why = match fault {
+            Fault::Stall => VolumeFault::Stalled,
+            _ => VolumeFault::Reading,
+        };
+        assert_eq!(it.events, [Event::VolumeLost { volume: 0, why }]);
+        assert!(!it.store.is_in_use());
+        assert_eq!(it.offer(&chunk("/b", 0, 1, 10), false), Offered::Refused);
+        assert_eq!(it.ask(name("/a").view(), true), None);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_never_given_out() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let wires: Vec<_> = (0..40).map(|n| chunk("/a", n, 1, 1_000)).collect();
+    for wire in &wires {
+        it.offer(wire, false);
+    }
+    it.flush();
+    for seed in 0..200 {
+        it.device.inject(Injection {
+            op: Op::Read,
+            skip: 0,
+            times: 1,
+            fault: Fault::Flip(seed * 977),
+        });
+        let wire = &wires[seed as usize % 40];
+        if let Some((found, _)) = it.ask(name_of(wire).view(), false) {
+            assert_eq!(&found, wire);
+        }
+    }
+    assert!(it.store.counters().n_damaged > 0);
+}
+
+/// What is done to a store.
+#[derive(Clone, Debug)]
+enum Step {
+    Offer { object: u8, number: u64, len: usize },
+    Ask { object: u8, number: u64 },
+    AskBelow { object: u8 },
+    Erase { object: u8, number: Option<u64> },
+    Tick { ms: u64 },
+    Flush,
+    Reboot,
+    LosePower { survivors: Survivors },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let object = 0..6_u8;
+    let number = 0..24_u64;
+    let survivors = prop_oneof![
+        Just(Survivors::All),
+        (0..400_usize).prop_map(Survivors::First),
+        any::<u64>().prop_map(Survivors::Some),
+    ];
+    prop_oneof![
+        30 => (object.clone(), number.clone(), 0..8_000_usize)
+            .prop_map(|(object, number, len)| Step::Offer { object, number, len }),
+        20 => (object.clone(), number.clone())
+            .prop_map(|(object, number)| Step::Ask { object, number }),
+        4 => object.clone().prop_map(|object| Step::AskBelow { object }),
+        2 => (object, proptest::option::of(number))
+            .prop_map(|(object, number)| Step::Erase { object, number }),
+        2 => (1..12_000_u64).prop_map(|ms| Step::Tick { ms }),
+        2 => Just(Step::Flush),
+        1 => Just(Step::Reboot),
+        1 => survivors.prop_map(|survivors| Step::LosePower { survivors }),
+    ]
+}
+
+/// What may be found under a name.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Versions that were taken, oldest first, since the last erasure that lasts.
+    versions: Vec<Vec<u8>>,
+    /// How many of these are older than an erasure that may be undone by a loss of power.
+    n_erased: usize,
+    /// The first version that a flush has made last; nothing older is found again.
+    n_lasting: usize,
+}
+
+fn object_name(object: u8) -> Name {
+    name(&format!("/o/{object}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever happens, what is found was offered under this name, not erased since, and is
+    /// the last version but for what a loss of power has undone; and what was flushed is found
+    /// as long as nothing has had to make room.
+    #[test]
+    fn it_gives_out_what_it_was_given(
+        steps in prop::collection::vec(step(), 1..150),
+        seed: u64,
+        n_volumes in 1..3_usize,
+    ) {
+        let volumes = vec![24 << 20; n_volumes];
+        let mut it = Harness::new(&volumes, config());
+        it.device = tachonym_store::device::Ram::new(&volumes).with_seed(seed);
+        let mut known: BTreeMap<(u8, u64), Known> = BTreeMap::new();
+        let (mut version, mut has_lost_power) = (0_u8, false);
+        for step in steps {
+            match step {
+                Step::Offer { object, number, len } => {
+                    let entry = known.entry((object, number)).or_default();
+                    version = version.wrapping_add(1);
+                    let wire = chunk(&format!("/o/{object}"), number, version, len);
+                    let offered = it.offer(&wire, true);
+                    prop_assert!(matches!(offered, Offered::Kept | Offered::Refused));
+                    if offered == Offered::Kept {
+                        entry.versions.push(wire);
+                    }
+                }
+                Step::Ask { object, number } => {
+                    let name = object_name(object).with(&Component::segment(number));
+                    let found = it.ask(name.view(), false).map(|(wire, _)| wire);
+                    let entry = known.entry((object, number)).or_default();
+                    let expected = entry.versions[entry.n_erased..].last();
+                    prop_assert_eq!(found.as_ref(), expected, "{}", name);
+                }
+                Step::AskBelow { object } => {
+                    let found = it.ask(object_name(object).view(), true);
+                    let of_object = known.iter().filter(|((it, _), _)| *it == object);
+                    let mut last = of_object.filter_map(|(_, it)| it.versions[it.n_erased..].last());
+                    if let Some((wire, _)) = found {
+                        let versions = known.iter().filter(|((it, _), _)| *it == object)
+                            .flat_map(|(_, it)| &it.versions[it.n_erased..]);
+                        prop_assert!(versions.clone().any(|it| *it == wire));
+                    } else {
+                        // A chunk that was erased alone may be the last of its record.
+                        let _ = last.next();
+                    }
+                }
+                Step::Erase { object, number } => {
+                    let name = match number {
+                        Some(number) => object_name(object).with(&Component::segment(number)),
+                        None => object_name(object),
+                    };
+                    it.store.erase(it.now, name.view());
+                    for ((of, at), entry) in &mut known {
+                        if *of == object && number.is_none_or(|number| number == *at) {
+                            entry.n_erased = entry.versions.len();
+                        }
+                    }
+                }
+                Step::Tick { ms } => it.tick(ms),
+                Step::Flush => {
+                    let ticket = it.flush();
+                    prop_assert_eq!(it.store.poll_flushed(), ticket);
+                    note_lasting(&mut known);
+                }
+                Step::Reboot => {
+                    it.flush();
+                    note_lasting(&mut known);
+                    let image = it.device.image();
+                    it = it.reboot(image, config());
+                }
+                Step::LosePower { survivors } => {
+                    has_lost_power = true;
+                    let image = it.device.image_after_power_loss(survivors);
+                    it = it.reboot(image, config());
+                    for ((object, number), entry) in &mut known {
+                        let name = object_name(*object).with(&Component::segment(*number));
+                        let found = it.ask(name.view(), false).map(|(wire, _)| wire);
+                        // Whatever is there now is what there is from now on.
+                        let at = found.as_ref().map(|found| {
+                            entry.versions.iter().rposition(|it| it == found)
+                        });
+                        match at {
+                            Some(at) => {
+                                prop_assert!(at.is_some(), "{} was never offered", name);
+                                let at = at.unwrap_or_default();
+                                prop_assert!(at + 1 >= entry.n_lasting, "{} is older than what lasts", name);
+                                entry.versions.drain(..at);
+                                entry.versions.truncate(1);
+                            }
+                            None => {
+                                let lasts = entry.n_lasting > 0
+                                    && entry.versions.len() == entry.n_lasting
+                                    && entry.n_erased < entry.n_lasting;
+                                prop_assert!(!lasts, "{} was to last", name);
+                                entry.versions.clear();
+                            }
+                        }
+                        (entry.n_erased, entry.n_lasting) = (0, 0);
+                    }
+                }
+            }
+            it.pump();
+        }
+        // What was half written when power went is found to be damaged when it is read.
+        prop_assert!(it.store.counters().n_damaged == 0 || has_lost_power);
+        prop_assert!(it.store.is_in_use());
+    }
+
+    /// On a store that is full all the time nothing wrong is found, and what was written last
+    /// is there.
+    #[test]
+    fn a_full_store_gives_out_nothing_wrong(
+        numbers in prop::collection::vec((0..400_u64, 1_000..8_000_usize), 1_500..2_500),
+        seed: u64,
+        survivors in prop_oneof![Just(Survivors::All), any::<u64>().prop_map(Survivors::Some)],
+    ) {
+        let volumes = [5 << 20];
+        let mut it = Harness::new(&volumes, config());
+        it.device = tachonym_store::device::Ram::new(&volumes).with_seed(seed);
+        let mut last: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
+        for (i, &(number, len)) in numbers.iter().enumerate() {
+            let wire = chunk("/a", number, i as u8, len);
+            if it.offer(&wire, true) == Offered::Kept {
+                last.entry(number).or_default().push(wire);
+            }
+            it.pump();
+        }
+        let image = it.device.image_after_power_loss(survivors);
+        let mut again = it.reboot(image, config());
+        let mut n_found = 0;
+        for (&number, versions) in &last {
+            let name = name("/a").with(&Component::segment(number));
+            if let Some((found, _)) = it.ask(name.view(), false) {
+                prop_assert_eq!(Some(&found), versions.last());
+                n_found += 1;
+            }
+            if let Some((found, _)) = again.ask(name.view(), false) {
+                prop_assert!(versions.contains(&found));
+            }
+        }
+        prop_assert!(n_found > 100, "{} found", n_found);
+    }
+}
+
+/// What was taken will survive.
+fn note_lasting(known: &mut BTreeMap<(u8, u64), Known>) {
+    for entry in known.values_mut() {
+        entry.versions.drain(..entry.n_erased);
+        entry.n_erased = 0;
+        entry.n_lasting = entry.versions.len();
+    }
+}
