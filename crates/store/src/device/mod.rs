@@ -3,12 +3,45 @@
 //! The store says what is to be read and written ([`Request`]), a [`Device`] does it and
 //! tells ([`Completion`]). A device has one or several volumes: files, block devices, or what
 //! stands for them. It knows nothing of what is stored.
+//!
+//! All devices do the same with what they cannot do: a request of a length or place that is
+//! no multiple of [`IO_ALIGN`](tachonym_memory::IO_ALIGN), for a volume that is not there, or
+//! without the buffer that it needs, ends with `InvalidInput`; a read ends short, with 0 at
+//! last, where the volume ends; a write that would pass its end writes nothing, and ends with
+//! `StorageFull`.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`Volume`], [`DirectoryLock`], [`BlockDevice`] | files and block devices, taken for this process |
+//! | [`Uring`] | requests by io_uring |
+//! | [`Threads`] | requests by threads, where there is none |
+//! | [`open()`] | the better of the two |
+//! | [`Ram`] | memory that fails as a test wants it |
+
+mod check;
+mod lock;
+mod open;
+mod ram;
+#[allow(unsafe_code)]
+mod sys;
+mod threads;
+mod uring;
+mod volume;
+mod volume_error;
+mod wake;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
+
+pub use lock::{BlockDevice, DirectoryLock};
+pub use open::{Backend, Opened, open};
+pub use ram::{Fault, Injection, Ram, SECTOR_BYTES, Survivors};
+pub use threads::Threads;
+pub use uring::Uring;
+pub use volume::{HEAD_BYTES, Magic, Volume, VolumeError};
 
 /// What a device is to do.
 #[derive(Debug)]
