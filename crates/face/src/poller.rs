@@ -22,6 +22,8 @@ pub(crate) enum Token {
     Waker,
     /// The own socket of a stream or WebSocket face.
     Face(FaceId),
+    /// Something that is no socket of this system: whoever watches it looks after it.
+    Watched,
     /// A UDP socket.
     Udp(SocketKey),
     /// A socket that accepts connections.
@@ -64,6 +66,7 @@ impl Token {
     fn bits(self) -> u64 {
         match self {
             Self::Waker => 0,
+            Self::Watched => 1,
             // Numbers of faces grow by a few each: 2^62 are never reached.
             Self::Face(id) => 1 << KIND_SHIFT | id.0,
             Self::Udp(key) => 2 << KIND_SHIFT | key.bits(),
@@ -73,7 +76,8 @@ impl Token {
 
     fn from_bits(bits: u64) -> Self {
         match bits >> KIND_SHIFT {
-            0 => Self::Waker,
+            0 if bits == 0 => Self::Waker,
+            0 => Self::Watched,
             1 => Self::Face(FaceId(bits & !(3 << KIND_SHIFT))),
             2 => Self::Udp(SocketKey::from_bits(bits)),
             _ => Self::Listener(SocketKey::from_bits(bits)),
@@ -202,6 +206,7 @@ mod tests {
         let key = SocketKey::new(7, u32::MAX);
         for token in [
             Token::Waker,
+            Token::Watched,
             Token::Face(FaceId(256)),
             Token::Face(FaceId((1 << 62) - 1)),
             Token::Udp(key),

@@ -465,6 +465,17 @@ impl Engine {
         self.pipelines.second.as_deref_mut()
     }
 
+    /// Erases all Data under `prefix` from the second level, and begins to make that last; how
+    /// many of them were in memory. What lies on disks is not counted.
+    pub fn erase_second_level(&mut self, now: MonoNs, prefix: NameView<'_>) -> usize {
+        let Some(second) = &mut self.pipelines.second else {
+            return 0;
+        };
+        let n_erased = second.erase(now, prefix);
+        second.flush(now);
+        n_erased
+    }
+
     /// Takes what has become of a request of the second level, and answers who waited for it.
     pub fn handle_completion(
         &mut self,

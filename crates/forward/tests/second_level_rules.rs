@@ -54,6 +54,7 @@ impl TwoLevels {
             region_bytes: 1 << 20,
             n_regions: 15,
             first_seq: 1,
+            context: 0,
         };
         let store = SecondLevel::new(config, &[volume], Beginning::New).expect("memory");
         node.engine.set_second_level(Some(store));

@@ -11,8 +11,8 @@ use tachonym_protocol::{
 };
 
 use crate::control::{
-    ControlError, ControlPlane, CsConfig, FaceChanges, FaceCreateRequest, FaceCreated, FibChange,
-    FibRefusalReason, LinkOptions, WorkersChange,
+    ControlError, ControlPlane, CsConfig, Erasure, FaceChanges, FaceCreateRequest, FaceCreated,
+    FibChange, FibRefusalReason, LinkOptions, WorkersChange,
 };
 use crate::verbs::WorkersVerb;
 
@@ -233,7 +233,13 @@ pub(crate) fn erase_cs(
 ) -> Result<ControlResponse, ControlError> {
     let name = command_name(parameters);
     let wanted = parameters.count.unwrap_or(u64::MAX);
-    let erased = control.cs_erase(&name, wanted.min(MAX_ERASE_PKTS))?;
+    let erasure = match parameters.count {
+        Some(count) => Erasure::UpTo(count.min(MAX_ERASE_PKTS)),
+        None => Erasure::All {
+            at_once: MAX_ERASE_PKTS,
+        },
+    };
+    let erased = control.cs_erase(&name, erasure)?;
     // A Capacity in the response tells the client that there are more: it was
     // this limit that stopped the erasure, not the client's.
     let is_cut = erased.has_more && wanted > MAX_ERASE_PKTS;

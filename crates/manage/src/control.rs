@@ -98,11 +98,11 @@ pub trait ControlPlane {
     /// such policy.
     fn cs_config(&mut self, config: &CsConfig) -> Result<CsInfo, ControlError>;
 
-    /// Erases up to `limit` packets under `prefix`.
+    /// Erases packets under `prefix`.
     ///
     /// # Errors
     /// If the router cannot be reached.
-    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError>;
+    fn cs_erase(&mut self, prefix: &Name, erasure: Erasure) -> Result<CsErased, ControlError>;
 
     /// State of the content store.
     ///
@@ -332,6 +332,30 @@ pub struct CsConfig {
     pub serve: Option<bool>,
     /// What is admitted and evicted: see [`ControlParameters::cs_policy`].
     pub policy: Option<String>,
+}
+
+/// How much an erasure takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Erasure {
+    /// So many packets at most, of those that are counted one by one: what lies on disks is
+    /// left.
+    UpTo(u64),
+    /// All, wherever they are; of those that are counted one by one so many at once, and what
+    /// lies on disks with the last of them.
+    All {
+        /// See above.
+        at_once: u64,
+    },
+}
+
+impl Erasure {
+    /// Packets that go now, at most, of those that are counted one by one.
+    #[must_use]
+    pub const fn limit(self) -> u64 {
+        match self {
+            Self::UpTo(limit) | Self::All { at_once: limit } => limit,
+        }
+    }
 }
 
 /// What an erasure has done.

@@ -22,8 +22,8 @@ mod verbs;
 
 pub use authorize::{AuthorizeRule, ManagementTrust};
 pub use control::{
-    ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
+    ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
+    FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
 };
 pub use counters::{Counters, DropReason};
 pub use learning::Brought;

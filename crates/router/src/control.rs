@@ -8,11 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
+    monotonic_now,
 };
 use tachonym_forward::{Engine, Routes, StorePolicy, StrategyError};
 use tachonym_manage::{
-    ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibSlice, LinkOptions, WorkersChange,
+    ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
+    FaceCreated, FibChange, FibRefusal, FibSlice, LinkOptions, WorkersChange,
 };
 use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name, NameView};
@@ -405,7 +406,8 @@ impl ControlPlane for RouterControl {
         self.cs_info()
     }
 
-    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError> {
+    fn cs_erase(&mut self, prefix: &Name, erasure: Erasure) -> Result<CsErased, ControlError> {
+        let limit = erasure.limit();
         let mut erased = CsErased {
             n_erased: 0,
             has_more: false,
@@ -421,6 +423,15 @@ impl ControlPlane for RouterControl {
             })?;
             erased.n_erased += n_erased as u64;
             erased.has_more |= has_more;
+        }
+        if let Erasure::All { .. } = erasure
+            && !erased.has_more
+        {
+            let prefix = prefix.clone();
+            let of_stores = self.each_engine(move |engine| {
+                engine.erase_second_level(monotonic_now(), prefix.view())
+            })?;
+            erased.n_erased += of_stores.into_iter().sum::<usize>() as u64;
         }
         Ok(erased)
     }

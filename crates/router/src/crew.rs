@@ -9,6 +9,7 @@ use tachonym_dispatch::WorkerId;
 use tachonym_face::{FaceSystem, SystemOptions, Waker};
 use tachonym_forward::Engine;
 use tachonym_packet::Name;
+use tachonym_store::SecondLevel;
 use tachonym_workers::{
     LinkConfig, Links, Receiver, ReceiverConfig, ReceiverView, WaitingLengths, Worker,
 };
@@ -21,6 +22,7 @@ use crate::internal::{InternalFace, Queue, ToManager};
 use crate::layout::Layout;
 use crate::plane::{Parts, Plane};
 use crate::scheduling::Scheduling;
+use crate::second_level::Ssd;
 use crate::team::{FaceNews, Member, Team};
 use crate::threads::{EndNotice, ForwarderThread};
 use crate::verification::DataGate;
@@ -99,7 +101,8 @@ impl Crew {
         })
     }
 
-    /// Starts all threads, with workers of which the first has `first_engine`.
+    /// Starts all threads, with workers of which the first has `first_engine`. Each that is
+    /// or may become a worker has one of `ssds`, if there are any.
     ///
     /// # Errors
     /// If there is not enough memory for the tables, or for threads.
@@ -107,6 +110,7 @@ impl Crew {
         self,
         orders: &Orders<'_>,
         first_engine: Engine,
+        ssds: Vec<(Ssd, SecondLevel)>,
     ) -> anyhow::Result<Running> {
         let Self {
             team,
@@ -117,6 +121,7 @@ impl Crew {
         tell(orders.config, layout);
         let waiting = Arc::new(WaitingLengths::new(layout.n_worker_threads()));
         let mut first_engine = Some(first_engine);
+        let mut ssds = ssds.into_iter();
         let (mut planes, mut views, mut commands) = (Vec::new(), Vec::new(), Vec::new());
         let mut links = Links::mesh(layout.n_threads(), LinkConfig::default()).into_iter();
         for (thread, post) in posts.into_iter().enumerate() {
@@ -128,7 +133,19 @@ impl Crew {
                 }),
                 false => None,
             };
+            let (mut ssd, store) = match thread < layout.n_worker_threads() {
+                true => ssds.next().unzip(),
+                false => (None, None),
+            };
+            if let (None, Some(ssd)) = (&engine, &mut ssd) {
+                ssd.begin_anew();
+            }
+            if let Some(fd) = ssd.as_ref().and_then(Ssd::wake_fd) {
+                let watched = post.faces.wake_with(fd);
+                watched.context("cannot wait for the disks of the second level")?;
+            }
             let worker = engine.map(|mut engine| {
+                engine.set_second_level(store);
                 team.blueprint.introduce(&mut engine);
                 Worker::new(me, engine, orders.dispatcher(&team), Arc::clone(&waiting))
             });
@@ -145,6 +162,7 @@ impl Crew {
                 worker,
                 receiver: orders.receiver(&team, thread, &mut views),
                 news: post.news,
+                ssd,
                 team: Arc::clone(&team),
             });
             planes.push((plane, post.jobs, post.waker));

@@ -15,8 +15,13 @@ use crate::blueprint::Blueprint;
 use crate::config::{self, Config, NameHash, TableIndex, UnsolicitedData};
 use crate::strategies;
 
-/// What engines are made of, and the first of them.
-pub(crate) fn blueprint(config: &Config, managed: &[Name]) -> anyhow::Result<(Blueprint, Engine)> {
+/// What engines are made of, and the first of them. Names are hashed by `secret`, or else by
+/// one that is new.
+pub(crate) fn blueprint(
+    config: &Config,
+    managed: &[Name],
+    secret: Option<[u8; 32]>,
+) -> anyhow::Result<(Blueprint, Engine)> {
     let t = &config.tables;
     let n_workers = usize::from(config.workers.threads);
     let running = (0..config.workers.threads).map(WorkerId).collect();
@@ -24,7 +29,7 @@ pub(crate) fn blueprint(config: &Config, managed: &[Name]) -> anyhow::Result<(Bl
         max_pkts: t.cs_packets,
         max_bytes: t.cs_bytes,
     };
-    let key = hash_key(t.name_hash)?;
+    let key = hash_key(t.name_hash, secret)?;
     let mut engine_config = engine_config(config)?;
     engine_config.cs = CsCapacity {
         max_pkts: t.cs_packets.div_ceil(n_workers),
@@ -131,8 +136,8 @@ fn fib(config: &Config) -> FibConfig {
     }
 }
 
-/// A new key for the function that `choice` asks for, which the log tells.
-fn hash_key(choice: NameHash) -> anyhow::Result<HashKey> {
+/// A key for the function that `choice` asks for, which the log tells.
+fn hash_key(choice: NameHash, secret: Option<[u8; 32]>) -> anyhow::Result<HashKey> {
     let kind = choice.kind();
     info!("names are hashed by {kind}");
     if !kind.is_native() {
@@ -141,8 +146,14 @@ fn hash_key(choice: NameHash) -> anyhow::Result<HashKey> {
              packet down; choose \"auto\""
         );
     }
-    let mut secret = [0; 32];
-    getrandom::fill(&mut secret)?;
+    let secret = match secret {
+        Some(secret) => secret,
+        None => {
+            let mut secret = [0; 32];
+            getrandom::fill(&mut secret)?;
+            secret
+        }
+    };
     Ok(HashKey::new(kind, &secret))
 }
 

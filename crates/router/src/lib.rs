@@ -21,6 +21,7 @@ mod plane;
 mod ports;
 mod run;
 mod scheduling;
+mod second_level;
 mod start;
 mod strategies;
 mod team;

@@ -20,6 +20,7 @@ use tracing::{debug, error, info};
 
 use crate::internal::InternalFace;
 use crate::ports::{ForeignDrops, Ports, refusal};
+use crate::second_level::Ssd;
 use crate::team::{FaceNews, Team};
 use crate::verification::DataGate;
 use crate::worker::Busy;
@@ -47,6 +48,8 @@ pub(crate) struct Plane {
     /// Takes what is received to its home, unless one thread does everything.
     receiver: Option<Receiver>,
     news: Inbox<FaceNews>,
+    /// What the second level of the worker's content store lies on, if it has one.
+    ssd: Option<Ssd>,
     /// Faces of other threads that have gone, of which there may be packets in rings.
     going: Vec<FaceId>,
     /// Packets whose names have moved to the worker of this thread.
@@ -91,6 +94,7 @@ pub(crate) struct Parts {
     pub(crate) worker: Option<Worker>,
     pub(crate) receiver: Option<Receiver>,
     pub(crate) news: Inbox<FaceNews>,
+    pub(crate) ssd: Option<Ssd>,
 }
 
 impl Plane {
@@ -105,6 +109,7 @@ impl Plane {
             worker: parts.worker,
             receiver: parts.receiver,
             news: parts.news,
+            ssd: parts.ssd,
             going: Vec::new(),
             released: Batch::new(),
             done: Vec::new(),
@@ -152,6 +157,31 @@ impl Plane {
         self.team.blueprint.introduce(worker.engine_mut());
         self.worker = Some(worker);
         self.replace_at = None;
+        if let Some(ssd) = &mut self.ssd {
+            ssd.begin_anew();
+        }
+    }
+
+    /// Takes what the worker's second level wants to its device, and back what has become of
+    /// it.
+    pub(crate) fn exchange_with_ssd(&mut self, now: MonoNs) {
+        let Some(mut ssd) = self.ssd.take() else {
+            return;
+        };
+        self.work(now, |worker, ports| {
+            ssd.exchange(now, worker.engine_mut(), ports);
+        });
+        self.ssd = Some(ssd);
+    }
+
+    /// Writes what the worker's second level has not written yet: the thread ends.
+    pub(crate) fn shut_down(&mut self) {
+        if let Some(mut ssd) = self.ssd.take() {
+            let now = monotonic_now();
+            self.work(now, |worker, ports| {
+                ssd.shut_down(worker.engine_mut(), ports)
+            });
+        }
     }
 
     /// For an engine that is told of all faces that there are.
@@ -575,6 +605,9 @@ impl Plane {
         // It is in any state, but for what it has counted.
         worker.engine_mut().go_on_counting(&former);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
+        if let Some(ssd) = &mut self.ssd {
+            ssd.begin_anew();
+        }
         self.team.blueprint.introduce(worker.engine_mut());
         (self.replace_at, self.replaced_at) = (None, now);
         let name = self.team.layout.name_of_thread(self.me.idx());

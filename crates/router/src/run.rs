@@ -24,6 +24,7 @@ use crate::internal::{Queue, ToManager};
 use crate::layout::Layout;
 use crate::manager::ManagerThread;
 use crate::scheduling::{SchedulerThread, Scheduling};
+use crate::second_level::Stores;
 use crate::start::{add_static_routes, link_options, listen};
 use crate::threads::{EndNotice, ForwarderThread};
 use crate::trust;
@@ -126,7 +127,17 @@ impl Router {
         if config.management.localhop.enabled {
             managed.push(NEIGHBOUR_MANAGEMENT.parse()?);
         }
-        let (blueprint, first_engine) = engines::blueprint(config, &managed)?;
+        let stores = Stores::take(config)?;
+        let ssds = stores.as_ref().map_or(Ok(Vec::new()), |stores| {
+            let workers = 0..config.workers.most();
+            workers.map(|worker| stores.open(config, worker)).collect()
+        });
+        let ssds: Vec<_> = ssds?;
+        if let Some(stores) = stores {
+            stores.tell_leftovers();
+        }
+        let secret = ssds.first().map(|(ssd, _)| Stores::secret(ssd));
+        let (blueprint, first_engine) = engines::blueprint(config, &managed, secret)?;
         let services = services(config)?;
         // With services a token could bring a neighbour's Data to workers of another one.
         let has_tokens = config.workers.pit_tokens && !config.verifies_apart();
@@ -144,7 +155,7 @@ impl Router {
             to_manager: &to_manager,
             notices: &notices,
         };
-        let running = Crew::new(layout, blueprint, systems)?.start(&orders, first_engine)?;
+        let running = Crew::new(layout, blueprint, systems)?.start(&orders, first_engine, ssds)?;
         let threads = running.threads;
         let scheduler = (config.workers.most() > 1)
             .then(|| {

@@ -97,6 +97,7 @@ impl Forwarder {
             spare = plane.receive_all(&batch, spare);
             plane.handle_crossing(now);
             plane.handle_timeout(now);
+            plane.exchange_with_ssd(now);
             run_jobs(plane, &self.jobs);
             plane.hand_over_retired();
             plane.handle_face_events();
@@ -105,6 +106,7 @@ impl Forwarder {
                 return Err(error);
             }
         }
+        plane.shut_down();
         Ok(())
     }
 }

@@ -100,6 +100,8 @@ pub struct Superblock {
     pub n_regions: u32,
     /// Regions with a lower sequence number were written before the store was made.
     pub first_seq: u64,
+    /// Whatever else has to be the same for the Data to be used; its owner's affair.
+    pub context: u64,
 }
 
 /// Why a volume's superblock is not to be used.
@@ -138,8 +140,9 @@ impl Superblock {
         bytes[48..52].copy_from_slice(&self.region_bytes.to_le_bytes());
         bytes[52..56].copy_from_slice(&self.n_regions.to_le_bytes());
         bytes[56..64].copy_from_slice(&self.first_seq.to_le_bytes());
-        let crc = crc64(&bytes[..64]);
-        bytes[64..72].copy_from_slice(&crc.to_le_bytes());
+        bytes[64..72].copy_from_slice(&self.context.to_le_bytes());
+        let crc = crc64(&bytes[..72]);
+        bytes[72..80].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
@@ -179,8 +182,9 @@ impl Superblock {
             region_bytes: u32_at(bytes, 48),
             n_regions: u32_at(bytes, 52),
             first_seq: u64_at(bytes, 56),
+            context: u64_at(bytes, 64),
         };
-        let makes_sense = u64_at(bytes, 64) == crc64(&bytes[..64])
+        let makes_sense = u64_at(bytes, 72) == crc64(&bytes[..72])
             && REGION_BYTES.contains(&found.region_bytes)
             && (1..=MAX_BATCH_LEN).contains(&usize::from(found.batch_len));
         match makes_sense {
@@ -582,6 +586,7 @@ mod tests {
         region_bytes: 8 << 20,
         n_regions: 77,
         first_seq: 5,
+        context: 6,
     };
 
     fn both(first: &[u8], second: &[u8]) -> Vec<u8> {

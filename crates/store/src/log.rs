@@ -169,11 +169,6 @@ impl Log {
         self.now = self.now.max(now);
     }
 
-    /// The buffers, before any is used.
-    pub(crate) fn buffers_mut(&mut self) -> impl Iterator<Item = &mut IoBuffer> {
-        self.buffers.iter_mut()
-    }
-
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }

@@ -172,11 +172,6 @@ impl Reads {
         self.slots[token as u32 as usize].read.as_mut()
     }
 
-    /// The buffers, before any is used.
-    pub(crate) fn buffers_mut(&mut self) -> impl Iterator<Item = &mut IoBuffer> {
-        self.buffers.iter_mut()
-    }
-
     /// Forgets a request, and gives what was noted of it.
     pub(crate) fn end(&mut self, token: u64) -> Option<Read> {
         self.get(token)?;

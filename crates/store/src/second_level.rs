@@ -124,6 +124,22 @@ pub enum Beginning {
 }
 
 impl SecondLevel {
+    /// The buffers that its requests will come with: a device that is told of them before has
+    /// less to do.
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    pub fn buffers(config: &Config, superblock: &Superblock) -> Result<Vec<IoBuffer>, MemoryError> {
+        let (n_reads, n_writes) = n_buffers(config);
+        let read_bytes = read_bytes(superblock.batch_len.into());
+        let write_bytes = config
+            .write_buffer_bytes
+            .min(superblock.region_bytes as usize / 2);
+        let mut buffers = IoBuffer::many(0..n_reads, read_bytes)?;
+        buffers.extend(IoBuffer::many(n_reads..n_reads + n_writes, write_bytes)?);
+        Ok(buffers)
+    }
+
     /// A store on volumes with these superblocks, in the order of their numbers.
     ///
     /// # Errors
@@ -137,6 +153,24 @@ impl SecondLevel {
         beginning: Beginning,
     ) -> Result<Self, MemoryError> {
         let first = volumes.first().expect("a store has a volume");
+        let buffers = Self::buffers(&config, first)?;
+        Self::with_buffers(config, volumes, beginning, buffers)
+    }
+
+    /// As [`SecondLevel::new`], with the [buffers](SecondLevel::buffers) for it.
+    ///
+    /// # Errors
+    /// If there is not as much memory as the index takes.
+    ///
+    /// # Panics
+    /// As [`SecondLevel::new`], and if there are fewer buffers.
+    pub fn with_buffers(
+        config: Config,
+        volumes: &[Superblock],
+        beginning: Beginning,
+        mut buffers: Vec<IoBuffer>,
+    ) -> Result<Self, MemoryError> {
+        let first = volumes.first().expect("a store has a volume");
         let is_same = |it: &Superblock| {
             (it.key, it.batch_len, it.region_bytes)
                 == (first.key, first.batch_len, first.region_bytes)
@@ -144,60 +178,42 @@ impl SecondLevel {
         assert!(volumes.iter().all(is_same), "volumes of one store");
         let config = Config {
             batch_len: first.batch_len.into(),
-            max_reads: config.max_reads.max(4),
-            n_write_buffers: config.n_write_buffers.max(2),
             ..config
         };
         let region_bytes = first.region_bytes as usize;
         let names = Names::new(first.key, config.batch_len);
-        let read_bytes = read_bytes(config.batch_len);
-        let n_reads = config.max_reads.min(usize::from(u16::MAX / 2));
-        let buffer = |number: usize, bytes| IoBuffer::new(bytes, number as u16);
-        let read_buffers: Result<_, _> = (0..n_reads).map(|it| buffer(it, read_bytes)).collect();
-        let write_buffers: Result<_, _> = (0..config.n_write_buffers)
-            .map(|it| {
-                buffer(
-                    n_reads + it,
-                    config.write_buffer_bytes.min(region_bytes / 2),
-                )
-            })
-            .collect();
+        let (n_reads, _) = n_buffers(&config);
+        let write_buffers = buffers.split_off(n_reads.into());
         let state = match beginning {
             Beginning::New => RegionState::Free,
             Beginning::Existing => RegionState::Held,
         };
-        let mut log = Log::new(region_bytes, ring(volumes, state), write_buffers?);
+        let mut log = Log::new(region_bytes, ring(volumes, state), write_buffers);
         log.set_first_seq(first.first_seq);
         Ok(Self {
             index: Index::new(config.max_batches, config.pages)?,
             assembler: Assembler::new(names.clone(), config.assembly_bytes, config.assembly_ms),
             log,
-            reads: Reads::new(read_buffers?),
-            looks: Looks::new(names.clone(), region_bytes, read_bytes),
+            reads: Reads::new(buffers),
+            looks: Looks::new(names.clone(), region_bytes, read_bytes(config.batch_len)),
             ahead: Ahead::new(config.max_ahead),
             gate: Gate::new(config.admission, config.pages)?,
             erasures: Erasures::default(),
             flush: Flush::default(),
             volumes: vec![Volume::default(); volumes.len()],
             wall: WallClock::default(),
-            requests: Default::default(),
+            requests: VecDeque::new(),
             deferred: Vec::new(),
             next_to_recover: (beginning == Beginning::Existing).then_some(0),
-            unwritten_erasures: Default::default(),
+            unwritten_erasures: VecDeque::new(),
             dirty_since: None,
             given_up: Vec::new(),
-            events: Default::default(),
+            events: VecDeque::new(),
             counters: Counters::default(),
             scratch: Vec::new(),
             names,
             config,
         })
-    }
-
-    /// The buffers that requests come with, for a device that wants to know them before. To be
-    /// called before the first request.
-    pub fn buffers_mut(&mut self) -> impl Iterator<Item = &mut IoBuffer> {
-        self.reads.buffers_mut().chain(self.log.buffers_mut())
     }
 
     /// Sets the difference between the two clocks: `unix_ms` is what Unix time was at `now`, in
@@ -343,6 +359,15 @@ impl SecondLevel {
     pub const fn config(&self) -> &Config {
         &self.config
     }
+}
+
+/// Buffers for reads, and for writes.
+fn n_buffers(config: &Config) -> (u16, u16) {
+    let bounded = |n: usize, least: usize| n.clamp(least, usize::from(u16::MAX / 2)) as u16;
+    (
+        bounded(config.max_reads, 4),
+        bounded(config.n_write_buffers, 2),
+    )
 }
 
 /// Bytes of a buffer for reads: a record wherever it begins, and enough of a table of contents.

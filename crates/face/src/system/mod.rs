@@ -29,6 +29,7 @@ mod timers;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use tachonym_packet::MonoNs;
 use tachonym_packet::lp::FaceId;
@@ -166,6 +167,15 @@ impl FaceSystem {
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    /// Has [`FaceSystem::poll`] end its wait whenever `fd` is readable, until it is closed.
+    /// Whoever waits makes it unreadable again, or no wait will last.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wake_with(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.poller.add(fd, Token::Watched, Interest::Read)
     }
 
     /// The next thing that happened to a face. Ask until there is none, after

@@ -161,6 +161,8 @@ impl FaceSystem {
                 self.waker.reset();
                 self.take_deliveries();
             }
+            // It has ended the wait, and that is all.
+            Token::Watched => {}
             Token::Listener(key) => self.accept(key),
             Token::Udp(key) => {
                 if ready.is_writable {

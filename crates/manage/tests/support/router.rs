@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tachonym_manage::{
-    ControlError, ControlPlane, CsConfig, CsErased, FaceChanges, FaceCreateRequest, FaceCreated,
-    FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
+    ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
+    FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
 };
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_protocol::*;
@@ -418,7 +418,8 @@ impl ControlPlane for MemoryRouter {
         self.cs_info()
     }
 
-    fn cs_erase(&mut self, prefix: &Name, limit: u64) -> Result<CsErased, ControlError> {
+    fn cs_erase(&mut self, prefix: &Name, erasure: Erasure) -> Result<CsErased, ControlError> {
+        let limit = erasure.limit();
         self.check()?;
         let victims: Vec<Name> = self
             .cs_names

@@ -49,6 +49,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     tables(config, &mut found);
     super::workers::check(&config.workers, &mut found);
     content_store(config, &mut found);
+    super::second_level::check(&config.second_level, config.workers.most(), &mut found);
     forwarding(config, &mut found);
     routes(config, &mut found);
     verification(config, &mut found);

@@ -12,6 +12,7 @@ mod load;
 mod machine;
 mod origin;
 pub mod reference;
+mod second_level;
 mod wording;
 mod workers;
 
@@ -28,6 +29,7 @@ pub(crate) use content_store::FREE_TABLE_BYTES;
 pub use content_store::{Admission, ContentStore, Eviction};
 pub use load::{Complaint, ConfigError};
 pub use origin::{Origin, StartError};
+pub use second_level::{Io, SecondLevel, Volume};
 pub(crate) use workers::usable_cpus;
 pub use workers::{Dispatch, Feed, Workers};
 
@@ -48,6 +50,8 @@ pub struct Config {
     pub memory: Memory,
     /// Which Data are cached, and which make room.
     pub content_store: ContentStore,
+    /// Data on SSD behind those in memory.
+    pub second_level: SecondLevel,
     /// How packets are forwarded.
     pub forwarding: Forwarding,
     /// Which strategy forwards under which prefix. Prefixes without one use

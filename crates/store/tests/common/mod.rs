@@ -57,6 +57,7 @@ impl Harness {
                 region_bytes: geometry.region_bytes,
                 n_regions,
                 first_seq: 1,
+                context: 0,
             })
             .collect();
         Self::on(Ram::new(volume_bytes), volumes, config, Beginning::New)

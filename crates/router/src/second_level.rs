@@ -1,0 +1,487 @@
+//! The second level of the content store: what it lies on, and how requests get there.
+//!
+//! Each worker has a store of its own, a part of every volume; no two share anything but the
+//! directory. A store belongs to the engine, which makes no input or output; here is its
+//! device, and what takes requests from the one to the other and completions back, once in
+//! every round of the thread.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use sha2::{Digest, Sha256};
+use tachonym_face::monotonic_now;
+use tachonym_forward::{Engine, Output};
+use tachonym_packet::MonoNs;
+use tachonym_store::device::{
+    BlockDevice, Completion, Device, DirectoryLock, Opened, Volume, VolumeError, open,
+};
+use tachonym_store::layout::{MAGIC, SUPERBLOCK_BYTES, Superblock};
+use tachonym_store::{Beginning, Event, Geometry, SecondLevel};
+use tracing::{error, info, warn};
+
+use crate::config::Config;
+
+/// How files in a directory end that are the stores of workers.
+const FILE_SUFFIX: &str = ".store";
+
+/// How long the end of the router waits for what is to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often the difference between the clocks is looked at, in milliseconds.
+const CLOCK_INTERVAL_MS: u64 = 60_000;
+
+/// What the stores of all workers are made of.
+pub(crate) struct Stores {
+    places: Vec<Place>,
+    n_workers: usize,
+    context: u64,
+}
+
+enum Place {
+    Directory(DirectoryLock),
+    Device(BlockDevice),
+}
+
+/// The device of a worker's store, and what the store is made with.
+pub(crate) struct Ssd {
+    device: Box<dyn Device>,
+    config: tachonym_store::Config,
+    superblocks: Vec<Superblock>,
+    paths: Vec<String>,
+    completions: Vec<Completion>,
+    /// Requests of a store that is no more are under way: nothing may be asked for until they
+    /// have ended.
+    is_draining: bool,
+    clock_set_at: MonoNs,
+}
+
+impl Stores {
+    /// Takes every place for this process. `None` if there is to be no second level.
+    ///
+    /// # Errors
+    /// If a place cannot be had, for a person to read.
+    pub(crate) fn take(config: &Config) -> anyhow::Result<Option<Self>> {
+        let level = &config.second_level;
+        if !level.is_on() {
+            return Ok(None);
+        }
+        let mut places = Vec::new();
+        for (i, volume) in level.volume.iter().enumerate() {
+            let is_device = fs::metadata(&volume.path).is_ok_and(|it| is_block_device(&it));
+            let place = match is_device {
+                true => BlockDevice::open(&volume.path).map(Place::Device),
+                false => DirectoryLock::acquire(&volume.path).map(Place::Directory),
+            };
+            places.push(place.map_err(|error| refused(config, i, &error))?);
+        }
+        Ok(Some(Self {
+            places,
+            n_workers: config.workers.most(),
+            context: context(config),
+        }))
+    }
+
+    /// Opens the store of a worker, or makes it.
+    ///
+    /// # Errors
+    /// If it cannot be had, for a person to read.
+    pub(crate) fn open(
+        &self,
+        config: &Config,
+        worker: usize,
+    ) -> anyhow::Result<(Ssd, SecondLevel)> {
+        let level = &config.second_level;
+        let parts = level.part_bytes(self.n_workers);
+        let mut volumes = Vec::new();
+        for (i, (place, &bytes)) in self.places.iter().zip(&parts).enumerate() {
+            let opened = match place {
+                Place::Directory(lock) => {
+                    let file = file_name(worker, self.n_workers);
+                    Volume::in_directory(lock, &file, bytes, &MAGIC)
+                }
+                Place::Device(device) => {
+                    let start = worker as u64 * bytes;
+                    Volume::on_block_device(device, start..start + bytes, &MAGIC)
+                }
+            };
+            let volume = opened.map_err(|error| refused(config, i, &error))?;
+            if !volume.is_direct() {
+                let path = volume.path().display();
+                warn!(
+                    "{path}: its file system knows no direct access, and copies all through memory"
+                );
+            }
+            volumes.push(volume);
+        }
+        let (superblocks, beginning) = self.superblocks(config, worker, &volumes)?;
+        let seed = getrandom::u64()?;
+        let store_config = level.store_config(self.n_workers, config.memory.pages.into(), seed);
+        let buffers = SecondLevel::buffers(&store_config, &superblocks[0])?;
+        let n_requests = 2 * (store_config.max_reads + store_config.n_write_buffers) as u32;
+        let paths = volumes
+            .iter()
+            .map(|it| it.path().display().to_string())
+            .collect();
+        let (device, opened) =
+            open(volumes, &buffers, n_requests, level.io.into()).map_err(|error| {
+                config.failure(
+                    "second_level.io",
+                    format!("requests cannot reach the disks: {error}"),
+                    "use \"auto\" or \"threads\", or let this process use io_uring \
+                     (kernel.io_uring_disabled)",
+                )
+            })?;
+        tell(worker, &opened, beginning);
+        let mut store =
+            SecondLevel::with_buffers(store_config.clone(), &superblocks, beginning, buffers)?;
+        let mut ssd = Ssd {
+            device,
+            config: store_config,
+            superblocks,
+            paths,
+            completions: Vec::new(),
+            is_draining: false,
+            clock_set_at: MonoNs::ZERO,
+        };
+        ssd.set_clock(monotonic_now(), &mut store);
+        Ok((ssd, store))
+    }
+
+    /// A secret that stays the same while the first store does, so that names are at home at
+    /// the same workers after a restart.
+    pub(crate) fn secret(ssd: &Ssd) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        digest.update(b"tachonym dispatch");
+        digest.update(ssd.superblocks[0].key);
+        digest.finalize().into()
+    }
+
+    /// What the volumes of a worker are, and writes it where there is nothing yet.
+    fn superblocks(
+        &self,
+        config: &Config,
+        worker: usize,
+        volumes: &[Volume],
+    ) -> anyhow::Result<(Vec<Superblock>, Beginning)> {
+        let mut found = Vec::new();
+        for (i, volume) in volumes.iter().enumerate() {
+            let key = format!("second_level.volume[{i}].path");
+            let path = volume.path().display();
+            let head = volume.read_head().map_err(|error| {
+                config.failure(&key, format!("{path} cannot be read: {error}"), "see dmesg")
+            })?;
+            let decoded = Superblock::decode(&head.as_slice()[..2 * SUPERBLOCK_BYTES]);
+            found.push(decoded.map_err(|error| {
+                config.failure(&key, format!("{path} {error}"), "or name another place")
+            })?);
+        }
+        let bytes: Vec<u64> = volumes.iter().map(Volume::bytes).collect();
+        let geometry = Geometry::new(&bytes, config.second_level.batch)?;
+        if found.iter().all(Option::is_none) {
+            let made = self.make(config, worker, volumes, &geometry)?;
+            return Ok((made, Beginning::New));
+        }
+        let first = found.iter().flatten().next().copied();
+        for (i, superblock) in found.iter().enumerate() {
+            let key = format!("second_level.volume[{i}].path");
+            let path = volumes[i].path().display();
+            let fault = match superblock {
+                None => Some("is empty, and other volumes of the store are not".into()),
+                Some(it) if Some(it.key) != first.map(|first| first.key) => {
+                    Some("has another key: it is part of another store".into())
+                }
+                Some(it) => self.mismatch(config, worker, i, it, &geometry),
+            };
+            if let Some(fault) = fault {
+                let message = format!("{path} {fault}");
+                let remedy = "name the volumes that belong together, in their order, or remove \
+                              them all, and the cache begins anew";
+                return Err(config.failure(key, message, remedy).into());
+            }
+        }
+        let found: Vec<Superblock> = found.into_iter().flatten().collect();
+        if found.iter().any(|it| it.context != self.context) {
+            warn!(
+                "the Data on SSD were taken under another [[verification]]: the second level \
+                 begins anew"
+            );
+            let made = self.make(config, worker, volumes, &geometry)?;
+            return Ok((made, Beginning::New));
+        }
+        Ok((found, Beginning::Existing))
+    }
+
+    /// Why a volume is not the one that is expected.
+    fn mismatch(
+        &self,
+        config: &Config,
+        worker: usize,
+        number: usize,
+        found: &Superblock,
+        geometry: &Geometry,
+    ) -> Option<String> {
+        let batch = config.second_level.batch;
+        if usize::from(found.batch_len) != batch {
+            let was = found.batch_len;
+            return Some(format!(
+                "has batches of {was}, and second_level.batch is {batch}"
+            ));
+        }
+        if usize::from(found.worker) != worker {
+            return Some(format!(
+                "is of worker {}, not of worker {worker}",
+                found.worker
+            ));
+        }
+        if usize::from(found.volume) != number || usize::from(found.n_volumes) != self.places.len()
+        {
+            let (volume, n_volumes) = (found.volume, found.n_volumes);
+            return Some(format!(
+                "is volume {volume} of {n_volumes}, and stands here as {number} of {}",
+                self.places.len()
+            ));
+        }
+        let has = (found.region_bytes, found.n_regions);
+        let expected = (geometry.region_bytes, geometry.n_regions[number]);
+        (has != expected).then(|| {
+            format!(
+                "has {} regions of {} bytes, and as configured there were {} of {}",
+                has.1, has.0, expected.1, expected.0
+            )
+        })
+    }
+
+    /// Makes a store of volumes, whatever is on them.
+    fn make(
+        &self,
+        config: &Config,
+        worker: usize,
+        volumes: &[Volume],
+        geometry: &Geometry,
+    ) -> anyhow::Result<Vec<Superblock>> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key)?;
+        let mut superblocks = Vec::new();
+        for (i, volume) in volumes.iter().enumerate() {
+            let superblock = Superblock {
+                key,
+                worker: worker as u16,
+                volume: i as u8,
+                n_volumes: volumes.len() as u8,
+                batch_len: config.second_level.batch as u8,
+                region_bytes: geometry.region_bytes,
+                n_regions: geometry.n_regions[i],
+                // Later than any region that a former store has left there.
+                first_seq: unix_ms(),
+                context: self.context,
+            };
+            let bytes = superblock.encode();
+            let written = volume
+                .write_head(0, &bytes)
+                .and_then(|()| volume.write_head(SUPERBLOCK_BYTES, &bytes));
+            written.map_err(|error| {
+                let message = format!("{} cannot be written: {error}", volume.path().display());
+                config.failure(
+                    format!("second_level.volume[{i}].path"),
+                    message,
+                    "see dmesg",
+                )
+            })?;
+            superblocks.push(superblock);
+        }
+        Ok(superblocks)
+    }
+
+    /// Tells of files that no worker has any more.
+    pub(crate) fn tell_leftovers(&self) {
+        let own: Vec<String> = (0..self.n_workers)
+            .map(|worker| file_name(worker, self.n_workers))
+            .collect();
+        for place in &self.places {
+            let Place::Directory(lock) = place else {
+                continue;
+            };
+            for path in stores_in(lock.dir()).unwrap_or_default() {
+                let name = path.file_name().and_then(|name| name.to_str());
+                if !name.is_some_and(|name| own.iter().any(|own| own == name)) {
+                    warn!(
+                        "{} is of another number of workers and not used: remove it, or set \
+                         workers.max_threads as it was",
+                        path.display()
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn is_block_device(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    metadata.file_type().is_block_device()
+}
+
+fn file_name(worker: usize, n_workers: usize) -> String {
+    format!("worker-{worker}-of-{n_workers}{FILE_SUFFIX}")
+}
+
+fn stores_in(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path
+            .to_str()
+            .is_some_and(|path| path.ends_with(FILE_SUFFIX))
+        {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn refused(config: &Config, volume: usize, error: &VolumeError) -> anyhow::Error {
+    let key = format!("second_level.volume[{volume}].path");
+    let message = error.to_string();
+    // Each message tells its remedy.
+    let (message, remedy) = match message.rsplit_once(": ") {
+        Some((message, remedy)) => (message.to_owned(), remedy.to_owned()),
+        None => (message, "name another place".to_owned()),
+    };
+    config.failure(key, message, &remedy).into()
+}
+
+fn tell(worker: usize, opened: &Opened, beginning: Beginning) {
+    let what = match beginning {
+        Beginning::New => "is new",
+        Beginning::Existing => "was there before",
+    };
+    info!("the second level of worker {worker} {what}; it is reached by {opened}");
+}
+
+/// What Data are verified by: those that were taken under other rules are not to be used.
+fn context(config: &Config) -> u64 {
+    let rules = serde_json::to_string(&config.verification).unwrap_or_default();
+    let digest = Sha256::digest(rules.as_bytes());
+    u64::from_le_bytes(digest[..8].try_into().expect("a digest has as many"))
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+impl Ssd {
+    /// Its device tells by this when there is something to take.
+    pub(crate) fn wake_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.device.wake_fd()
+    }
+
+    fn set_clock(&mut self, now: MonoNs, store: &mut SecondLevel) {
+        store.set_wall_clock(now, unix_ms());
+        self.clock_set_at = now;
+    }
+
+    /// An engine takes the place of another one: it will have a store when what the former one
+    /// has asked for has ended.
+    pub(crate) const fn begin_anew(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// Takes completions to the engine and its requests to the device.
+    pub(crate) fn exchange(&mut self, now: MonoNs, engine: &mut Engine, out: &mut impl Output) {
+        self.device.poll(now, &mut self.completions);
+        if self.is_draining {
+            self.completions.clear();
+            if self.device.n_in_flight() > 0 {
+                return;
+            }
+            self.is_draining = false;
+            self.give_store(now, engine);
+        }
+        for completion in self.completions.drain(..) {
+            engine.handle_completion(now, completion, out);
+        }
+        let Some(store) = engine.second_level_mut() else {
+            return;
+        };
+        while let Some(request) = store.poll_request() {
+            if let Err(request) = self.device.submit(request) {
+                store.give_back(request);
+                break;
+            }
+        }
+        self.device.start();
+        while let Some(event) = store.poll_event() {
+            self.tell(event);
+        }
+        if self.clock_set_at.plus_ms(CLOCK_INTERVAL_MS) <= now {
+            store.set_wall_clock(now, unix_ms());
+            self.clock_set_at = now;
+        }
+    }
+
+    fn give_store(&mut self, now: MonoNs, engine: &mut Engine) {
+        let config = self.config.clone();
+        match SecondLevel::new(config, &self.superblocks, Beginning::Existing) {
+            Ok(mut store) => {
+                self.set_clock(now, &mut store);
+                engine.set_second_level(Some(store));
+            }
+            Err(error) => error!("the second level is off until the router is restarted: {error}"),
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        match event {
+            Event::VolumeLost { volume, why } => {
+                let path = self
+                    .paths
+                    .get(usize::from(volume))
+                    .map_or("", String::as_str);
+                error!(
+                    "{path} is out of service: {why}. The router goes on without it; see dmesg, \
+                     mend it, and restart the router"
+                );
+            }
+            Event::Recovered { n_batches } => {
+                info!("{}: {n_batches} batches are there", self.paths.join(", "));
+            }
+            Event::IndexFull => warn!(
+                "the index of the second level is full, and what is oldest is forgotten early: \
+                 raise second_level.index_bytes"
+            ),
+            _ => {}
+        }
+    }
+
+    /// Writes what is to be written, for the router ends.
+    pub(crate) fn shut_down(&mut self, engine: &mut Engine, out: &mut impl Output) {
+        let deadline = Instant::now() + FLUSH_TIMEOUT;
+        let now = monotonic_now();
+        let Some(store) = engine.second_level_mut().filter(|_| !self.is_draining) else {
+            return;
+        };
+        let ticket = store.flush(now);
+        loop {
+            let now = monotonic_now();
+            engine.handle_timeout(now, out);
+            self.exchange(now, engine, out);
+            let done = engine
+                .second_level()
+                .is_none_or(|store| store.poll_flushed() >= ticket || !store.is_in_use());
+            if done {
+                return;
+            }
+            if Instant::now() > deadline {
+                warn!("what was to be written in the end has taken too long, and is lost");
+                return;
+            }
+            if let Some(fd) = self.device.wake_fd() {
+                let pause = Duration::from_millis(100).try_into().ok();
+                let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], pause.as_ref());
+            }
+        }
+    }
+}
