@@ -23,8 +23,8 @@
 //! | 36877 | NHuge1gBytes | TableMemory |
 //! | 36878 | CsStats | `cs/stats` |
 //! | 36880 | CsPolicy | CsStats, ControlParameters |
-//! | 36883 | NInserts | CsStats |
-//! | 36885 | NNotAdmitted | CsStats |
+//! | 36883 | NInserts | CsStats, SecondLevelStats |
+//! | 36885 | NNotAdmitted | CsStats, SecondLevelStats |
 //! | 36887 | NEvictions | CsStats |
 //! | 36889 | NBytes | CsStats |
 //! | 36891 | CapacityBytes | CsStats |
@@ -60,6 +60,21 @@
 //! | 36946 | ReceiverStatus | WorkersStatus |
 //! | 36947 | Thread | ReceiverStatus |
 //! | 36949 | NReceivedPkts | ReceiverStatus |
+//! | 36950 | SecondLevelStats | CsStats |
+//! | 36951 | NReads | SecondLevelStats |
+//! | 36953 | NReadsAhead | SecondLevelStats |
+//! | 36955 | NReadBytes | SecondLevelStats |
+//! | 36957 | NLost | SecondLevelStats |
+//! | 36959 | NDataBytes | SecondLevelStats |
+//! | 36961 | NWrittenBytes | SecondLevelStats |
+//! | 36963 | NWrittenBytesPerDay | SecondLevelStats |
+//! | 36965 | NIndexed | SecondLevelStats |
+//! | 36967 | MaxIndexed | SecondLevelStats |
+//! | 36969 | NDeviceErrors | SecondLevelStats |
+//! | 36971 | NDamaged | SecondLevelStats |
+//! | 36973 | NLostVolumes | SecondLevelStats |
+//! | 36975 | NRecovered | SecondLevelStats |
+//! | 36977 | IsRecovering | SecondLevelStats |
 
 use tachonym_packet::{DecodeError, Name};
 
@@ -340,6 +355,51 @@ management_value! {
         capacity_bytes: Required<u64> = 36891,
         /// Bytes of what the policy remembers, beside the capacity.
         n_policy_bytes: Required<u64> = 36893,
+        /// How the second level stands, if there is one.
+        second_level: Optional<SecondLevelStats> = 36950,
+    }
+}
+
+management_value! {
+    /// What the second level of the content store has done since the start, of a [`CsStats`].
+    #[derive(Default)]
+    SecondLevelStats = 36950 {
+        /// Interests that it answered.
+        n_hits: Required<u64> = 129,
+        /// Interests that it had nothing for, or could not answer.
+        n_misses: Required<u64> = 130,
+        /// Reads for Interests, and ahead of them.
+        n_reads: Required<u64> = 36951,
+        /// Of these, ahead of them.
+        n_reads_ahead: Required<u64> = 36953,
+        /// Bytes that were read.
+        n_read_bytes: Required<u64> = 36955,
+        /// Data that were written.
+        n_inserts: Required<u64> = 36883,
+        /// Data that its policy did not want.
+        n_not_admitted: Required<u64> = 36885,
+        /// Data that were to be written, and are not: for want of room or of a device.
+        n_lost: Required<u64> = 36957,
+        /// Bytes of the Data that were written.
+        n_data_bytes: Required<u64> = 36959,
+        /// Bytes that were written for them.
+        n_written_bytes: Required<u64> = 36961,
+        /// Bytes written for each day, as far as the time since the start tells.
+        n_written_bytes_per_day: Required<u64> = 36963,
+        /// Batches and prefixes in the index, and how many there may be.
+        n_indexed: Required<u64> = 36965,
+        /// See above.
+        max_indexed: Required<u64> = 36967,
+        /// Requests that a device could not carry out, or not in time.
+        n_device_errors: Required<u64> = 36969,
+        /// Batches that were read and found damaged.
+        n_damaged: Required<u64> = 36971,
+        /// Volumes that are out of service, those of all workers together.
+        n_lost_volumes: Required<u64> = 36973,
+        /// Batches that were found at the start.
+        n_recovered: Required<u64> = 36975,
+        /// Whether what was there before the start is still being looked for.
+        is_recovering: Required<bool> = 36977,
     }
 }
 

@@ -32,6 +32,7 @@ use crate::face_jobs;
 use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
+use crate::second_level;
 use crate::workers_control::WorkersControl;
 
 /// Most FIB entries that are copied at once, and most faces by one job, which takes some
@@ -463,6 +464,9 @@ impl ControlPlane for RouterControl {
             stats.capacity_bytes += capacity_bytes;
             stats.n_policy_bytes += n_policy_bytes;
         }
+        let of_second_levels = self.each_engine(second_level::stats)?;
+        let of_second_levels = of_second_levels.into_iter().flatten();
+        stats.second_level = of_second_levels.reduce(second_level::sum);
         Ok(stats)
     }
 

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use tachonym_face::monotonic_now;
 use tachonym_forward::{Engine, Output};
 use tachonym_packet::MonoNs;
+use tachonym_protocol::SecondLevelStats;
 use tachonym_store::device::{
     BlockDevice, Completion, Device, DirectoryLock, Opened, Volume, VolumeError, open,
 };
@@ -100,6 +101,7 @@ impl Stores {
             let opened = match place {
                 Place::Directory(lock) => {
                     let file = file_name(worker, self.n_workers);
+                    self.check_size(config, i, &lock.dir().join(&file), bytes)?;
                     Volume::in_directory(lock, &file, bytes, &MAGIC)
                 }
                 Place::Device(device) => {
@@ -148,6 +150,39 @@ impl Stores {
         };
         ssd.set_clock(monotonic_now(), &mut store);
         Ok((ssd, store))
+    }
+
+    /// Whether a file that is there already has the size that it is to have: a store cannot be
+    /// made larger or smaller.
+    fn check_size(
+        &self,
+        config: &Config,
+        volume: usize,
+        path: &Path,
+        bytes: u64,
+    ) -> anyhow::Result<()> {
+        let has_bytes = fs::metadata(path).map_or(0, |it| if it.is_file() { it.len() } else { 0 });
+        if has_bytes == 0 || has_bytes == bytes {
+            return Ok(());
+        }
+        let has_magic = fs::File::open(path).is_ok_and(|mut file| {
+            let mut magic = [0; MAGIC.len()];
+            io::Read::read_exact(&mut file, &mut magic).is_ok() && magic == MAGIC
+        });
+        if !has_magic {
+            // What else it is will be told.
+            return Ok(());
+        }
+        let message = format!(
+            "{} has {has_bytes} bytes, and as configured it had {bytes}",
+            path.display()
+        );
+        let remedy = format!(
+            "set bytes = {}, or remove the file, and the cache begins anew",
+            has_bytes * self.n_workers as u64
+        );
+        let key = format!("second_level.volume[{volume}].bytes");
+        Err(config.failure(key, message, remedy).into())
     }
 
     /// A secret that stays the same while the first store does, so that names are at home at
@@ -370,6 +405,65 @@ fn context(config: &Config) -> u64 {
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Nanoseconds of a day.
+const DAY_NS: u128 = 24 * 3_600 * 1_000_000_000;
+
+/// How the second level of an engine stands, if it has one.
+pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
+    let store = engine.second_level()?;
+    let (counters, of_engine) = (store.counters(), engine.counters());
+    let since_start = monotonic_now()
+        .saturating_since(store.started_at())
+        .as_nanos();
+    let per_day = u128::from(counters.n_written_bytes) * DAY_NS / since_start.max(1);
+    let (n_indexed, max_indexed) = store.index_len();
+    let n_hits = of_engine.n_second_level_hits;
+    Some(SecondLevelStats {
+        n_hits,
+        n_misses: of_engine.n_cs_misses.saturating_sub(n_hits),
+        n_reads: counters.n_reads + counters.n_reads_ahead,
+        n_reads_ahead: counters.n_reads_ahead,
+        n_read_bytes: counters.n_read_bytes,
+        n_inserts: counters.n_written,
+        n_not_admitted: counters.n_not_admitted,
+        n_lost: counters.n_no_room + counters.n_lost + counters.n_not_indexed,
+        n_data_bytes: counters.n_written_data_bytes,
+        n_written_bytes: counters.n_written_bytes,
+        n_written_bytes_per_day: u64::try_from(per_day).unwrap_or(u64::MAX),
+        n_indexed: n_indexed as u64,
+        max_indexed: max_indexed as u64,
+        n_device_errors: counters.n_device_errors,
+        n_damaged: counters.n_damaged,
+        n_lost_volumes: store.n_lost_volumes() as u64,
+        n_recovered: counters.n_recovered,
+        is_recovering: store.is_recovering(),
+    })
+}
+
+/// How two stand together.
+pub(crate) fn sum(a: SecondLevelStats, b: SecondLevelStats) -> SecondLevelStats {
+    SecondLevelStats {
+        n_hits: a.n_hits + b.n_hits,
+        n_misses: a.n_misses + b.n_misses,
+        n_reads: a.n_reads + b.n_reads,
+        n_reads_ahead: a.n_reads_ahead + b.n_reads_ahead,
+        n_read_bytes: a.n_read_bytes + b.n_read_bytes,
+        n_inserts: a.n_inserts + b.n_inserts,
+        n_not_admitted: a.n_not_admitted + b.n_not_admitted,
+        n_lost: a.n_lost + b.n_lost,
+        n_data_bytes: a.n_data_bytes + b.n_data_bytes,
+        n_written_bytes: a.n_written_bytes + b.n_written_bytes,
+        n_written_bytes_per_day: a.n_written_bytes_per_day + b.n_written_bytes_per_day,
+        n_indexed: a.n_indexed + b.n_indexed,
+        max_indexed: a.max_indexed + b.max_indexed,
+        n_device_errors: a.n_device_errors + b.n_device_errors,
+        n_damaged: a.n_damaged + b.n_damaged,
+        n_lost_volumes: a.n_lost_volumes + b.n_lost_volumes,
+        n_recovered: a.n_recovered + b.n_recovered,
+        is_recovering: a.is_recovering || b.is_recovering,
+    }
 }
 
 impl Ssd {

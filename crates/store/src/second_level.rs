@@ -98,6 +98,7 @@ pub struct SecondLevel {
     pub(crate) flush: Flush,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) wall: WallClock,
+    started_at: Option<MonoNs>,
     pub(crate) requests: VecDeque<Request>,
     /// Reads of what is still on its way to the device.
     pub(crate) deferred: Vec<u64>,
@@ -202,6 +203,7 @@ impl SecondLevel {
             flush: Flush::default(),
             volumes: vec![Volume::default(); volumes.len()],
             wall: WallClock::default(),
+            started_at: None,
             requests: VecDeque::new(),
             deferred: Vec::new(),
             next_to_recover: (beginning == Beginning::Existing).then_some(0),
@@ -218,8 +220,15 @@ impl SecondLevel {
 
     /// Sets the difference between the two clocks: `unix_ms` is what Unix time was at `now`, in
     /// milliseconds. Freshness outlives a restart by it.
-    pub const fn set_wall_clock(&mut self, now: MonoNs, unix_ms: u64) {
+    pub fn set_wall_clock(&mut self, now: MonoNs, unix_ms: u64) {
         self.wall = WallClock::at(now, unix_ms);
+        self.started_at.get_or_insert(now);
+    }
+
+    /// When it first heard of the time; zero before.
+    #[must_use]
+    pub fn started_at(&self) -> MonoNs {
+        self.started_at.unwrap_or_default()
     }
 
     /// Whether there is a volume in service.

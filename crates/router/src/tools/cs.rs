@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tachonym_client::Controller;
 use tachonym_packet::Name;
-use tachonym_protocol::{ControlParameters, CsInfo, CsStats, cs_flags};
+use tachonym_protocol::{ControlParameters, CsInfo, CsStats, SecondLevelStats, cs_flags};
 
 use super::{Management, Switch, advise, asked, name, text};
 
@@ -175,7 +175,38 @@ fn stats_json(stats: &CsStats) -> Value {
         "not_admitted": stats.n_not_admitted,
         "insert_ratio": share(stats.n_inserts, stats.n_not_admitted),
         "evictions": stats.n_evictions,
+        "second_level": stats.second_level.as_ref().map(second_level_json),
     })
+}
+
+fn second_level_json(stats: &SecondLevelStats) -> Value {
+    json!({
+        "hits": stats.n_hits,
+        "misses": stats.n_misses,
+        "reads": stats.n_reads,
+        "reads_ahead": stats.n_reads_ahead,
+        "read_bytes": stats.n_read_bytes,
+        "written": stats.n_inserts,
+        "not_admitted": stats.n_not_admitted,
+        "lost": stats.n_lost,
+        "data_bytes": stats.n_data_bytes,
+        "written_bytes": stats.n_written_bytes,
+        "written_bytes_per_day": stats.n_written_bytes_per_day,
+        "write_amplification": amplification(stats),
+        "indexed": stats.n_indexed,
+        "index_capacity": stats.max_indexed,
+        "device_errors": stats.n_device_errors,
+        "damaged": stats.n_damaged,
+        "volumes_out_of_service": stats.n_lost_volumes,
+        "recovered": stats.n_recovered,
+        "recovering": stats.is_recovering,
+    })
+}
+
+/// Bytes written for each of Data; `None` before there were any.
+fn amplification(stats: &SecondLevelStats) -> Option<f64> {
+    let n_data_bytes = stats.n_data_bytes;
+    (n_data_bytes > 0).then(|| stats.n_written_bytes as f64 / n_data_bytes as f64)
 }
 
 fn stats_text(stats: &CsStats) -> String {
@@ -187,7 +218,7 @@ fn stats_text(stats: &CsStats) -> String {
     };
     let (n_hits, n_misses) = (stats.n_hits, stats.n_misses);
     let inserted = percent(stats.n_inserts, stats.n_not_admitted);
-    text::columns(&[
+    let mut rows = vec![
         row("policy", stats.policy.replace(',', ", ")),
         row(
             "packets",
@@ -203,7 +234,45 @@ fn stats_text(stats: &CsStats) -> String {
         row("inserted", format!("{}{inserted}", stats.n_inserts)),
         row("not admitted", stats.n_not_admitted.to_string()),
         row("evicted", stats.n_evictions.to_string()),
-    ])
+    ];
+    if let Some(second) = &stats.second_level {
+        let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30));
+        let (n_hits, n_misses) = (second.n_hits, second.n_misses);
+        let written = amplification(second).map_or(String::new(), |ratio| {
+            format!(" ({ratio:.3} for each byte of Data)")
+        });
+        let read = format!("{}, {} ahead", second.n_reads, second.n_reads_ahead);
+        rows.extend([
+            row(
+                "second level",
+                match (second.is_recovering, second.n_lost_volumes) {
+                    (_, 1..) => format!("{} volumes out of service", second.n_lost_volumes),
+                    (true, _) => "looking for what was there".into(),
+                    (false, _) => "in service".into(),
+                },
+            ),
+            row("  hits", format!("{n_hits}{}", percent(n_hits, n_misses))),
+            row("  misses", n_misses.to_string()),
+            row("  batches read", read),
+            row("  read", gib(second.n_read_bytes)),
+            row("  packets written", second.n_inserts.to_string()),
+            row("  not admitted", second.n_not_admitted.to_string()),
+            row("  lost", second.n_lost.to_string()),
+            row(
+                "  written",
+                format!("{}{written}", gib(second.n_written_bytes)),
+            ),
+            row("  written a day", gib(second.n_written_bytes_per_day)),
+            row(
+                "  index",
+                format!("{} of {}", second.n_indexed, second.max_indexed),
+            ),
+            row("  device errors", second.n_device_errors.to_string()),
+            row("  damaged batches", second.n_damaged.to_string()),
+            row("  found at start", second.n_recovered.to_string()),
+        ]);
+    }
+    text::columns(&rows)
 }
 
 /// A part by the whole; `None` of nothing.
