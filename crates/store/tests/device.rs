@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tachonym_memory::{IO_ALIGN, IoBuffer};
 use tachonym_packet::MonoNs;
 use tachonym_store::device::{
-    Backend, Completion, Device, DirectoryLock, Op, Opened, Ram, Request, Threads, Uring, Volume,
-    open,
+    Backend, Completion, Contents, Device, DirectoryLock, Emulated, Op, Opened, Ram, Request,
+    Threads, Uring, Volume, Waiting, open,
 };
 use tempfile::TempDir;
 
@@ -88,7 +88,20 @@ fn devices(dir: &TempDir, buffers: &[IoBuffer], seed: u64) -> Vec<(&'static str,
     let plain = Uring::new(sub_dir("plain"), &[], N_REQUESTS).unwrap();
     assert!(!plain.is_registered());
     let ram = || Ram::new(&bytes).with_capacity(N_REQUESTS as usize);
+    let emulated = |waiting, bits_per_s| {
+        let contents = Contents::Static(bytes.map(|bytes| vec![0; bytes]).to_vec());
+        let device = Emulated::new(contents, waiting, bits_per_s);
+        device.with_capacity(N_REQUESTS as usize)
+    };
+    let fast = Some(1 << 36);
     vec![
+        ("emulated", Box::new(emulated(Waiting::Busy, None))),
+        ("emulated, busy", Box::new(emulated(Waiting::Busy, fast))),
+        ("emulated, sleep", Box::new(emulated(Waiting::Sleep, fast))),
+        (
+            "emulated, deferred",
+            Box::new(emulated(Waiting::Deferred, fast)),
+        ),
         ("uring, registered", Box::new(registered)),
         ("uring", Box::new(plain)),
         (
