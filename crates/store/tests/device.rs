@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tachonym_memory::{IO_ALIGN, IoBuffer};
 use tachonym_packet::MonoNs;
 use tachonym_store::device::{
-    Backend, Completion, Device, DirectoryLock, Op, Opened, Ram, Request, Threads, Uring, Volume,
-    open,
+    Backend, Completion, Contents, Device, DirectoryLock, Emulated, Op, Opened, Ram, Request,
+    Threads, Uring, Volume, Waiting, open,
 };
 use tempfile::TempDir;
 
@@ -88,7 +88,20 @@ fn devices(dir: &TempDir, buffers: &[IoBuffer], seed: u64) -> Vec<(&'static str,
     let plain = Uring::new(sub_dir("plain"), &[], N_REQUESTS).unwrap();
     assert!(!plain.is_registered());
     let ram = || Ram::new(&bytes).with_capacity(N_REQUESTS as usize);
+    let emulated = |waiting, bits_per_s| {
+        let contents = Contents::Static(bytes.map(|bytes| vec![0; bytes]).to_vec());
+        let device = Emulated::new(contents, waiting, bits_per_s);
+        device.with_capacity(N_REQUESTS as usize)
+    };
+    let fast = Some(1 << 36);
     vec![
+        ("emulated", Box::new(emulated(Waiting::Busy, None))),
+        ("emulated, busy", Box::new(emulated(Waiting::Busy, fast))),
+        ("emulated, sleep", Box::new(emulated(Waiting::Sleep, fast))),
+        (
+            "emulated, deferred",
+            Box::new(emulated(Waiting::Deferred, fast)),
+        ),
         ("uring, registered", Box::new(registered)),
         ("uring", Box::new(plain)),
         (
@@ -397,32 +410,35 @@ fn a_file_cut_short_is_read_short() {
 }
 
 #[test]
-fn a_ring_made_on_one_thread_works_on_another() {
+fn a_device_goes_from_thread_to_thread() {
     let dir = new_dir();
-    let free = buffers(4, IO_ALIGN);
-    let mut device = Uring::new(volumes(&dir).into(), &free, 4).unwrap();
-    let used = std::thread::spawn(move || {
-        for (i, buffer) in free.into_iter().enumerate() {
+    let free = buffers(N_REQUESTS as u16, IO_ALIGN);
+    for (name, mut device) in devices(&dir, &free, 1) {
+        let free = buffers(N_REQUESTS as u16, IO_ALIGN);
+        let mut device = std::thread::spawn(move || {
+            for (i, buffer) in free.into_iter().enumerate() {
+                let op = [Op::Read, Op::Sync][i % 2];
+                device
+                    .submit(request(i as u64, op, 0, Some(buffer)))
+                    .unwrap();
+            }
+            device.start();
             device
-                .submit(request(i as u64, Op::Read, 0, Some(buffer)))
-                .unwrap();
+        })
+        .join()
+        .unwrap();
+        // What the first thread started ends without it, well or not.
+        let mut tokens = Vec::new();
+        while device.n_in_flight() > 0 {
+            tokens.extend(wait(device.as_mut()).into_iter().map(|ended| ended.token));
         }
+        tokens.sort_unstable();
+        assert!(tokens.into_iter().eq(0..N_REQUESTS.into()), "{name}");
+        device.submit(request(10, Op::Sync, 0, None)).unwrap();
         device.start();
-        let mut n_ended = 0;
-        while n_ended < 4 {
-            n_ended += wait(&mut device).len();
-        }
-        device
-    });
-    let mut device = used.join().unwrap();
-    let mut ended = Vec::new();
-    device.poll(MonoNs::NEVER, &mut ended);
-    // From here it refuses, and says so, whatever is submitted.
-    device.submit(request(10, Op::Sync, 0, None)).unwrap();
-    device.start();
-    let refused = wait(&mut device).pop().unwrap();
-    assert_eq!(refused.token, 10);
-    assert!(refused.outcome.is_err());
+        let ended = wait(device.as_mut()).pop().unwrap();
+        assert_eq!((ended.token, ended.outcome.unwrap()), (10, 0), "{name}");
+    }
 }
 
 #[test]

@@ -16,9 +16,11 @@
 //! | [`Uring`] | requests by io_uring |
 //! | [`Threads`] | requests by threads, where there is none |
 //! | [`open()`] | the better of the two |
+//! | [`Emulated`] | volumes of a size and throughput that no disk here has |
 //! | [`Ram`] | memory that fails as a test wants it |
 
 mod check;
+mod emulated;
 mod lock;
 mod open;
 mod ram;
@@ -36,6 +38,7 @@ use std::os::fd::BorrowedFd;
 use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
+pub use emulated::{Content, Contents, Emulated, Waiting};
 pub use lock::{BlockDevice, DirectoryLock};
 pub use open::{Backend, Opened, open};
 pub use ram::{Fault, Injection, Ram, SECTOR_BYTES, Survivors};

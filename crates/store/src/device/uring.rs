@@ -19,9 +19,9 @@ const MAX_REQUESTS: u32 = 32_768;
 /// while nothing happens, and no thread of its own but what the kernel uses for
 /// [`Op::Sync`](super::Op::Sync).
 ///
-/// It may be made on one thread and used on another, but on no third: it belongs to the thread
-/// that first starts requests, and refuses those of others with an error. Dropping it waits
-/// for what is under way.
+/// Dropping it waits for what is under way, ten seconds at most: a disk that does not answer
+/// keeps its buffers for good. What a thread has started the kernel may cancel when that
+/// thread ends.
 pub struct Uring {
     ring: Ring,
     volumes: Arc<[Volume]>,
