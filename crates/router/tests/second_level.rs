@@ -289,8 +289,8 @@ fn a_store_of_another_version_key_size_or_batch_is_refused_and_kept() {
     let (first, second) = (tempfile::tempdir(), tempfile::tempdir());
     let (first, second) = (first.expect("a folder"), second.expect("a folder"));
     let (a, b) = (volume(first.path(), BYTES), volume(second.path(), BYTES));
-    drop(start(&a));
-    drop(start(&b));
+    start(&a).stop().expect("it ends");
+    start(&b).stop().expect("it ends");
     let said = refusal(&format!("{a}{b}"));
     assert!(
         said.contains("is volume 0 of 1") || said.contains("another key"),
@@ -313,7 +313,7 @@ fn a_store_of_another_version_key_size_or_batch_is_refused_and_kept() {
     }
     let said = refusal(&a);
     assert!(said.contains("version 99"), "{said}");
-    drop(start(&b));
+    start(&b).stop().expect("it ends");
 }
 
 #[test]
@@ -323,20 +323,26 @@ fn two_routers_do_not_share_a_directory() {
     let router = start(&text);
     let said = refusal(&text);
     assert!(said.contains("is used by"), "{said}");
-    drop(router);
-    drop(start(&text));
+    router.stop().expect("it ends");
+    start(&text).stop().expect("it ends");
 }
 
 #[test]
 fn a_store_of_another_size_is_left_as_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
-    drop(start(&volume(folder.path(), BYTES)));
+    start(&volume(folder.path(), BYTES))
+        .stop()
+        .expect("it ends");
     let said = refusal(&volume(folder.path(), 2 * BYTES));
     assert!(
         said.contains("67108864 bytes") && said.contains("134217728"),
         "{said}"
     );
-    drop(start(&volume(folder.path(), BYTES)));
+    start(&volume(folder.path(), BYTES))
+        .stop()
+        .expect("it ends");
     fs::remove_file(store_in(folder.path())).expect("it is there");
-    drop(start(&volume(folder.path(), 2 * BYTES)));
+    start(&volume(folder.path(), 2 * BYTES))
+        .stop()
+        .expect("it ends");
 }
