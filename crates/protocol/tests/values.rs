@@ -234,6 +234,26 @@ proptest! {
             n_bytes: n[2],
             capacity_bytes: n[1],
             n_policy_bytes: n[0],
+            second_level: (n[1] % 2 == 0).then(|| SecondLevelStats {
+                n_hits: n[0],
+                n_misses: n[1],
+                n_reads: n[2],
+                n_reads_ahead: n[3],
+                n_read_bytes: n[4],
+                n_inserts: n[0] / 3,
+                n_not_admitted: n[1] / 3,
+                n_lost: n[2] / 3,
+                n_data_bytes: n[3] / 3,
+                n_written_bytes: n[4] / 3,
+                n_written_bytes_per_day: n[0] / 5,
+                n_indexed: n[1] / 5,
+                max_indexed: n[2] / 5,
+                n_device_errors: n[3] / 5,
+                n_damaged: n[4] / 5,
+                n_lost_volumes: n[0] / 7,
+                n_recovered: n[1] / 7,
+                is_recovering: n[2] % 2 == 0,
+            }),
         };
         prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));
         let popularity = CsPopularity {

@@ -32,7 +32,7 @@ pub(crate) const MAX_REGIONS: usize = 1 << (64 - EXTENT_BITS);
 /// Where a record lies in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Number of the region, below [`MAX_REGIONS`].
+    /// Number of the region, below 2^18.
     pub region: u32,
     /// Where in it, and what chunks it has.
     pub extent: Extent,

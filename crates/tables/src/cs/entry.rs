@@ -5,8 +5,6 @@
 
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
-use super::DataRef;
-
 /// A cached Data; one cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -31,6 +29,34 @@ pub(super) struct CsEntry {
 }
 
 const _: () = assert!(size_of::<CsEntry>() == 64);
+
+/// A cached Data, borrowed from the store.
+#[derive(Clone, Copy, Debug)]
+pub struct DataRef<'a> {
+    wire: &'a [u8],
+    marks: Marks,
+}
+
+impl<'a> DataRef<'a> {
+    /// The packet as it arrived.
+    #[must_use]
+    pub const fn wire(&self) -> &'a [u8] {
+        self.wire
+    }
+
+    /// What its owner has noted about it.
+    #[must_use]
+    #[inline]
+    pub const fn marks(&self) -> Marks {
+        self.marks
+    }
+
+    /// The packet as a view. Checks its bytes again.
+    #[must_use]
+    pub fn view(&self) -> DataView<'a> {
+        DataView::parse(self.wire).expect("copied from a Data")
+    }
+}
 
 /// What the owner of a store notes about a Data, to be told when it answers an Interest. Its
 /// meaning is the owner's own.

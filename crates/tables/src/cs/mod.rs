@@ -34,8 +34,8 @@ use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 
-pub use self::entry::Marks;
 use self::entry::{CsEntry, fresh_until};
+pub use self::entry::{DataRef, Marks};
 use self::policies::Policies;
 pub use self::policy::CachePolicy;
 pub use self::prefixes::MAX_CS_COMPONENTS;
@@ -159,34 +159,6 @@ pub struct CsCounters {
     pub n_not_admitted_name: u64,
     /// See [`NotAdmitted::Unpromising`].
     pub n_not_admitted_policy: u64,
-}
-
-/// A cached Data, borrowed from the store.
-#[derive(Clone, Copy, Debug)]
-pub struct DataRef<'a> {
-    wire: &'a [u8],
-    marks: Marks,
-}
-
-impl<'a> DataRef<'a> {
-    /// The packet as it arrived.
-    #[must_use]
-    pub const fn wire(&self) -> &'a [u8] {
-        self.wire
-    }
-
-    /// What its owner has noted about it.
-    #[must_use]
-    #[inline]
-    pub const fn marks(&self) -> Marks {
-        self.marks
-    }
-
-    /// The packet as a view. Checks its bytes again.
-    #[must_use]
-    pub fn view(&self) -> DataView<'a> {
-        DataView::parse(self.wire).expect("copied from a Data")
-    }
 }
 
 /// See the module. In each method `hashes[i]` is the hash of the first `i`

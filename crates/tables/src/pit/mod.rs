@@ -18,6 +18,7 @@
 
 mod counts;
 mod entry;
+mod idx;
 mod records;
 mod refusals;
 mod shares;
@@ -29,6 +30,7 @@ use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView
 use self::counts::{DigestParents, LengthCounts};
 pub use self::entry::MAX_INLINE_BYTES;
 pub use self::entry::{N_STRATEGY_WORDS, PitEntry};
+pub use self::idx::EntryIdx;
 pub use self::records::{InRecord, OutRecord};
 use self::records::{More, Record, RecordsMut};
 pub use self::refusals::{PitRefusal, PitRefusals};
@@ -76,31 +78,6 @@ impl Default for PitConfig {
             max_records_per_entry: 512,
             index: IndexKind::default(),
             pages: PagePreference::default(),
-        }
-    }
-}
-
-/// Number of an entry in its [`Pit`]. It does not outlive the entry: the number
-/// of a removed entry finds nothing, even when the slot has a new tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct EntryIdx {
-    slot: u32,
-    generation: u32,
-}
-
-impl EntryIdx {
-    /// As a number, for those who keep it for a while.
-    #[must_use]
-    pub const fn to_bits(self) -> u64 {
-        (self.generation as u64) << 32 | self.slot as u64
-    }
-
-    /// From such a number.
-    #[must_use]
-    pub const fn from_bits(bits: u64) -> Self {
-        Self {
-            slot: bits as u32,
-            generation: (bits >> 32) as u32,
         }
     }
 }
