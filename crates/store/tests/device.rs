@@ -237,7 +237,7 @@ fn run(name: &str, device: &mut dyn Device, steps: &[Step], free: &mut Vec<IoBuf
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 40,
+        cases: 24,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
