@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Uid, getrlimit, getuid, setrlimit};
 use tachonym_memory::{IO_ALIGN, IoBuffer};
 use tachonym_packet::MonoNs;
 use tachonym_store::device::{
@@ -24,7 +25,12 @@ const N_REQUESTS: u32 = 8;
 fn volumes(dir: &TempDir) -> Vec<Volume> {
     let lock = DirectoryLock::acquire(dir.path()).unwrap();
     let volume = |(i, n_blocks)| {
-        Volume::in_directory(&lock, &format!("l2-{i}"), n_blocks * BLOCK, &MAGIC).unwrap()
+        let name = format!("l2-{i}");
+        let volume = Volume::in_directory(&lock, &name, n_blocks * BLOCK, &MAGIC).unwrap();
+        // What begins with anything else is not opened again.
+        let head = [&MAGIC[..], &[0; IO_ALIGN - 16]].concat();
+        volume.write_head(0, &head).unwrap();
+        volume
     };
     N_BLOCKS.into_iter().enumerate().map(volume).collect()
 }
@@ -439,6 +445,33 @@ fn a_device_goes_from_thread_to_thread() {
         let ended = wait(device.as_mut()).pop().unwrap();
         assert_eq!((ended.token, ended.outcome.unwrap()), (10, 0), "{name}");
     }
+}
+
+#[test]
+fn buffers_that_may_not_be_pinned_work_all_the_same() {
+    const LIMIT_BYTES: u64 = 8 << 20;
+    let dir = new_dir();
+    let volumes: Arc<[Volume]> = volumes(&dir).into();
+    let tried = std::thread::spawn(move || {
+        // The least of what a user without privileges may pin.
+        let mut limit = getrlimit(Resource::Memlock);
+        if limit.current.is_none_or(|bytes| bytes > LIMIT_BYTES) {
+            limit.current = Some(LIMIT_BYTES);
+            setrlimit(Resource::Memlock, limit).unwrap();
+        }
+        if getuid().is_root() {
+            // This thread alone is nobody from here on.
+            let nobody = Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        let mut free = IoBuffer::many(0..9, 1 << 20).unwrap();
+        let mut device = Uring::new(volumes, &free, 4).unwrap();
+        assert!(!device.is_registered());
+        device.submit(request(0, Op::Read, 0, free.pop())).unwrap();
+        device.start();
+        wait(&mut device).pop().unwrap().outcome.unwrap()
+    });
+    assert_eq!(u64::from(tried.join().unwrap()), N_BLOCKS[0] * BLOCK);
 }
 
 #[test]
