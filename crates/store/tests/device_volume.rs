@@ -300,7 +300,7 @@ fn parts_of_a_block_device_are_apart() {
     let part = |part| Volume::on_block_device(&device, part, &MAGIC);
     let parts = [part(0..MIB).unwrap(), part(MIB..3 * MIB).unwrap()];
     assert_eq!(parts[1].bytes(), 2 * MIB);
-    for backend in [Backend::Uring, Backend::Threads] {
+    for backend in [Backend::Auto, Backend::Threads] {
         let volumes = vec![part(0..MIB).unwrap(), part(MIB..3 * MIB).unwrap()];
         let (mut device, _) = open(volumes, &[], 4, backend).unwrap();
         let mut ended = Vec::new();
@@ -424,7 +424,7 @@ fn a_disk_that_fails_says_so() {
         .unwrap()
         .set_len(4 * MIB)
         .unwrap();
-    for backend in [Backend::Uring, Backend::Threads] {
+    for backend in [Backend::Auto, Backend::Threads] {
         let volume = Volume::on_block_device(&device, 0..8 * MIB, &MAGIC).unwrap();
         let (mut device, opened) = open(vec![volume], &[], 4, backend).unwrap();
         for (offset, expected) in [(0, Ok(65_536)), (6 * MIB, Err(5))] {
