@@ -211,3 +211,21 @@ fn holder_of(dev: u64, inode: u64) -> Option<u32> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_without_direct_access_are_opened_all_the_same() {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        // No kernel has direct access to what it makes up.
+        let (mut file, is_direct) =
+            open_direct(Path::new("/proc/version"), &options, OFlags::empty()).unwrap();
+        assert!(!is_direct);
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert!(text.contains("Linux"), "{text}");
+    }
+}

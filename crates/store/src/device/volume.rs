@@ -21,6 +21,10 @@ pub use super::volume_error::VolumeError;
 /// Bytes at the beginning of a volume that can be read and written without a device.
 pub const HEAD_BYTES: usize = 2 * IO_ALIGN;
 
+/// So many bytes at the beginning of what is taken for empty are zeros: file systems, swap
+/// space and the like have something there, but most of them nothing in the first 512.
+const EMPTY_BYTES: u64 = 256 << 10;
+
 /// By the first bytes of a volume a store is known.
 pub type Magic = [u8; 16];
 
@@ -46,7 +50,8 @@ enum Held {
 impl Volume {
     /// The file `file_name` in a directory, of `bytes` rounded down to [`IO_ALIGN`]. Creates
     /// it, for this user alone, or lets it grow; all its blocks are allocated before this
-    /// returns. One that is there must begin with `magic`, or with zeros.
+    /// returns. One that is there must begin with `magic`, or with 256 KiB of
+    /// zeros.
     ///
     /// # Errors
     /// [`VolumeError::Foreign`], [`VolumeError::FileLarger`], [`VolumeError::NoSpace`],
@@ -97,7 +102,8 @@ impl Volume {
         Ok(volume)
     }
 
-    /// A part of a block device. It must begin with `magic`, or with zeros.
+    /// A part of a block device. It must begin with `magic`, or with 256 KiB of
+    /// zeros.
     ///
     /// # Errors
     /// [`VolumeError::DeviceSmaller`], [`VolumeError::Unaligned`], [`VolumeError::Foreign`] or
@@ -163,19 +169,7 @@ impl Volume {
     /// What the system says.
     pub fn read_head(&self) -> io::Result<IoBuffer> {
         let mut head = IoBuffer::new(HEAD_BYTES, 0).map_err(io::Error::other)?;
-        let mut done = 0;
-        while done < HEAD_BYTES {
-            let rest = &mut head.as_mut_slice()[done..HEAD_BYTES];
-            match pread(&self.file, rest, self.offset + done as u64) {
-                Ok(0) => break,
-                // A part of a block is the last one of a file: no more can follow, and no
-                // direct read may begin there.
-                Ok(n_bytes) if !n_bytes.is_multiple_of(IO_ALIGN) => break,
-                Ok(n_bytes) => done += n_bytes,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        self.read(&mut head.as_mut_slice()[..HEAD_BYTES])?;
         Ok(head)
     }
 
@@ -206,19 +200,43 @@ impl Volume {
     }
 
     fn refuse_foreign(&self, magic: &Magic) -> Result<(), VolumeError> {
-        let head = self.read_head();
-        let head = head.map_err(|error| refusal(&self.path, "read it", error))?;
-        let first = head.as_slice().first_chunk::<16>();
-        match first.expect("the head has as many") {
-            first if first == magic || first == &Magic::default() => Ok(()),
-            _ => match &self._held {
-                Held::Directory(_) => Err(foreign(self.path.clone())),
-                Held::Device(_) => Err(VolumeError::Foreign {
-                    path: self.path.clone(),
-                    remedy: "wipe the part of the device that is configured (wipefs, blkdiscard)",
-                }),
-            },
+        let failed = |error| refusal(&self.path, "read it", error);
+        let head = self.read_head().map_err(failed)?;
+        if head.as_slice().starts_with(magic) || self.is_empty().map_err(failed)? {
+            return Ok(());
         }
+        match &self._held {
+            Held::Directory(_) => Err(foreign(self.path.clone())),
+            Held::Device(_) => Err(VolumeError::Foreign {
+                path: self.path.clone(),
+                remedy: "wipe the part of it that is configured (blkdiscard -z)",
+            }),
+        }
+    }
+
+    /// Whether it begins with zeros, if it begins at all.
+    fn is_empty(&self) -> io::Result<bool> {
+        let len = EMPTY_BYTES.min(self.bytes) as usize;
+        let mut first = IoBuffer::new(len, 0).map_err(io::Error::other)?;
+        self.read(&mut first.as_mut_slice()[..len])?;
+        Ok(first.as_slice().iter().all(|&byte| byte == 0))
+    }
+
+    /// Reads from its beginning; what it does not have is left as it was.
+    fn read(&self, bytes: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match pread(&self.file, &mut bytes[done..], self.offset + done as u64) {
+                Ok(0) => break,
+                // A part of a block is the last one of a file: no more can follow, and no
+                // direct read may begin there.
+                Ok(n_bytes) if !n_bytes.is_multiple_of(IO_ALIGN) => break,
+                Ok(n_bytes) => done += n_bytes,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Has the file system set blocks aside for all of it; it had `had` bytes.

@@ -77,7 +77,9 @@ impl Ring {
             .iter()
             .map(|volume| volume.as_fd().as_raw_fd())
             .collect();
-        ring.submitter().register_files(&fds)?;
+        if !fds.is_empty() {
+            ring.submitter().register_files(&fds)?;
+        }
         Ok(Self {
             ring,
             volumes,
