@@ -26,7 +26,9 @@ use crate::faces::{FaceTraits, Scope};
 use crate::interest::Outbound;
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines};
 
-/// When this Data answers, the next batch of its object is to be read.
+/// When this Data answers, the next batch of its object is to be read, if the first level does
+/// not have it. Once is enough: what follows it leaves the first level later. Where it was
+/// sooner after all, and somebody has had to wait for it, the mark is set again.
 const TRIGGERS: Marks = Marks(1);
 /// When this Data answers, it is to be offered to the second level again.
 const IS_TO_BE_OFFERED: Marks = Marks(2);
@@ -75,8 +77,8 @@ impl KnownStale {
 pub(crate) struct Next {
     /// Its neighbours are to be read; its name is in the buffer.
     reads_ahead: bool,
-    /// What it is marked with from now on, if that changes.
-    marks: Option<Marks>,
+    /// Marks that it loses.
+    lost: Marks,
 }
 
 /// A Data with marks has answered an Interest. Leaves its name in `name`.
@@ -92,14 +94,14 @@ pub(crate) fn handle_marked_hit(
     name.clear();
     name.extend_from_slice(data.name().value_bytes());
     let mut next = Next {
-        reads_ahead: marks.0 & TRIGGERS.0 != 0,
-        marks: None,
+        reads_ahead: marks.include(TRIGGERS),
+        lost: Marks::NONE,
     };
-    if marks.0 & IS_TO_BE_OFFERED.0 != 0 {
+    if marks.include(IS_TO_BE_OFFERED) {
         let hash = second.request_hash(data.name());
         second.note_request(hash);
         if second.offer(now, &data, hash, false) != Offered::NotAdmitted {
-            next.marks = Some(Marks(marks.0 & !IS_TO_BE_OFFERED.0));
+            next.lost = IS_TO_BE_OFFERED;
         }
     }
     next
@@ -111,29 +113,47 @@ impl Pipelines {
     pub(crate) fn follow_marked_hit(&mut self, hashes: &[NameHash], next: Next) {
         let name = std::mem::take(&mut self.scratch.name);
         if let Ok(view) = NameView::parse_value(&name) {
+            let mut lost = next.lost;
             if next.reads_ahead
                 && let Some(mut second) = self.second.take()
             {
-                self.read_ahead(&mut second, view);
+                if self.read_ahead(&mut second, view) {
+                    lost = lost.with(TRIGGERS);
+                }
                 self.second = Some(second);
             }
-            if let Some(marks) = next.marks {
+            if !lost.is_empty() {
                 let hash = match hashes.get(view.len()) {
                     // The Interest had this name, or a longer one.
                     Some(&hash) => hash,
                     None => self.key.hash_name(view),
                 };
-                self.tables.set_marks(view, hash, marks);
+                self.tables
+                    .change_marks(view, hash, |marks| marks.without(lost));
             }
         }
         self.scratch.name = name;
     }
 
-    fn read_ahead(&self, second: &mut SecondLevel, name: NameView<'_>) {
+    /// Has what follows a chunk read; false if not all of it can be now.
+    fn read_ahead(&self, second: &mut SecondLevel, name: NameView<'_>) -> bool {
         second.read_ahead(self.now, name, |first| {
             let hash = self.key.hash_name(first);
             self.tables.has_data_named(first, hash)
-        });
+        })
+    }
+
+    /// Somebody has to wait for a chunk: when the batch before it is asked for again, this one
+    /// is to be read ahead.
+    fn mark_batch_before(&mut self, second: &SecondLevel, name: NameView<'_>) {
+        let buffer = &mut self.scratch.name;
+        if second.write_trigger_before(name, buffer)
+            && let Ok(trigger) = NameView::parse_value(buffer)
+        {
+            let hash = self.key.hash_name(trigger);
+            self.tables
+                .change_marks(trigger, hash, |marks| marks.with(TRIGGERS));
+        }
     }
 
     /// Has the second level asked about an Interest that has just become pending, or was so
@@ -156,7 +176,7 @@ impl Pipelines {
         };
         let is_answered = self
             .seek(&mut second, arrival, interest)
-            .is_some_and(|place| self.recall(&mut second, (idx, place), arrival, out));
+            .is_some_and(|place| self.recall(&mut second, (idx, place), arrival, interest, out));
         self.second = Some(second);
         is_answered
     }
@@ -187,6 +207,7 @@ impl Pipelines {
         second: &mut SecondLevel,
         (idx, place): (EntryIdx, Place),
         arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
         out: &mut impl Output,
     ) -> bool {
         match second.recall(self.now, place, idx.to_bits()) {
@@ -199,9 +220,13 @@ impl Pipelines {
                 self.take_chunk(&chunk, arrival.fib, out);
                 self.tables.pit().get(idx).is_none()
             }
-            Recall::Reading => {
+            recall @ (Recall::Reading | Recall::Joined) => {
+                let is_new = matches!(recall, Recall::Reading);
                 if let Some(entry) = self.tables.pit_mut().get_mut(idx) {
                     entry.set_awaits_store(true);
+                }
+                if is_new {
+                    self.mark_batch_before(second, interest.name());
                 }
                 true
             }
@@ -230,8 +255,11 @@ impl Pipelines {
             if is_wanted
                 && chunk.is_trigger
                 && let Ok(data) = DataView::parse(chunk.wire)
+                && self.read_ahead(second, data.name())
             {
-                self.read_ahead(second, data.name());
+                let (name, hash) = (data.name(), self.key.hash_name(data.name()));
+                self.tables
+                    .change_marks(name, hash, |marks| marks.without(TRIGGERS));
             }
         }
         for &waiter in recalled.waiters() {
@@ -411,13 +439,14 @@ impl Pipelines {
         let offered = second.offer(self.now, data, hash, is_other);
         let mut marks = Marks::NONE;
         if second.is_trigger(name) {
-            marks.0 |= TRIGGERS.0;
+            marks = marks.with(TRIGGERS);
         }
         if offered == Offered::NotAdmitted && second.admission_learns() {
-            marks.0 |= IS_TO_BE_OFFERED.0;
+            marks = marks.with(IS_TO_BE_OFFERED);
         }
         if !marks.is_empty() {
-            self.tables.set_marks(name, hashes[name.len()], marks);
+            let hash = hashes[name.len()];
+            self.tables.change_marks(name, hash, |_| marks);
         }
     }
 

@@ -404,6 +404,45 @@ fn the_next_batch_is_read_before_it_is_asked_for() {
 }
 
 #[test]
+fn who_had_to_wait_for_a_batch_has_it_read_ahead_the_next_time() {
+    let mut it = TwoLevels::new(6, config());
+    let stored = segments("/a", 8);
+    for data in &stored {
+        it.fetch(data);
+    }
+    it.flush();
+    // Of the first level, the second batch is what is used last.
+    let mut nonce = 0;
+    let mut ask = |it: &mut TwoLevels, number: usize| {
+        nonce += 1;
+        let (at_once, later) = it.ask(&interest_for(&stored[number]).nonce(nonce));
+        assert_eq!(at_once.len() + later.len(), 1);
+        later.len()
+    };
+    assert_eq!(ask(&mut it, 0), 1);
+    assert_eq!((ask(&mut it, 2), ask(&mut it, 4)), (0, 0), "read ahead");
+    for number in [0, 1, 2, 3, 2] {
+        ask(&mut it, number);
+    }
+    for n in 0..3 {
+        it.fetch(&data(&format!("/other/{n}")));
+        ask(&mut it, 2);
+    }
+    assert_eq!(
+        ask(&mut it, 4),
+        1,
+        "the mark was used, and the batch has gone"
+    );
+    assert_eq!(ask(&mut it, 2), 0);
+    let n_ahead = it.store().counters().n_reads_ahead;
+    for n in 3..6 {
+        it.fetch(&data(&format!("/other/{n}")));
+        ask(&mut it, 2);
+    }
+    assert!(it.store().counters().n_reads_ahead > n_ahead);
+}
+
+#[test]
 fn what_is_asked_for_twice_earns_its_write() {
     let config = Config {
         admission: Admission::Filter {

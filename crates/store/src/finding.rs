@@ -7,7 +7,7 @@ use crate::device::{Op, Request};
 use crate::index::Location;
 use crate::layout::Record;
 use crate::log::{Position, RegionState, Whereabouts};
-use crate::naming::{parent, write_chunk_name};
+use crate::naming::{chunk_number, parent, write_chunk_name};
 use crate::reads::{Purpose, Sought, Waiter};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
@@ -37,8 +37,10 @@ pub enum Place {
 pub enum Recall<'a> {
     /// The Data is here, and until when it is fresh; [`MonoNs::ZERO`] if it is not.
     Here(&'a [u8], MonoNs),
-    /// It is being read; whoever waits will be told.
+    /// It is being read from now on; whoever waits will be told.
     Reading,
+    /// The same, and it was being read before.
+    Joined,
     /// No read is to be had now.
     Busy,
     /// It was there, and is not any more.
@@ -131,7 +133,7 @@ impl SecondLevel {
         if let Some(read) = self.reads.of_place(location) {
             read.waiters.push(waiter);
             self.counters.n_joined += 1;
-            return Recall::Reading;
+            return Recall::Joined;
         }
         if matches!(self.log.whereabouts(location), Whereabouts::Memory(_)) {
             self.counters.n_found_in_memory += 1;
@@ -240,26 +242,23 @@ impl SecondLevel {
 
     /// An Interest for the last chunk but one of a batch was answered: reads what comes next
     /// of this object, unless `is_at_hand` tells that the first level has it, by the name of a
-    /// batch's first chunk.
+    /// batch's first chunk. False if not all of it can be read now.
     pub fn read_ahead(
         &mut self,
         now: MonoNs,
         name: NameView<'_>,
         mut is_at_hand: impl FnMut(NameView<'_>) -> bool,
-    ) {
+    ) -> bool {
         let Some(chunk) = self.names.part_of(name).chunk else {
-            return;
+            return true;
         };
         let batch_len = self.names.batch_len();
         let object = parent(name);
         let object_hash = self.names.prefix(object);
         let batches = self.ahead.plan(now, object_hash, chunk.number / batch_len);
         let mut first = std::mem::take(&mut self.scratch);
+        let mut is_done = true;
         for batch in batches {
-            // What is asked for comes before what may be.
-            if self.reads.n_ahead() >= self.reads.n_buffers() / 2 {
-                break;
-            }
             let Some(number) = batch.checked_mul(batch_len) else {
                 break;
             };
@@ -273,14 +272,32 @@ impl SecondLevel {
             if is_at_hand || is_here || self.reads.of_place(location).is_some() {
                 continue;
             }
-            if self
-                .begin_read(now, Sought::Batch(key), location, true)
-                .is_some()
-            {
+            // What is asked for comes before what may be.
+            let has_room = self.reads.n_ahead() < self.reads.n_buffers() / 2;
+            let sought = Sought::Batch(key);
+            if has_room && self.begin_read(now, sought, location, true).is_some() {
                 self.counters.n_reads_ahead += 1;
+            } else {
+                is_done = false;
             }
         }
         self.scratch = first;
+        is_done
+    }
+
+    /// Puts the name of the Data into `out` with which the batch of `name` should have been read
+    /// ahead; false if there is none.
+    pub fn write_trigger_before(&self, name: NameView<'_>, out: &mut Vec<u8>) -> bool {
+        let Some(chunk) = chunk_number(name) else {
+            return false;
+        };
+        let batch_len = self.names.batch_len();
+        let before = (chunk.number / batch_len).checked_sub(1);
+        let trigger = before.map(|batch| batch * batch_len + u64::from(self.trigger_place()));
+        if let Some(trigger) = trigger {
+            write_chunk_name(parent(name), chunk.typ, trigger, out);
+        }
+        trigger.is_some()
     }
 
     /// Whether the next batch of an object is to be read when the Data of this name is asked

@@ -189,7 +189,7 @@ impl Harness {
         self.next_waiter += 1;
         match self.store.recall(self.now, place, waiter) {
             Recall::Here(wire, fresh_until) => Some(Ok((wire.to_vec(), fresh_until > self.now))),
-            Recall::Reading => Some(Err(waiter)),
+            Recall::Reading | Recall::Joined => Some(Err(waiter)),
             Recall::Busy | Recall::Gone => None,
         }
     }

@@ -67,6 +67,24 @@ impl Marks {
     /// Nothing.
     pub const NONE: Self = Self(0);
 
+    /// These and those.
+    #[must_use]
+    pub const fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// These without those.
+    #[must_use]
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// Whether all of those are among these.
+    #[must_use]
+    pub const fn include(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
     /// Whether there is nothing to tell.
     #[must_use]
     pub const fn is_empty(self) -> bool {

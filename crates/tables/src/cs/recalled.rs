@@ -39,15 +39,16 @@ impl<P: CachePolicy> ContentStore<P> {
         true
     }
 
-    /// Notes something about the Data of a name, if it is cached.
-    pub(crate) fn set_marks(
+    /// Changes what is noted about the Data of a name, if it is cached.
+    pub(crate) fn change_marks(
         &mut self,
         index: &BucketIndex,
         (name, hash): (NameView<'_>, NameHash),
-        marks: Marks,
+        change: impl FnOnce(Marks) -> Marks,
     ) {
         if let Some(slot) = find_exact(index, &self.slots, name, hash) {
-            self.slots[slot].marks = marks;
+            let marks = &mut self.slots[slot].marks;
+            *marks = change(*marks);
         }
     }
 

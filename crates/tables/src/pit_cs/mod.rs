@@ -618,10 +618,16 @@ impl<P: CachePolicy> PitCs<P> {
             .insert_recalled(index, data, hashes, (fresh_until, marks))
     }
 
-    /// Notes something about the Data of a name, if it is cached: it comes with each answer.
-    pub fn set_marks(&mut self, name: NameView<'_>, hash: NameHash, marks: Marks) {
-        self.cs
-            .set_marks(self.indexes.cached(), (name, hash), marks);
+    /// Changes what is noted about the Data of a name, if it is cached: it comes with each
+    /// answer.
+    pub fn change_marks(
+        &mut self,
+        name: NameView<'_>,
+        hash: NameHash,
+        change: impl FnOnce(Marks) -> Marks,
+    ) {
+        let index = self.indexes.cached();
+        self.cs.change_marks(index, (name, hash), change);
     }
 
     /// Whether a Data of this name is cached. Counts as no use of it.
