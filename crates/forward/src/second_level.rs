@@ -27,11 +27,14 @@ use crate::interest::Outbound;
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines};
 
 /// When this Data answers, the next batch of its object is to be read, if the first level does
-/// not have it. Once is enough: what follows it leaves the first level later. Where it was
-/// sooner after all, and somebody has had to wait for it, the mark is set again.
+/// not have it. After that was looked for, it mostly leaves the first level later than this.
+/// Where it was sooner after all, and somebody has had to wait for it, it is looked for anew.
 const TRIGGERS: Marks = Marks(1);
 /// When this Data answers, it is to be offered to the second level again.
 const IS_TO_BE_OFFERED: Marks = Marks(2);
+
+/// Answers for which the first level is believed to have the next batch once it has had it.
+const N_BELIEVED: u8 = Marks::MAX_PAUSE;
 
 /// How long it is remembered that the second level has no fresh Data of a name.
 const STALE_MS: u64 = 1_000;
@@ -77,8 +80,8 @@ impl KnownStale {
 pub(crate) struct Next {
     /// Its neighbours are to be read; its name is in the buffer.
     reads_ahead: bool,
-    /// Marks that it loses.
-    lost: Marks,
+    /// It is not to be offered again.
+    is_offered: bool,
 }
 
 /// A Data with marks has answered an Interest. Leaves its name in `name`.
@@ -95,14 +98,12 @@ pub(crate) fn handle_marked_hit(
     name.extend_from_slice(data.name().value_bytes());
     let mut next = Next {
         reads_ahead: marks.include(TRIGGERS),
-        lost: Marks::NONE,
+        is_offered: false,
     };
     if marks.include(IS_TO_BE_OFFERED) {
         let hash = second.request_hash(data.name());
         second.note_request(hash);
-        if second.offer(now, &data, hash, false) != Offered::NotAdmitted {
-            next.lost = IS_TO_BE_OFFERED;
-        }
+        next.is_offered = second.offer(now, &data, hash, false) != Offered::NotAdmitted;
     }
     next
 }
@@ -113,24 +114,28 @@ impl Pipelines {
     pub(crate) fn follow_marked_hit(&mut self, hashes: &[NameHash], next: Next) {
         let name = std::mem::take(&mut self.scratch.name);
         if let Ok(view) = NameView::parse_value(&name) {
-            let mut lost = next.lost;
+            let mut is_done = false;
             if next.reads_ahead
                 && let Some(mut second) = self.second.take()
             {
-                if self.read_ahead(&mut second, view) {
-                    lost = lost.with(TRIGGERS);
-                }
+                is_done = self.read_ahead(&mut second, view);
                 self.second = Some(second);
             }
-            if !lost.is_empty() {
-                let hash = match hashes.get(view.len()) {
-                    // The Interest had this name, or a longer one.
-                    Some(&hash) => hash,
-                    None => self.key.hash_name(view),
+            let hash = match hashes.get(view.len()) {
+                // The Interest had this name, or a longer one.
+                Some(&hash) => hash,
+                None => self.key.hash_name(view),
+            };
+            self.tables.change_marks(view, hash, |marks| {
+                let marks = match next.is_offered {
+                    true => marks.without(IS_TO_BE_OFFERED),
+                    false => marks,
                 };
-                self.tables
-                    .change_marks(view, hash, |marks| marks.without(lost));
-            }
+                match is_done && marks == TRIGGERS {
+                    true => marks.after(N_BELIEVED),
+                    false => marks,
+                }
+            });
         }
         self.scratch.name = name;
     }
@@ -152,7 +157,7 @@ impl Pipelines {
         {
             let hash = self.key.hash_name(trigger);
             self.tables
-                .change_marks(trigger, hash, |marks| marks.with(TRIGGERS));
+                .change_marks(trigger, hash, |marks| marks.with(TRIGGERS).after(0));
         }
     }
 
@@ -259,7 +264,7 @@ impl Pipelines {
             {
                 let (name, hash) = (data.name(), self.key.hash_name(data.name()));
                 self.tables
-                    .change_marks(name, hash, |marks| marks.without(TRIGGERS));
+                    .change_marks(name, hash, |marks| marks.after(N_BELIEVED));
             }
         }
         for &waiter in recalled.waiters() {

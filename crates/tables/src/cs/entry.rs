@@ -58,14 +58,34 @@ impl<'a> DataRef<'a> {
     }
 }
 
-/// What the owner of a store notes about a Data, to be told when it answers an Interest. Its
-/// meaning is the owner's own.
+/// What the owner of a store notes about a Data, to be told when it answers an Interest: up to
+/// four marks, the lower bits, whose meaning is the owner's own. The upper ones tell after how
+/// many more answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(pub u8);
 
 impl Marks {
     /// Nothing.
     pub const NONE: Self = Self(0);
+
+    /// Most answers after which marks are told again.
+    pub const MAX_PAUSE: u8 = 15;
+
+    /// The same, to be told after so many answers without; at most [`Marks::MAX_PAUSE`].
+    #[must_use]
+    pub const fn after(self, n_answers: u8) -> Self {
+        Self(self.0 & 15 | n_answers << 4)
+    }
+
+    /// What is told with an answer.
+    #[inline]
+    pub(super) const fn tell(&mut self) -> Self {
+        if self.0 < 16 {
+            return *self;
+        }
+        self.0 -= 16;
+        Self::NONE
+    }
 
     /// These and those.
     #[must_use]
@@ -146,12 +166,22 @@ impl CsEntry {
         &self.buffer[usize::from(self.name_start)..][..usize::from(self.name_len)]
     }
 
+    /// The Data, to be given out, with what is to be told.
+    #[inline]
+    pub(super) fn answer(&mut self) -> DataRef<'_> {
+        let marks = self.marks.tell();
+        DataRef {
+            wire: self.wire(),
+            marks,
+        }
+    }
+
     /// The Data, to be given out.
     #[inline]
     pub(super) fn data(&self) -> DataRef<'_> {
         DataRef {
             wire: self.wire(),
-            marks: self.marks,
+            marks: Marks::NONE,
         }
     }
 

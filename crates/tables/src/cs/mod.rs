@@ -351,7 +351,7 @@ impl<P: CachePolicy> ContentStore<P> {
         self.counters.n_hits += 1;
         self.policies.handle_answered(self.slots[slot].name_hash);
         self.policies.handle_hit(slot, &mut self.slots);
-        self.slots[slot].data()
+        self.slots[slot].answer()
     }
 
     /// The Data in a slot, which answers an Interest of another worker's.
