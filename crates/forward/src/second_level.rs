@@ -12,7 +12,7 @@
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NackReason, NameHash, NameView};
 use tachonym_store::device::Completion;
-use tachonym_store::{Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
+use tachonym_store::{Novelty, Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
 use tachonym_tables::{
     Admission, DataRef, EntryIdx, FibView, Inserted, Marks, NotAdmitted, PitEntry,
 };
@@ -103,7 +103,7 @@ pub(crate) fn handle_marked_hit(
     if marks.include(IS_TO_BE_OFFERED) {
         let hash = second.request_hash(data.name());
         second.note_request(hash);
-        next.is_offered = second.offer(now, &data, hash, false) != Offered::NotAdmitted;
+        next.is_offered = second.offer(now, &data, hash, Novelty::New) != Offered::NotAdmitted;
     }
     next
 }
@@ -439,9 +439,16 @@ impl Pipelines {
             return;
         }
         let name = data.name();
-        let is_other = admission == Admission::Replaced;
+        let novelty = match admission {
+            // It was offered when it was not there yet.
+            Admission::Refreshed => return,
+            Admission::Replaced => Novelty::Replacement,
+            // The second level may have one that is not fresh, and was not looked for.
+            _ if self.known_stale.contains(hashes[name.len()], self.now) => Novelty::Unsure,
+            _ => Novelty::New,
+        };
         let hash = second.request_hash(name);
-        let offered = second.offer(self.now, data, hash, is_other);
+        let offered = second.offer(self.now, data, hash, novelty);
         let mut marks = Marks::NONE;
         if second.is_trigger(name) {
             marks = marks.with(TRIGGERS);

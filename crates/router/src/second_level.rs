@@ -485,7 +485,9 @@ impl Ssd {
 
     /// Takes completions to the engine and its requests to the device.
     pub(crate) fn exchange(&mut self, now: MonoNs, engine: &mut Engine, out: &mut impl Output) {
-        self.device.poll(now, &mut self.completions);
+        if self.device.n_in_flight() > 0 {
+            self.device.poll(now, &mut self.completions);
+        }
         if self.is_draining {
             self.completions.clear();
             if self.device.n_in_flight() > 0 {
@@ -500,13 +502,17 @@ impl Ssd {
         let Some(store) = engine.second_level_mut() else {
             return;
         };
+        let mut has_new = false;
         while let Some(request) = store.poll_request() {
             if let Err(request) = self.device.submit(request) {
                 store.give_back(request);
                 break;
             }
+            has_new = true;
         }
-        self.device.start();
+        if has_new {
+            self.device.start();
+        }
         while let Some(event) = store.poll_event() {
             self.tell(event);
         }

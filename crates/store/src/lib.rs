@@ -28,7 +28,7 @@ pub use config::{Admission, Config, Counters, Geometry, GeometryError};
 pub use finding::{Place, Recall};
 pub use flush::Ticket;
 pub use index::{Index, Location};
-pub use offering::Offered;
+pub use offering::{Novelty, Offered};
 pub use reads::{Sought, Waiter};
 pub use recalled::{Recalled, RecalledChunk};
 pub use second_level::{Beginning, Event, SecondLevel, VolumeFault};

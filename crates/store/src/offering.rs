@@ -7,6 +7,18 @@ use crate::layout::{Extent, RecordHead, RecordKind};
 use crate::log::{Log, NotWritten};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
+/// What is known of a Data that is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Novelty {
+    /// It is not among those that have been written, for it was looked for there in vain.
+    New,
+    /// It may be: it is written only if the index knows nothing like it, which one in 6,000
+    /// names of which it knows nothing fails.
+    Unsure,
+    /// It differs from what had its name before, and is to be given out from now on.
+    Replacement,
+}
+
 /// What became of a Data that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
@@ -22,14 +34,13 @@ pub enum Offered {
 
 impl SecondLevel {
     /// Takes a copy of a Data that the first level has got from elsewhere, if it earns its
-    /// write. `name_hash` is any hash of its name, always by the same key. `is_other` tells
-    /// that it differs from what had its name before.
+    /// write. `name_hash` is any hash of its name, always by the same key.
     pub fn offer(
         &mut self,
         now: MonoNs,
         data: &DataView<'_>,
         name_hash: u64,
-        is_other: bool,
+        novelty: Novelty,
     ) -> Offered {
         self.counters.n_offered += 1;
         let name = data.name();
@@ -39,11 +50,14 @@ impl SecondLevel {
         }
         let part = self.names.part_of(name);
         let bit = self.names.mask_bit(part.place);
-        let is_open = self
-            .assembler
-            .find(part.key)
-            .is_some_and(|it| it.find(part.place).is_some());
-        if !is_other && (is_open || self.find_stored(part.key, bit).is_some()) {
+        let open = self.assembler.find(part.key);
+        let is_open = open.is_some_and(|batch| batch.find(part.place).is_some());
+        let is_known = match novelty {
+            Novelty::New => is_open,
+            Novelty::Unsure => is_open || self.find_stored(part.key, bit).is_some(),
+            Novelty::Replacement => false,
+        };
+        if is_known {
             self.counters.n_known += 1;
             return Offered::Known;
         }

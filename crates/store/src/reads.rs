@@ -79,6 +79,7 @@ pub(crate) struct Reads {
     /// For waiters of reads to come.
     spare: Vec<Vec<Waiter>>,
     n_ahead: usize,
+    n_under_way: usize,
 }
 
 /// Marks tokens of reads; those of writes have it not.
@@ -103,6 +104,7 @@ impl Reads {
             buffers,
             spare: Vec::new(),
             n_ahead: 0,
+            n_under_way: 0,
         }
     }
 
@@ -147,6 +149,7 @@ impl Reads {
             self.by_place.insert(place(location), slot);
             self.n_ahead += usize::from(is_ahead);
         }
+        self.n_under_way += 1;
         let waiters = self.spare.pop().unwrap_or_default();
         let of_slot = &mut self.slots[slot as usize];
         of_slot.generation = of_slot.generation.wrapping_add(1) & 0x7FFF_FFFF;
@@ -178,6 +181,7 @@ impl Reads {
         let slot = token as u32;
         let read = self.slots[slot as usize].read.take()?;
         self.free.push(slot);
+        self.n_under_way -= 1;
         if let Purpose::Batch {
             location, is_ahead, ..
         } = read.purpose
@@ -208,6 +212,9 @@ impl Reads {
 
     /// When the oldest request was made.
     pub(crate) fn oldest(&self) -> Option<MonoNs> {
+        if self.n_under_way == 0 {
+            return None;
+        }
         let reads = self.slots.iter().filter_map(|slot| slot.read.as_ref());
         reads.map(|read| read.since).min()
     }

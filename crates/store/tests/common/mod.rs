@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use tachonym_packet::{Component, Data, DataView, Interest, InterestView, MonoNs, Name, NameView};
 use tachonym_store::device::{Device, Ram};
 use tachonym_store::layout::Superblock;
-use tachonym_store::{Beginning, Config, Event, Geometry, Offered, Recall, SecondLevel, Ticket};
+use tachonym_store::{
+    Beginning, Config, Event, Geometry, Novelty, Offered, Recall, SecondLevel, Ticket,
+};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -155,7 +157,11 @@ impl Harness {
     pub(crate) fn offer(&mut self, wire: &[u8], is_other: bool) -> Offered {
         let data = DataView::parse(wire).expect("a Data");
         let hash = self.store.request_hash(data.name());
-        self.store.offer(self.now, &data, hash, is_other)
+        let novelty = match is_other {
+            true => Novelty::Replacement,
+            false => Novelty::New,
+        };
+        self.store.offer(self.now, &data, hash, novelty)
     }
 
     /// What the store has for a name: a Data, and whether it is fresh.
