@@ -159,7 +159,7 @@ impl Harness {
         let hash = self.store.request_hash(data.name());
         let novelty = match is_other {
             true => Novelty::Replacement,
-            false => Novelty::New,
+            false => Novelty::Unsure,
         };
         self.store.offer(self.now, &data, hash, novelty)
     }
