@@ -33,7 +33,11 @@ unsafe impl Sync for Region {}
 impl Region {
     /// `len` zeroed bytes, not none.
     fn new(len: usize) -> Option<Self> {
-        let align = if len >= HUGE_BYTES { HUGE_BYTES } else { IO_ALIGN };
+        let align = if len >= HUGE_BYTES {
+            HUGE_BYTES
+        } else {
+            IO_ALIGN
+        };
         let layout = Layout::from_size_align(len.checked_next_multiple_of(align)?, align).ok()?;
         if align == IO_ALIGN {
             // SAFETY: the layout is not of zero bytes.
