@@ -172,16 +172,13 @@ impl Ring {
         };
         let request = self.slots[slot_idx as usize].insert(request);
         let entry = entry(request, at, len, &self.pinned).user_data(slot_idx.into());
-        // SAFETY: the buffer has `len` bytes (`fits`), and stays in its slot until the
-        // completion, as the first two invariants say.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        if pushed.is_err() {
-            self.free.push(slot_idx);
-            return Err(self.slots[slot_idx as usize]
-                .take()
-                .expect("just put there"));
-        }
         self.queued.push_back(slot_idx);
+        if self.broken.is_none() {
+            // SAFETY: the buffer has `len` bytes (`fits`), and stays in its slot until the
+            // completion, as the first two invariants say.
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            pushed.expect("it has as many places as there are slots");
+        }
         Ok(())
     }
 
@@ -202,7 +199,7 @@ impl Ring {
     pub(in crate::device) fn reap(&mut self, completions: &mut Vec<Completion>) {
         loop {
             let n_before = completions.len();
-            let has_work = self.broken.is_none() && self.ring.submission().taskrun();
+            let has_work = self.ring.submission().taskrun();
             if self.broken.is_some() {
                 self.fail_queued(completions);
             }
@@ -226,16 +223,19 @@ impl Ring {
         }
     }
 
-    /// Calls the kernel once: it takes up to `n_entries` entries, and completes what has ended.
+    /// Calls the kernel once: it takes up to `n_entries` entries, none of a broken ring, and
+    /// completes what has ended.
     fn enter(&mut self, n_entries: u32) {
+        assert!(n_entries == 0 || self.broken.is_none());
+        let n_before = self.ring.submission().len();
         let flags = EnterFlags::GETEVENTS.bits();
-        // SAFETY: `n_entries` are in the submission queue, each as `push` made it; no
-        // argument is passed.
+        // SAFETY: the entries in the submission queue are as `push` made them, and those of a
+        // broken ring, whose buffers are given back, are not taken; no argument is passed.
         let entered = unsafe {
             let submitter = self.ring.submitter();
             submitter.enter::<libc::sigset_t>(n_entries, 0, flags, None)
         };
-        let n_taken = self.queued.len() - self.ring.submission().len();
+        let n_taken = n_before - self.ring.submission().len();
         self.queued.drain(..n_taken);
         self.n_in_kernel += n_taken;
         self.n_refused = n_entries as usize - n_taken;
@@ -252,6 +252,7 @@ impl Ring {
     /// Nothing reaches the kernel any more.
     fn breaks(&mut self, error: &io::Error) {
         self.broken = Some(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()));
+        self.n_refused = 0;
         self.wake.set();
     }
 
@@ -361,4 +362,69 @@ fn entry(request: &mut Request, at: u64, len: u32, pinned: &[Option<Pinned>]) ->
 
 fn outcome(entry: &cqueue::Entry) -> io::Result<u32> {
     u32::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DirectoryLock;
+
+    fn read(token: u64) -> Request {
+        Request {
+            token,
+            volume: 0,
+            op: Op::Read,
+            offset: 0,
+            len: 4096,
+            buffer: IoBuffer::new(4096, 0).ok(),
+        }
+    }
+
+    #[test]
+    fn a_broken_ring_gives_everything_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = DirectoryLock::acquire(dir.path()).unwrap();
+        let volume = Volume::in_directory(&lock, "volume", 1 << 16, &[1; 16]).unwrap();
+        let Ok(mut ring) = Ring::new(Arc::new([volume]), 4) else {
+            eprintln!("not tried: there is no io_uring");
+            return;
+        };
+        ring.push(read(0), 4096).unwrap();
+        ring.start();
+        for token in 1..3 {
+            ring.push(read(token), 4096).unwrap();
+        }
+        ring.breaks(&io::Error::from_raw_os_error(Errno::NODEV.raw_os_error()));
+        let mut ended = Vec::new();
+        // The first one has been with the kernel, and ends as it may.
+        while ended.len() < 3 {
+            ring.start();
+            ring.reap(&mut ended);
+        }
+        for round in 0..3 {
+            for token in 0..4 {
+                ring.push(read(10 * round + token), 4096).unwrap();
+            }
+            assert!(ring.push(read(99), 4096).is_err(), "it is full");
+            ring.start();
+            let n_before = ended.len();
+            ring.reap(&mut ended);
+            assert_eq!(ended.len(), n_before + 4);
+        }
+        assert_eq!(ring.n_requests(), 0);
+        ended.sort_by_key(|ended| ended.outcome.is_err());
+        let failed = ended.iter().filter(|ended| match &ended.outcome {
+            Ok(n_bytes) => {
+                assert_eq!((ended.token, *n_bytes), (0, 4096));
+                false
+            }
+            Err(error) => Errno::from_io_error(error) == Some(Errno::NODEV),
+        });
+        assert_eq!(failed.count(), 2 + 3 * 4);
+        assert_eq!(
+            ring.ring.submission().len(),
+            2,
+            "the kernel never took them"
+        );
+    }
 }
