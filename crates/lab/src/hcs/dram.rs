@@ -208,6 +208,27 @@ impl Hcs for Dram {
     }
 }
 
+/// The same, asked one by one: what two levels with the serial algorithm are compared with.
+#[derive(Debug)]
+pub(super) struct OneByOne(Dram);
+
+impl OneByOne {
+    /// Asks this store.
+    pub(super) const fn new(store: Dram) -> Self {
+        Self(store)
+    }
+}
+
+impl Hcs for OneByOne {
+    fn request(&mut self, chunk: Chunk, interest: &[u8]) -> Hit {
+        self.0.request(chunk, interest)
+    }
+
+    fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::catalogue::{Bytes, Catalogue};

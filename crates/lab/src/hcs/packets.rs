@@ -10,9 +10,6 @@ use crate::engine_bed::workload::Burst;
 /// Bytes of the longest Data that is written here.
 pub(super) const MAX_DATA_BYTES: usize = 4 + 2 + 9 + 10 + 6 + 4 + CHUNK_BYTES as usize + 5 + 34;
 
-/// Components of a name.
-pub(super) const N_COMPONENTS: usize = 3;
-
 /// The first component of all names.
 pub(super) const PREFIX: &[u8] = b"content";
 
@@ -120,10 +117,7 @@ mod tests {
                 (last.typ(), last.as_number()),
                 (SEGMENT, Some(segment.into()))
             );
-            assert_eq!(
-                (view.name().len(), view.content().len()),
-                (N_COMPONENTS, 8_000)
-            );
+            assert_eq!((view.name().len(), view.content().len()), (3, 8_000));
             assert!(data.len() <= MAX_DATA_BYTES, "{}", data.len());
             assert!(names.insert(view.name().to_name()));
         }
