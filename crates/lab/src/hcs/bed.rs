@@ -35,6 +35,10 @@ pub(super) struct Scale {
     /// Seed of the first run
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// Requests that fill the first level, by its chunks; 10 as published with --full, 4
+    /// without it
+    #[arg(long, value_name = "N")]
+    warm_by_l1: Option<u64>,
     /// Chunks of a batch
     #[arg(long, default_value_t = BATCH_CHUNKS, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_280))]
@@ -47,6 +51,7 @@ pub(super) struct Scaled {
     shrink: u32,
     n_runs: u16,
     seed: u64,
+    warm_by_l1: u64,
     batch_chunks: u32,
 }
 
@@ -88,6 +93,15 @@ impl Scale {
         (0..u64::from(n_runs)).map(move |run| seed.wrapping_add(run))
     }
 
+    /// Requests that fill a first level of so many chunks.
+    pub(super) fn n_warm(&self, l1_chunks: u64) -> u64 {
+        self.warm_by_l1() * l1_chunks
+    }
+
+    fn warm_by_l1(&self) -> u64 {
+        self.warm_by_l1.unwrap_or(if self.full { 10 } else { 4 })
+    }
+
     fn n_runs(&self) -> u16 {
         self.runs.unwrap_or(if self.full { 5 } else { 3 })
     }
@@ -98,6 +112,7 @@ impl Scale {
             shrink: self.shrink(),
             n_runs: self.n_runs(),
             seed: self.seed,
+            warm_by_l1: self.warm_by_l1(),
             batch_chunks: self.batch,
         }
     }
@@ -114,8 +129,9 @@ impl fmt::Display for Scaled {
         }
         write!(
             f,
-            "; {} runs from seed {}, B = {}; means with 95 % confidence",
-            self.n_runs, self.seed, self.batch_chunks
+            "; {} |L1| of requests to warm (published: 10), {} runs from seed {}, B = {}; means \
+             with 95 % confidence",
+            self.warm_by_l1, self.n_runs, self.seed, self.batch_chunks
         )
     }
 }

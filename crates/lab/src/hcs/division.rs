@@ -59,7 +59,7 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Of a catalogue among so many workers, at least one.
+    /// Of a catalogue among so many workers, at least one, by hashes with a key of a seed.
     ///
     /// # Errors
     /// If there are more workers than the dispatch crate has numbers for.
@@ -68,10 +68,11 @@ impl Division {
         rule: Rule,
         n_workers: u16,
         batch_chunks: u32,
+        seed: u64,
     ) -> anyhow::Result<Self> {
         let workers: Vec<WorkerId> = (0..n_workers).map(WorkerId).collect();
         let map = BucketMap::new(N_BUCKETS_LOG2, &workers)?;
-        let (by, key) = (rule.dispatch(batch_chunks), hash_key());
+        let (by, key) = (rule.dispatch(batch_chunks), hash_key(seed));
         let content_batches = catalogue.content_chunks.div_ceil(batch_chunks);
         let mut hashes = NameHashes::new();
         let mut name = Vec::new();
@@ -133,7 +134,7 @@ mod tests {
             content_chunks: 95,
         };
         for rule in [Rule::Content, Rule::Batch] {
-            let division = Division::new(catalogue, rule, 8, 10).expect("eight workers");
+            let division = Division::new(catalogue, rule, 8, 10, 1).expect("eight workers");
             let mut used = HashSet::new();
             for content in 0..40 {
                 let home = |segment| division.home(Chunk { content, segment });

@@ -12,6 +12,7 @@ use tachonym_tables::{CsCapacity, CsConfig, Known, PitCs, PitCsConfig, Sighted};
 use super::catalogue::Chunk;
 use super::packets::{Asked, write_data};
 use super::store::{Counts, Hcs, Hit};
+use crate::random::Random;
 
 /// Bytes that are allowed to each Data, more than any takes: the number of Data is to be
 /// what bounds a store.
@@ -25,9 +26,16 @@ pub(super) fn fifo(n_chunks: usize) -> PolicyConfig {
     PolicyConfig::new(AdmissionKind::None, EvictionKind::Fifo, n_chunks)
 }
 
-/// The key of all name hashes here: one of its own for every run would make times differ.
-pub(super) fn hash_key() -> HashKey {
-    HashKey::new(HashKind::fastest(), &[7; 32])
+/// A key of name hashes: that of the tables is always the same, for one of its own for every
+/// run would make times differ.
+pub(super) fn hash_key(seed: u64) -> HashKey {
+    let mut random = Random::new(seed);
+    let secret: [u64; 4] = std::array::from_fn(|_| random.next_u64());
+    let mut bytes = [0; 32];
+    for (bytes, word) in bytes.chunks_exact_mut(8).zip(secret) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    HashKey::new(HashKind::fastest(), &bytes)
 }
 
 /// The tables of a first level.
@@ -58,7 +66,7 @@ impl FirstLevel {
             ..PitCsConfig::default()
         };
         let policy = StorePolicy::new(&fifo(n_chunks), capacity.max_slots())?;
-        let key = hash_key();
+        let key = hash_key(7);
         let tables = PitCs::new(config, policy, key.clone());
         Ok(Self {
             tables: tables.with_context(|| format!("a first level of {n_chunks} chunks"))?,

@@ -241,6 +241,10 @@ impl Hcs for Serial {
         self.is_warming = false;
     }
 
+    fn is_waiting(&self) -> bool {
+        self.delay != Delay::Counted
+    }
+
     fn counts(&self) -> Counts {
         self.counts
     }

@@ -105,7 +105,7 @@ pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
         let mut samples = Vec::new();
         for seed in scale.seeds() {
             let mut requests = Requests::new(Kind::Real, &settings, seed);
-            warm(&mut store, &mut requests, 10 * l1_chunks, |_| true);
+            warm(&mut store, &mut requests, scale.n_warm(l1_chunks), |_| true);
             for delay in [Delay::Sleep, Delay::Busy] {
                 for &rate in &args.rates {
                     store.set_second(delay, rate);

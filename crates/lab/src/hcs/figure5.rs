@@ -3,17 +3,17 @@
 //! as a fit infers it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes};
+use super::bed::{OutputArgs, Scale, Scaled};
 use super::catalogue::{Bytes, CHUNK_BYTES};
-use super::emulated::{Delay, Memory, Second, Serial};
+use super::emulated::{Delay, Memory};
 use super::fit::{Fitted, Mean, Point, rmse};
 use super::model::{self, Delays};
 use super::published;
+use super::recipe::Recipe;
 use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 use crate::cache::plot::{Axis, Chart, Line};
@@ -64,7 +64,7 @@ struct Row {
     hit_ratio: Mean,
     expected_hit_ratio: f64,
     gbps: Mean,
-    /// By equations 7 to 10 with what was fitted and the measured hit ratio.
+    /// By equations 7 to 10 with what was fitted by time and the measured hit ratio.
     fitted_gbps: Option<f64>,
 }
 
@@ -75,7 +75,9 @@ struct Summary {
     /// Of hit ratios.
     rmse: f64,
     published_rmse: f64,
-    fitted: Option<Fitted>,
+    /// As published, and without what reads take.
+    by_throughput: Option<Fitted>,
+    by_time: Option<Fitted>,
     /// What inserting a batch took by the clock, in nanoseconds.
     clocked_insert_ns: f64,
 }
@@ -96,7 +98,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "Figure 5: the paper's serial algorithm, |L2| = |C| = {}, {} Gbit/s, {:?} memory, \
-             {:?} delay (published: Static, Busy); each run warms with ten times |L1| and measures \
+             {:?} delay (published: Static, Busy); each run measures \
              |C| requests; {}\n\n| workload | L1 | hits in L1 | model | off by | Gbit/s | fitted |\
              \n|---|---|---|---|---|---|---|",
             Bytes(self.l2_bytes),
@@ -121,36 +123,42 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nTable 4, inferred by least squares of throughput; an insertion is of a batch, as \
-             published; in brackets what the clock says of it\n\n\
-             | workload | RMSE of hits | published | lookup, µs | published | insertion, µs | \
-             published | RMSE, Gbit/s | published, without unit |\n\
-             |---|---|---|---|---|---|---|---|---|"
+            "\nTable 4, inferred by least squares of throughput, as published, and of time without \
+             reads, which gives more weight to misses; an insertion is of a batch, in brackets \
+             what the clock says of it; RMSE in Gbit/s and in µs (published: without unit)\n\n\
+             | workload | RMSE of hits | published | fitted by | lookup, µs | published | \
+             insertion, µs | published | RMSE | published |\n\
+             |---|---|---|---|---|---|---|---|---|---|"
         )?;
         for summary in &self.summaries {
             let table = published::table_4(summary.workload);
-            let (lookup, insert, rmse) = match &summary.fitted {
-                Some(fitted) => (
+            let fits = [
+                ("throughput", summary.by_throughput, 1.0),
+                ("time", summary.by_time, 1e-3),
+            ];
+            for (what, fitted, unit) in fits {
+                let Some(fitted) = fitted else {
+                    writeln!(f, "| {} | too few sizes |", summary.workload)?;
+                    continue;
+                };
+                writeln!(
+                    f,
+                    "| {} | {:.1e} | {:.1e} | {what} | {} | {} ±{} | {} ({:.2}) | {} ±{} | {:.3} | \
+                     {} |",
+                    summary.workload,
+                    summary.rmse,
+                    summary.published_rmse,
                     within_us(fitted.lookup_ns, fitted.lookup_error_ns),
+                    table.lookup_us.0,
+                    table.lookup_us.1,
                     within_us(fitted.insert_ns, fitted.insert_error_ns),
-                    format!("{:.3}", fitted.rmse_gbps),
-                ),
-                None => ("too few sizes".to_owned(), String::new(), String::new()),
-            };
-            writeln!(
-                f,
-                "| {} | {:.1e} | {:.1e} | {lookup} | {} ±{} | {insert} ({:.2}) | {} ±{} | {rmse} | \
-                 {} |",
-                summary.workload,
-                summary.rmse,
-                summary.published_rmse,
-                table.lookup_us.0,
-                table.lookup_us.1,
-                summary.clocked_insert_ns / 1e3,
-                table.insert_us.0,
-                table.insert_us.1,
-                table.rmse
-            )?;
+                    summary.clocked_insert_ns / 1e3,
+                    table.insert_us.0,
+                    table.insert_us.1,
+                    fitted.rmse * unit,
+                    table.rmse
+                )?;
+            }
         }
         Ok(())
     }
@@ -186,7 +194,7 @@ pub(super) fn fitted_real(scale: Scale) -> anyhow::Result<Option<Fitted>> {
         delay: Delay::Counted,
         output: OutputArgs::default(),
     };
-    Ok(take(&args)?.summaries.into_iter().find_map(|it| it.fitted))
+    Ok(take(&args)?.summaries.into_iter().find_map(|it| it.by_time))
 }
 
 fn take(args: &Figure5Args) -> anyhow::Result<Report> {
@@ -198,8 +206,8 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
         .iter()
         .max()
         .map_or(0, |&l1| scale.size(l1).chunks());
-    ensure_memory(first_bytes(most) + Second::bytes(catalogue, args.memory))?;
-    let second = Arc::new(Second::new(catalogue, scale.batch_chunks(), args.memory));
+    let batch_chunks = scale.batch_chunks();
+    let recipe = Recipe::serial(catalogue, most, batch_chunks, args.memory, args.delay)?;
     let (mut rows, mut summaries) = (Vec::new(), Vec::new());
     for &kind in &args.workloads {
         let mut points = Vec::new();
@@ -214,11 +222,13 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
             };
             let mut runs: Vec<Measured> = Vec::new();
             for seed in scale.seeds() {
-                let mut store =
-                    Serial::new(l1_chunks as usize, second.clone(), args.delay, args.rate)?;
+                let mut store = recipe.make(l1_chunks as usize, args.rate)?;
                 let mut requests = Requests::new(kind, &settings, seed);
-                warm(&mut store, &mut requests, 10 * l1_chunks, |_| true);
-                let measured = measure(&mut store, &mut requests, catalogue.n_chunks(), |_| true);
+                warm(&mut *store, &mut requests, scale.n_warm(l1_chunks), |_| {
+                    true
+                });
+                let n_requests = catalogue.n_chunks();
+                let measured = measure(&mut *store, &mut requests, n_requests, |_| true);
                 insert_ns += measured.counts.insert_ns;
                 n_batches += measured.counts.n_second;
                 points.push(point_of(&measured));
@@ -226,7 +236,7 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
             }
             let hits: Vec<f64> = runs.iter().map(|run| run.counts.first_ratio()).collect();
             let gbps: Vec<f64> = runs.iter().map(Measured::gbps).collect();
-            let expected = model::hit_ratio(kind, &settings, l1_chunks, scale.batch_chunks());
+            let expected = model::hit_ratio(kind, &settings, l1_chunks, batch_chunks);
             if let (Some(hit_ratio), Some(gbps)) = (Mean::of(&hits), Mean::of(&gbps)) {
                 eprintln!("{kind} {l1}: {hit_ratio:.4}, model {expected:.4}");
                 of_kind.push(Row {
@@ -239,13 +249,13 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
                 });
             }
         }
-        let fitted = Fitted::of(&points);
+        let fitted = Fitted::by_time(&points);
         for row in &mut of_kind {
             row.fitted_gbps = fitted.map(|fitted| {
                 let delays = Delays {
                     lookup_ns: fitted.lookup_ns,
                     insert_ns: fitted.insert_ns,
-                    read_ns: model::read_ns(scale.batch_chunks(), args.rate),
+                    read_ns: model::read_ns(batch_chunks, args.rate),
                 };
                 delays.serial_gbps(1.0 - row.hit_ratio.mean)
             });
@@ -256,7 +266,8 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
             workload: kind,
             rmse: rmse(hits),
             published_rmse: published::hit_rmse(kind),
-            fitted,
+            by_throughput: Fitted::by_throughput(&points),
+            by_time: fitted,
             clocked_insert_ns: insert_ns as f64 / n_batches.max(1) as f64,
         });
         rows.extend(of_kind);
@@ -332,7 +343,7 @@ mod tests {
     #[test]
     fn hit_ratios_are_within_what_the_model_may_be_off_by() {
         // Real has few contents at this size: it may be off by more than Seq and Unif.
-        let words = "x --shrink 100 --runs 2 --memory dynamic --l1 1GB,4GB,10GB";
+        let words = "x --shrink 100 --runs 2 --memory dynamic --warm-by-l1 10 --l1 1GB,4GB,10GB";
         let cli = Cli::parse_from(words.split(' '));
         let report = take(&cli.args).expect("small stores");
         assert_eq!(report.rows.len(), 9);
@@ -343,10 +354,13 @@ mod tests {
                 _ => 0.005,
             };
             assert!(off < allowed, "{row:?}");
-            assert_eq!(row.hit_ratio.mean == 1.0, row.l1_bytes == report.l2_bytes);
+            // Some of what Real has is asked for too seldom to have come.
+            let has_all = row.l1_bytes == report.l2_bytes;
+            let allowed = has_all && row.workload == Kind::Real;
+            assert!(allowed || has_all == (row.hit_ratio.mean == 1.0), "{row:?}");
         }
         for summary in &report.summaries {
-            let fitted = summary.fitted.expect("three sizes");
+            let fitted = summary.by_time.expect("three sizes");
             assert!(fitted.lookup_ns > 0.0, "{summary:?}");
         }
         let text = report.to_string();

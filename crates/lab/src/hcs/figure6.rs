@@ -2,7 +2,6 @@
 //! rate.
 
 use std::fmt;
-use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
@@ -10,10 +9,11 @@ use serde::Serialize;
 use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart};
 use super::catalogue::{Bytes, CHUNK_BYTES, Catalogue};
 use super::dram::Dram;
-use super::emulated::{Delay, Memory, Second, Serial};
+use super::emulated::{Delay, Memory};
 use super::fit::Mean;
 use super::model::{self, Delays};
 use super::published;
+use super::recipe::Recipe;
 use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 
@@ -100,6 +100,7 @@ struct Report {
     l1_bytes: u64,
     memory: Memory,
     delay: Delay,
+    max_requests: u64,
     /// One level of `one_level_bytes`, everything in it, asked one by one.
     one_level_gbps: Mean,
     one_level_bytes: u64,
@@ -111,13 +112,13 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{}: the paper's serial algorithm, |L1| = {}, Real, {:?} memory, {:?} delay \
-             (published: Busy); each run warms with ten times |L1| (published: and measures |C|); \
-             {}\n\n| L2 | its Gbit/s | requests | hits in L1 | model | Gbit/s | by equations | by \
-             one level |\n|---|---|---|---|---|---|---|---|",
+             (published: Busy), at most {} requests a run (published: |C|); {}\n\n| L2 | its \
+             Gbit/s | requests | hits in L1 | model | Gbit/s | by equations | by one level |\n|---|---|---|---|---|---|---|---|",
             self.title,
             Bytes(self.l1_bytes),
             self.memory,
             self.delay,
+            self.max_requests,
             self.scaled
         )?;
         for row in &self.rows {
@@ -246,22 +247,22 @@ impl Bed<'_> {
         let lookups: Vec<f64> = one_level.iter().map(Measured::chunk_ns).collect();
         let lookup_ns = Mean::of(&lookups).map_or(0.0, |mean| mean.mean);
         let mut rows = Vec::new();
-        let mut second: Option<Arc<Second>> = None;
+        let mut recipe: Option<Recipe> = None;
         for cell in cells {
             let catalogue = cell.catalogue;
             // The one before is given back first, unless it is the same.
-            second = second.filter(|it| it.catalogue() == catalogue);
-            let second = match &second {
-                Some(second) => second.clone(),
-                None => {
-                    let first = first_bytes(self.l1.chunks());
-                    ensure_memory(first + Second::bytes(catalogue, self.memory))?;
-                    let batch_chunks = self.scale.batch_chunks();
-                    let new = Arc::new(Second::new(catalogue, batch_chunks, self.memory));
-                    second.insert(new).clone()
-                }
+            recipe = recipe.filter(|it| it.catalogue() == catalogue);
+            let recipe = match &mut recipe {
+                Some(recipe) => recipe,
+                None => recipe.insert(Recipe::serial(
+                    catalogue,
+                    self.l1.chunks(),
+                    self.scale.batch_chunks(),
+                    self.memory,
+                    self.args.delay,
+                )?),
             };
-            rows.extend(self.row(cell, &second, lookup_ns)?);
+            rows.extend(self.row(cell, recipe, lookup_ns)?);
         }
         Ok(Report {
             title,
@@ -270,6 +271,7 @@ impl Bed<'_> {
             l1_bytes: self.l1.chunks() * CHUNK_BYTES,
             memory: self.memory,
             delay: self.args.delay,
+            max_requests: self.args.requests,
             one_level_gbps: Mean::of(&one_level_gbps).unwrap_or(Mean {
                 mean: 0.0,
                 within: None,
@@ -295,12 +297,7 @@ impl Bed<'_> {
         Ok(runs.collect())
     }
 
-    fn row(
-        &self,
-        cell: &Cell,
-        second: &Arc<Second>,
-        lookup_ns: f64,
-    ) -> anyhow::Result<Option<Row>> {
+    fn row(&self, cell: &Cell, recipe: &Recipe, lookup_ns: f64) -> anyhow::Result<Option<Row>> {
         let catalogue = cell.catalogue;
         let settings = self.scale.settings(catalogue);
         // What has room for everything is to have it.
@@ -311,15 +308,15 @@ impl Bed<'_> {
         let n_requests = catalogue.n_chunks().min(self.args.requests);
         let mut runs = Vec::new();
         for seed in self.scale.seeds() {
-            let mut store = Serial::new(
-                l1_chunks as usize,
-                second.clone(),
-                self.args.delay,
-                cell.rate_gbps,
-            )?;
+            let mut store = recipe.make(l1_chunks as usize, cell.rate_gbps)?;
             let mut requests = Requests::new(Kind::Real, &settings, seed);
-            warm(&mut store, &mut requests, 10 * l1_chunks, |_| true);
-            runs.push(measure(&mut store, &mut requests, n_requests, |_| true));
+            warm(
+                &mut *store,
+                &mut requests,
+                self.scale.n_warm(l1_chunks),
+                |_| true,
+            );
+            runs.push(measure(&mut *store, &mut requests, n_requests, |_| true));
         }
         let batch_chunks = self.scale.batch_chunks();
         let expected_hit_ratio = model::hit_ratio(Kind::Real, &settings, l1_chunks, batch_chunks);

@@ -5,20 +5,29 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled};
-use super::catalogue::Bytes;
+use super::bed::OutputArgs;
+use super::catalogue::{BATCH_CHUNKS, Bytes, Catalogue};
 use super::division::{Division, Rule, most_by_mean};
 use super::fit::Mean;
 use super::published;
-use super::workload::{Kind, Requests};
+use super::workload::{Kind, Requests, Settings};
 use crate::cache::plot::Chart;
 
 /// Counts the load of workers with contents and with batches hashed (figure 8 (a))
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure8AArgs {
-    #[command(flatten)]
-    scale: Scale,
-    /// The catalogue; not reduced, since nothing of it has to be in memory
+    /// Runs, each with a seed of its own
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    runs: u16,
+    /// Seed of the first run, for requests and for the key of hashes
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Chunks of a batch
+    #[arg(long, default_value_t = BATCH_CHUNKS, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1_280))]
+    batch: u32,
+    /// The catalogue: as published, since nothing of it has to be in memory
     #[arg(long, default_value = "10GB", value_name = "SIZE")]
     catalogue: Bytes,
     /// Workers
@@ -44,7 +53,9 @@ struct Row {
 
 #[derive(Clone, Debug, Serialize)]
 struct Report {
-    scaled: Scaled,
+    n_runs: u16,
+    seed: u64,
+    batch_chunks: u32,
     catalogue_bytes: u64,
     n_requests: u64,
     rows: Vec<Row>,
@@ -54,13 +65,15 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Figure 8 (a): Real, catalogue of {}, {} requests a run; {}. Only Real's arrivals are \
-             reduced, and they leave shares as they are\n\n| workers | Content: most loaded by \
+            "Figure 8 (a): Real, catalogue of {}, {} requests in each of {} runs from seed {}, B = \
+             {}; means with 95 % confidence\n\n| workers | Content: most loaded by \
              mean | Batch: most loaded by mean | most under Content by most under Batch | shares \
              under Content | shares under Batch |\n|---|---|---|---|---|---|",
             Bytes(self.catalogue_bytes),
             self.n_requests,
-            self.scaled
+            self.n_runs,
+            self.seed,
+            self.batch_chunks
         )?;
         let shares = |shares: &[f64]| {
             let texts: Vec<String> = shares.iter().map(|share| format!("{share:.3}")).collect();
@@ -114,16 +127,16 @@ pub(super) fn run(args: &Figure8AArgs) -> anyhow::Result<()> {
 }
 
 fn take(args: &Figure8AArgs) -> anyhow::Result<Report> {
-    let scale = &args.scale;
-    let catalogue = super::catalogue::Catalogue::of(args.catalogue);
-    let settings = scale.settings(catalogue);
+    let catalogue = Catalogue::of(args.catalogue);
+    let settings = Settings::published(catalogue);
     let n_requests = catalogue.n_chunks();
     let mut rows = Vec::new();
     for &n_workers in &args.workers {
-        let divide = |rule| Division::new(catalogue, rule, n_workers, scale.batch_chunks());
-        let divisions = [divide(Rule::Content)?, divide(Rule::Batch)?];
         let mut runs = Vec::new();
-        for seed in scale.seeds() {
+        for run in 0..u64::from(args.runs) {
+            let seed = args.seed.wrapping_add(run);
+            let divide = |rule| Division::new(catalogue, rule, n_workers, args.batch, seed);
+            let divisions = [divide(Rule::Content)?, divide(Rule::Batch)?];
             let mut loads = [(); 2].map(|()| vec![0_u64; usize::from(n_workers)]);
             let requests = Requests::new(Kind::Real, &settings, seed);
             for request in requests.take(n_requests as usize) {
@@ -160,7 +173,9 @@ fn take(args: &Figure8AArgs) -> anyhow::Result<Report> {
         }
     }
     Ok(Report {
-        scaled: scale.scaled(),
+        n_runs: args.runs,
+        seed: args.seed,
+        batch_chunks: args.batch,
         catalogue_bytes: catalogue.size().0,
         n_requests,
         rows,

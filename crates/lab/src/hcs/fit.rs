@@ -27,8 +27,9 @@ pub(super) struct Fitted {
     pub(super) insert_ns: f64,
     /// Its standard error.
     pub(super) insert_error_ns: f64,
-    /// Root of the mean square of what is left, in Gbit/s, over the degrees of freedom.
-    pub(super) rmse_gbps: f64,
+    /// Root of the mean square of what is left, over the degrees of freedom: in Gbit/s if
+    /// throughput was fitted, in nanoseconds if it was time.
+    pub(super) rmse: f64,
 }
 
 /// Most steps of the fit.
@@ -41,11 +42,9 @@ impl Fitted {
     /// Equations 7 to 10 with the least squares of throughput, by Gauss and Newton; `None`
     /// unless there are two points that differ in misses, and a third. Errors are the roots
     /// of the diagonal of `s² (JᵀJ)⁻¹`, as programs that fit curves give them.
-    pub(super) fn of(points: &[Point]) -> Option<Self> {
-        if points.len() < 3 {
-            return None;
-        }
-        let (mut lookup, mut insert) = Self::line(points)?;
+    pub(super) fn by_throughput(points: &[Point]) -> Option<Self> {
+        let line = Self::by_time(points)?;
+        let (mut lookup, mut insert) = (line.lookup_ns, line.insert_ns);
         let mut normal = Normal::default();
         for _ in 0..MAX_STEPS {
             normal = Normal::at(points, lookup, insert);
@@ -70,24 +69,36 @@ impl Fitted {
             lookup_error_ns: (variance * normal.insert_insert / determinant).sqrt(),
             insert_ns: insert,
             insert_error_ns: (variance * normal.lookup_lookup / determinant).sqrt(),
-            rmse_gbps: variance.sqrt(),
+            rmse: variance.sqrt(),
         })
     }
 
-    /// Where to begin: chunk times are linear in the misses.
-    fn line(points: &[Point]) -> Option<(f64, f64)> {
+    /// The same equations with the least squares of a chunk's time without its part of
+    /// reads, in which they are linear. Throughput counts most where it is highest, and there
+    /// hardly anything is inserted; this does not. `None` as there.
+    pub(super) fn by_time(points: &[Point]) -> Option<Self> {
+        if points.len() < 3 {
+            return None;
+        }
+        let own_ns = |point: &Point| CHUNK_BITS / point.gbps - point.miss_ratio * point.read_ns;
         let points: Vec<(f64, f64)> = points
             .iter()
-            .map(|point| {
-                let chunk_ns = CHUNK_BITS / point.gbps;
-                (
-                    point.miss_ratio,
-                    chunk_ns - point.miss_ratio * point.read_ns,
-                )
-            })
+            .map(|point| (point.miss_ratio, own_ns(point)))
             .collect();
         let line = crate::stats::Line::fit(&points)?;
-        Some((line.intercept, line.slope))
+        let n = points.len() as f64;
+        let mean = points.iter().map(|point| point.0).sum::<f64>() / n;
+        let spread: f64 = points.iter().map(|point| (point.0 - mean).powi(2)).sum();
+        let left = points.iter();
+        let left = left.map(|(x, y)| (y - line.intercept - line.slope * x).powi(2));
+        let variance = left.sum::<f64>() / (n - 2.0);
+        Some(Self {
+            lookup_ns: line.intercept,
+            lookup_error_ns: (variance * (1.0 / n + mean * mean / spread)).sqrt(),
+            insert_ns: line.slope,
+            insert_error_ns: (variance / spread).sqrt(),
+            rmse: variance.sqrt(),
+        })
     }
 }
 
@@ -223,11 +234,11 @@ mod tests {
 
     #[test]
     fn the_fit_finds_what_points_were_made_of() {
-        let exact = Fitted::of(&points(0.0)).expect("enough points");
+        let exact = Fitted::by_throughput(&points(0.0)).expect("enough points");
         assert!((exact.lookup_ns - 7_400.0).abs() < 1e-3, "{exact:?}");
         assert!((exact.insert_ns - 42_100.0).abs() < 1e-2, "{exact:?}");
-        assert!(exact.rmse_gbps < 1e-9 && exact.insert_error_ns < 1e-3);
-        let noisy = Fitted::of(&points(0.04)).expect("enough points");
+        assert!(exact.rmse < 1e-9 && exact.insert_error_ns < 1e-3);
+        let noisy = Fitted::by_throughput(&points(0.04)).expect("enough points");
         let off = [
             (noisy.lookup_ns - 7_400.0) / noisy.lookup_error_ns,
             (noisy.insert_ns - 42_100.0) / noisy.insert_error_ns,
@@ -235,14 +246,34 @@ mod tests {
         assert!(off.iter().all(|off| off.abs() < 3.0), "{noisy:?}");
         assert!(noisy.lookup_error_ns > 5.0 && noisy.lookup_error_ns < 200.0);
         // Noise of two hundredths either way has a deviation of 0.04/√12 of 2.5 to 8.6 Gbit/s.
-        assert!((0.02..0.11).contains(&noisy.rmse_gbps), "{noisy:?}");
+        assert!((0.02..0.11).contains(&noisy.rmse), "{noisy:?}");
+    }
+
+    #[test]
+    fn times_are_fitted_as_a_line() {
+        let exact = Fitted::by_time(&points(0.0)).expect("enough points");
+        assert!((exact.lookup_ns - 7_400.0).abs() < 1e-3, "{exact:?}");
+        assert!((exact.insert_ns - 42_100.0).abs() < 1e-2, "{exact:?}");
+        // The textbook example: slope 0.6 ± 0.283, intercept 2.2 ± 0.938, s² 0.8.
+        let points = [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)];
+        let points = points.map(|(miss_ratio, chunk_ns)| Point {
+            miss_ratio,
+            read_ns: 0.0,
+            gbps: CHUNK_BITS / chunk_ns,
+        });
+        let line = Fitted::by_time(&points).expect("five points");
+        let errors = [line.lookup_error_ns, line.insert_error_ns, line.rmse];
+        let expected = [0.938_083, 0.282_843, 0.894_427];
+        for (error, expected) in errors.into_iter().zip(expected) {
+            assert!((error - expected).abs() < 1e-5, "{line:?}");
+        }
     }
 
     #[test]
     fn points_that_do_not_differ_have_no_fit() {
         let same = vec![points(0.0)[3]; 5];
-        assert_eq!(Fitted::of(&same), None);
-        assert_eq!(Fitted::of(&points(0.0)[..2]), None);
+        assert_eq!(Fitted::by_throughput(&same), None);
+        assert_eq!(Fitted::by_throughput(&points(0.0)[..2]), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Forwarder {
             fib: FibConfig::with_max_entries(1_024),
             ..EngineConfig::default()
         };
-        let mut engine = Engine::new(config, hash_key(), 3)
+        let mut engine = Engine::new(config, hash_key(7), 3)
             .with_context(|| format!("an engine with {n_chunks} chunks"))?;
         for face in [CONSUMER, PRODUCER] {
             engine.add_face(face, FaceTraits::REMOTE);

@@ -1,8 +1,8 @@
 //! `tachonym-lab hcs`: a content store of two levels.
 //!
 //! The evaluation of Mansilha et al. 2017, one command for each of its figures. All of them
-//! ask a store through the trait `Hcs` (`store`), so that a curve can be had of any: here of
-//! one level, the router's own tables (`dram`) and its whole engine (`forwarder`), and of two
+//! ask a store through the trait `Hcs` (`store`), so that a curve can be had of any (`recipe`
+//! makes those of two levels): here of one level, the router's own tables (`dram`) and its whole engine (`forwarder`), and of two
 //! with the paper's serial algorithm and its emulation of the second (`emulated`).
 
 mod bed;
@@ -21,6 +21,7 @@ mod forwarder;
 mod model;
 mod packets;
 mod published;
+mod recipe;
 mod store;
 mod threads;
 mod workload;

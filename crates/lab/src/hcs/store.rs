@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use super::catalogue::{CHUNK_BYTES, Chunk};
@@ -97,6 +98,13 @@ pub(super) trait Hcs {
         self.request_burst(asked);
     }
 
+    /// Whether time passes in it that is not the processor's, or is to look like that: then
+    /// the clock tells how long it takes, and else this thread's own time does, in which
+    /// other programs do not count.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// Returns when all that was asked for has come.
     fn settle(&mut self) {}
 
@@ -110,7 +118,7 @@ pub(super) struct Measured {
     /// What it did.
     pub(super) counts: Counts,
     /// How long it took, in nanoseconds, writing requests not included; waiting that did not
-    /// pass is.
+    /// pass is. See [`Hcs::is_waiting`] for whose time.
     pub(super) elapsed_ns: u64,
 }
 
@@ -131,21 +139,25 @@ const ASKED_PKTS: usize = 256;
 
 /// Asks for `n_requests` chunks, of those that `is_here` says; how long that took.
 pub(super) fn measure(
-    store: &mut impl Hcs,
+    store: &mut (impl Hcs + ?Sized),
     requests: &mut Requests,
     n_requests: u64,
     is_here: impl Fn(Chunk) -> bool,
 ) -> Measured {
     let before = store.counts();
+    let watch = match store.is_waiting() {
+        true => Watch::Clock(Instant::now()),
+        false => Watch::Thread,
+    };
     let mut elapsed_ns = 0;
     take(requests, n_requests, is_here, |asked| {
-        let begun = Instant::now();
+        let begun_ns = watch.now_ns();
         store.request_burst(asked);
-        elapsed_ns += begun.elapsed().as_nanos() as u64;
+        elapsed_ns += watch.now_ns() - begun_ns;
     });
-    let begun = Instant::now();
+    let begun_ns = watch.now_ns();
     store.settle();
-    elapsed_ns += begun.elapsed().as_nanos() as u64;
+    elapsed_ns += watch.now_ns() - begun_ns;
     let counts = store.counts().since(&before);
     Measured {
         counts,
@@ -153,9 +165,30 @@ pub(super) fn measure(
     }
 }
 
+/// By what time is told.
+#[derive(Clone, Copy)]
+enum Watch {
+    /// The clock, from this moment.
+    Clock(Instant),
+    /// What this thread has had of the processor.
+    Thread,
+}
+
+impl Watch {
+    fn now_ns(self) -> u64 {
+        match self {
+            Self::Clock(since) => since.elapsed().as_nanos() as u64,
+            Self::Thread => {
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+            }
+        }
+    }
+}
+
 /// Asks for `n_requests` chunks, of those that `is_here` says, to fill the first level.
 pub(super) fn warm(
-    store: &mut impl Hcs,
+    store: &mut (impl Hcs + ?Sized),
     requests: &mut Requests,
     n_requests: u64,
     is_here: impl Fn(Chunk) -> bool,

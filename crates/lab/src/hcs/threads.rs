@@ -8,7 +8,7 @@
 //! process a workload is what the paper measures.
 
 use std::fmt;
-use std::sync::{Arc, Barrier};
+use std::sync::Barrier;
 use std::thread;
 
 use anyhow::{Context as _, anyhow};
@@ -19,9 +19,10 @@ use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes};
 use super::catalogue::{Bytes, CHUNK_BYTES};
 use super::division::{Division, Rule, most_by_mean};
 use super::dram::{Dram, OneByOne};
-use super::emulated::{Delay, Memory, Second, Serial};
+use super::emulated::{Delay, Memory};
 use super::fit::Mean;
 use super::published;
+use super::recipe::Recipe;
 use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 use crate::cache::plot::Chart;
@@ -86,8 +87,8 @@ struct CommonArgs {
     /// Where packets of the second level are (published: static)
     #[arg(long, value_enum, default_value_t = Memory::Static)]
     memory: Memory,
-    /// How the time of a read passes
-    #[arg(long, value_enum, default_value_t = Delay::Busy)]
+    /// How the time of a read passes (published: busy)
+    #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
     /// One worker after another though there are processors enough
     #[arg(long)]
@@ -138,7 +139,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{}: the paper's serial algorithm, |L1| = {}, |L2| = |C| = {} of all workers together, \
-             Real, {:?} memory, {:?} delay; each run warms with ten times |L1| and measures |C| \
+             Real, {:?} memory, {:?} delay (published: Static, Busy); each run measures |C| \
              requests; {}.\nMore than {} workers run one after another, as if each had a processor \
              of its own: emulated\n\n| workers | hashed | L2 of each, Gbit/s | workers ran | \
              Gbit/s | by the first | hits in L1 | most loaded by mean | time that is no read |\n\
@@ -266,7 +267,7 @@ fn one_level(args: &CommonArgs) -> anyhow::Result<Option<Mean>> {
 
 struct Bed<'a> {
     args: &'a CommonArgs,
-    second: Arc<Second>,
+    recipe: Recipe,
     n_cpus: usize,
 }
 
@@ -275,11 +276,11 @@ impl<'a> Bed<'a> {
         let scale = &args.scale;
         let catalogue = scale.catalogue(args.l2);
         let l1_chunks = scale.size(args.l1).chunks();
-        ensure_memory(first_bytes(l1_chunks) + Second::bytes(catalogue, args.memory))?;
-        let second = Second::new(catalogue, scale.batch_chunks(), args.memory);
+        let batch_chunks = scale.batch_chunks();
+        let recipe = Recipe::serial(catalogue, l1_chunks, batch_chunks, args.memory, args.delay)?;
         Ok(Self {
             args,
-            second: Arc::new(second),
+            recipe,
             n_cpus: thread::available_parallelism().map_or(1, usize::from),
         })
     }
@@ -296,7 +297,7 @@ impl<'a> Bed<'a> {
             published,
             scaled: self.args.scale.scaled(),
             l1_bytes: self.args.scale.size(self.args.l1).chunks() * CHUNK_BYTES,
-            l2_bytes: self.second.catalogue().size().0,
+            l2_bytes: self.recipe.catalogue().size().0,
             memory: self.args.memory,
             delay: self.args.delay,
             n_cpus: self.n_cpus,
@@ -318,9 +319,8 @@ impl<'a> Bed<'a> {
     }
 
     fn row(&self, rule: Rule, n_workers: u16, rate_gbps: f64) -> anyhow::Result<Option<Row>> {
-        let catalogue = self.second.catalogue();
+        let catalogue = self.recipe.catalogue();
         let scale = &self.args.scale;
-        let division = Division::new(catalogue, rule, n_workers, scale.batch_chunks())?;
         let how = match usize::from(n_workers) <= self.n_cpus && !self.args.one_by_one {
             true => How::Together,
             false => How::OneByOne,
@@ -329,6 +329,7 @@ impl<'a> Bed<'a> {
         let mut loads = vec![0; usize::from(n_workers)];
         let mut all = Measured::default();
         for seed in scale.seeds() {
+            let division = Division::new(catalogue, rule, n_workers, scale.batch_chunks(), seed)?;
             let workers = self.take(&division, how, rate_gbps, seed)?;
             let slowest = workers.iter().map(|it| it.elapsed_ns).max().unwrap_or(0);
             let n_requests: u64 = workers.iter().map(|it| it.counts.n_requests).sum();
@@ -402,9 +403,9 @@ impl<'a> Bed<'a> {
         let scale = &self.args.scale;
         let l1_chunks = scale.size(self.args.l1).chunks();
         let own_chunks = l1_chunks.div_ceil(division.n_workers().into()) as usize;
-        let store = Serial::new(own_chunks, self.second.clone(), self.args.delay, rate_gbps)
-            .with_context(|| format!("worker {worker}"));
-        let settings = scale.settings(self.second.catalogue());
+        let store = self.recipe.make(own_chunks, rate_gbps);
+        let store = store.with_context(|| format!("worker {worker}"));
+        let settings = scale.settings(self.recipe.catalogue());
         let mut requests = Requests::new(Kind::Real, &settings, seed);
         let is_here = |chunk| division.home(chunk) == worker;
         // Nobody waits for one that failed.
@@ -415,10 +416,10 @@ impl<'a> Bed<'a> {
                 return Err(error);
             }
         };
-        warm(&mut store, &mut requests, 10 * l1_chunks, is_here);
+        warm(&mut *store, &mut requests, scale.n_warm(l1_chunks), is_here);
         barrier.wait();
-        let n_requests = self.second.catalogue().n_chunks();
-        Ok(measure(&mut store, &mut requests, n_requests, is_here))
+        let n_requests = self.recipe.catalogue().n_chunks();
+        Ok(measure(&mut *store, &mut requests, n_requests, is_here))
     }
 }
 
@@ -439,11 +440,11 @@ mod tests {
         let words = "x --shrink 200 --runs 1 --memory dynamic --delay counted";
         let args = Cli::parse_from(words.split(' ')).args;
         let bed = Bed::new(&args).expect("small stores");
-        let catalogue = bed.second.catalogue();
+        let catalogue = bed.recipe.catalogue();
         for how in [How::Together, How::OneByOne] {
             let mut n_first = Vec::new();
             for n_workers in [1, 3] {
-                let division = Division::new(catalogue, Rule::Batch, n_workers, 10);
+                let division = Division::new(catalogue, Rule::Batch, n_workers, 10, 1);
                 let division = division.expect("few workers");
                 let workers = bed.take(&division, how, 4.0, 1).expect("small stores");
                 assert_eq!(workers.len(), usize::from(n_workers));
