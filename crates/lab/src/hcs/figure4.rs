@@ -34,7 +34,7 @@ pub(super) struct Figure4Args {
         default_value = "1,2,4,8,16,32,64"
     )]
     rates: Vec<f64>,
-    /// Requests of a run; as many as the catalogue has chunks without it, at most 100,000
+    /// Requests of a run; as many as the catalogue has chunks without it, at most 40,000
     /// unless --full is there
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
     let catalogue = scale.catalogue(args.l2);
     let settings = scale.settings(catalogue);
     let l1_chunks = scale.size(args.l1).chunks();
-    let most = if scale.is_full() { u64::MAX } else { 100_000 };
+    let most = if scale.is_full() { u64::MAX } else { 40_000 };
     let n_requests = args.requests.unwrap_or(catalogue.n_chunks().min(most));
     let mut rows = Vec::new();
     for memory in [Memory::Dynamic, Memory::Static] {

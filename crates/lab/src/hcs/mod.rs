@@ -24,6 +24,7 @@ mod published;
 mod recipe;
 mod store;
 mod threads;
+mod two_levels;
 mod workload;
 
 use clap::{Args, Subcommand};
