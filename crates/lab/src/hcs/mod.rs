@@ -1,12 +1,14 @@
 //! `tachonym-lab hcs`: a content store of two levels.
 //!
 //! The evaluation of Mansilha et al. 2017, one command for each of its figures. All of them
-//! ask a store through the trait `Hcs` (`store`), so that a curve can be had of any (`recipe`
-//! makes those of two levels): here of one level, the router's own tables (`dram`) and its whole engine (`forwarder`), and of two
-//! with the paper's serial algorithm and its emulation of the second (`emulated`).
+//! ask a store through the trait `Hcs` (`store`), so that a curve can be had of any: of one
+//! level, the router's own tables (`dram`) or its whole engine (`forwarder`); of two with the
+//! paper's serial algorithm and its emulation of the second (`emulated`, made in `recipe`);
+//! and of the router's own two on a disk (`two_levels`).
 
 mod bed;
 mod catalogue;
+mod disk;
 mod division;
 mod dram;
 mod emulated;
@@ -58,6 +60,7 @@ enum HcsCommand {
     Figure9A(figure9a::Figure9AArgs),
     #[command(name = "figure-9b")]
     Figure9B(threads::Figure9BArgs),
+    Disk(disk::DiskArgs),
 }
 
 /// Runs the command.
@@ -76,5 +79,6 @@ pub fn run(args: &HcsArgs) -> anyhow::Result<()> {
         HcsCommand::Figure8B(args) => threads::run_rules(args),
         HcsCommand::Figure9A(args) => figure9a::run(args),
         HcsCommand::Figure9B(args) => threads::run_machine(args),
+        HcsCommand::Disk(args) => disk::run(args),
     }
 }

@@ -64,7 +64,7 @@ pub(super) struct TwoLevels {
 
 /// Volumes for a catalogue, in one file: 15 % more than its packets and some regions more, so
 /// that nothing is forgotten.
-pub(super) fn volume_bytes(catalogue: Catalogue) -> u64 {
+fn volume_bytes(catalogue: Catalogue) -> u64 {
     catalogue.n_chunks() * MAX_DATA_BYTES as u64 * 115 / 100 + (64 << 20)
 }
 
