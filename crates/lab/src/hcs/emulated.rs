@@ -15,7 +15,7 @@ use super::catalogue::{CHUNK_BYTES, Catalogue, Chunk};
 use super::dram::{FirstLevel, read_ends};
 use super::model;
 use super::packets::{Asked, MAX_DATA_BYTES, write_data};
-use super::store::{Counts, Hcs, Hit};
+use super::store::{Counts, Hcs, Hit, Watch};
 
 /// Where the packets of the second level are (M; Table 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -142,17 +142,19 @@ impl Serial {
         } else {
             self.delay
         };
-        let begun = Instant::now();
+        // What is only counted is added to this thread's own time, and so is of that, too.
+        let watch = Watch::of(delay != Delay::Counted);
+        let begun_ns = watch.now_ns();
         if delay == Delay::Sleep {
             thread::sleep(Duration::from_nanos(target_ns));
         }
         let read = read(&self.second, chunk.content, batch.clone());
-        let mut elapsed_ns = elapsed_ns(begun);
+        let mut elapsed_ns = watch.now_ns() - begun_ns;
         match delay {
             Delay::Busy => {
                 while elapsed_ns < target_ns {
                     spin_loop();
-                    elapsed_ns = self::elapsed_ns(begun);
+                    elapsed_ns = watch.now_ns() - begun_ns;
                 }
             }
             Delay::Counted => {
@@ -177,7 +179,7 @@ impl Serial {
                 self.first.insert_burst(ranges);
             }
         }
-        self.counts.insert_ns += self::elapsed_ns(begun);
+        self.counts.insert_ns += begun.elapsed().as_nanos() as u64;
         black_box(read);
     }
 }
@@ -215,10 +217,6 @@ fn read(second: &Second, content: u32, batch: std::ops::Range<u32>) -> Batch<'_>
             Batch::Dynamic(packets, ends)
         }
     }
-}
-
-fn elapsed_ns(begun: Instant) -> u64 {
-    begun.elapsed().as_nanos() as u64
 }
 
 impl Hcs for Serial {

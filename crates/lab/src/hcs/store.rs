@@ -145,10 +145,7 @@ pub(super) fn measure(
     is_here: impl Fn(Chunk) -> bool,
 ) -> Measured {
     let before = store.counts();
-    let watch = match store.is_waiting() {
-        true => Watch::Clock(Instant::now()),
-        false => Watch::Thread,
-    };
+    let watch = Watch::of(store.is_waiting());
     let mut elapsed_ns = 0;
     take(requests, n_requests, is_here, |asked| {
         let begun_ns = watch.now_ns();
@@ -166,8 +163,8 @@ pub(super) fn measure(
 }
 
 /// By what time is told.
-#[derive(Clone, Copy)]
-enum Watch {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Watch {
     /// The clock, from this moment.
     Clock(Instant),
     /// What this thread has had of the processor.
@@ -175,7 +172,16 @@ enum Watch {
 }
 
 impl Watch {
-    fn now_ns(self) -> u64 {
+    /// For who [waits](Hcs::is_waiting), or does not.
+    pub(super) fn of(is_waiting: bool) -> Self {
+        match is_waiting {
+            true => Self::Clock(Instant::now()),
+            false => Self::Thread,
+        }
+    }
+
+    /// Now, in nanoseconds from any time on.
+    pub(super) fn now_ns(self) -> u64 {
         match self {
             Self::Clock(since) => since.elapsed().as_nanos() as u64,
             Self::Thread => {
