@@ -84,6 +84,7 @@ fn superblock(bytes: u64, batch_chunks: u32) -> anyhow::Result<Superblock> {
         region_bytes: geometry.region_bytes,
         n_regions: geometry.n_regions.first().copied().unwrap_or(0),
         first_seq: 1,
+        context: 0,
     })
 }
 
