@@ -24,6 +24,7 @@ pub mod fairness;
 pub mod fib;
 pub mod figures;
 pub mod footprint;
+pub mod hcs;
 pub mod impair;
 pub mod instructions;
 pub mod launch;

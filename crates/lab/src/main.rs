@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
-    bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, impair, instructions,
-    live, lookup, routes, schedules, soak, startup, transfer, verify, workers,
+    bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, hcs, impair,
+    instructions, live, lookup, routes, schedules, soak, startup, transfer, verify, workers,
 };
 
 /// Experiments with NDN forwarders.
@@ -29,6 +29,7 @@ enum Command {
     Startup(Box<startup::StartupArgs>),
     Transfer(Box<transfer::TransferArgs>),
     Fairness(Box<fairness::FairnessArgs>),
+    Hcs(Box<hcs::HcsArgs>),
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Startup(args) => startup::run(&args),
         Command::Transfer(args) => transfer::run(&args),
         Command::Fairness(args) => fairness::run(&args),
+        Command::Hcs(args) => hcs::run(&args),
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
         Command::Live(args) => live::run(&args),

@@ -73,12 +73,31 @@ impl Process {
         })
     }
 
+    /// Page faults since its start for which something was read from a disk.
+    ///
+    /// # Errors
+    /// Once it has ended.
+    pub fn major_faults(self) -> io::Result<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
+        parse_major_faults(&stat).ok_or_else(|| {
+            let message = format!("/proc/{}/stat has no page faults", self.pid);
+            io::Error::new(io::ErrorKind::InvalidData, message)
+        })
+    }
+
     /// The program's name as the kernel knows it.
     #[must_use]
     pub fn name(self) -> Option<String> {
         let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid)).ok()?;
         Some(comm.trim_end().to_owned())
     }
+}
+
+/// The twelfth field of proc_pid_stat(5). The second is a name in brackets, in which there
+/// may be anything.
+fn parse_major_faults(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(9)?.parse().ok()
 }
 
 fn parse_status(status: &str) -> Option<Memory> {
@@ -149,6 +168,15 @@ mod tests {
         assert_eq!(parse_status("Name:\tkthread\n"), None);
         let own = Process::own().memory().expect("this process lives");
         assert!(own.rss_bytes > 0 && own.peak_rss_bytes >= own.rss_bytes);
+    }
+
+    #[test]
+    fn major_faults_are_found_behind_any_name() {
+        let stat = "7 (a) b 5) S 1 7 7 0 -1 4194560 300 0 42 0 11 3 0 0 20 0 1 0 9";
+        assert_eq!(parse_major_faults(stat), Some(42));
+        assert_eq!(parse_major_faults("7 (a"), None);
+        let own = Process::own();
+        own.major_faults().expect("this process lives");
     }
 
     #[test]

@@ -30,6 +30,11 @@ impl Random {
     pub fn next_fraction(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
+
+    /// The next number of an exponential distribution with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -(1.0 - self.next_fraction()).ln() * mean
+    }
 }
 
 /// A seed that differs from run to run, from the wall clock and the process.
@@ -63,5 +68,15 @@ mod tests {
         assert!(draws.iter().all(|f| (0.0..1.0).contains(f)));
         let mean = draws.iter().sum::<f64>() / 10_000.0;
         assert!((0.48..0.52).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn exponential_numbers_have_their_mean_and_deviation() {
+        let mut random = Random::new(4);
+        let draws: Vec<f64> = (0..100_000).map(|_| random.exponential(3.0)).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!((mean - 3.0).abs() < 0.05, "{mean}");
+        assert!((variance.sqrt() - 3.0).abs() < 0.1, "{variance}");
     }
 }

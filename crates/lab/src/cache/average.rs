@@ -19,7 +19,7 @@ use tachonym_tables::PitCsLayout;
 
 use super::cycles::{self, CyclesArgs};
 use super::figures::ScaleArgs;
-use super::plot::{self, Chart, Line};
+use super::plot::{self, Axis, Chart, Line};
 use super::published;
 use super::sources::{Workload, policy};
 use crate::bottleneck::{BottleneckArgs, NumberedBlock, numbered_blocks};
@@ -266,6 +266,7 @@ fn draw(report: &Report, path: &Path) -> anyhow::Result<()> {
             }
         }
         Chart {
+            x_axis: Axis::Linear,
             title: title.to_owned(),
             x: "Data in the cache, % of the objects".to_owned(),
             y: y.to_owned(),

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 
-use super::plot::{self, Chart, Line};
+use super::plot::{self, Axis, Chart, Line};
 use super::simulate::Simulation;
 use super::sources::{ALPHA, N_WEB, policy};
 use super::workload::Independent;
@@ -171,6 +171,7 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
             }
         });
         let chart = Chart {
+            x_axis: Axis::Linear,
             title: "After all popularity has changed".to_owned(),
             x: "million requests since".to_owned(),
             y: "hits by Interests".to_owned(),

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 
-use super::plot::{self, Chart, Line};
+use super::plot::{self, Axis, Chart, Line};
 use super::published;
 use super::sources::{Cell, Workload, policy, simulate_all};
 use crate::output;
@@ -354,6 +354,7 @@ fn chart(report: &Report, workload: Workload) -> Chart {
         }
     }
     Chart {
+        x_axis: Axis::Linear,
         title: format!("Figure {}, {}", report.number, workload.label()),
         x: "Data in the cache, % of the objects".to_owned(),
         y: if is_hit {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tachonym_policy::model::{EvictionModel, FilterModel, Popularity};
 use tachonym_policy::{AdmissionKind, CountersKind, EvictionKind, PolicyConfig};
 
-use super::plot::{self, Chart, Line};
+use super::plot::{self, Axis, Chart, Line};
 use super::sources::{ALPHA, Cell, Workload, simulate_all};
 use crate::output;
 
@@ -219,6 +219,7 @@ fn chart(report: &Report, y: &str, values: impl Fn(&Row) -> [f64; 2]) -> Chart {
         }
     }
     Chart {
+        x_axis: Axis::Linear,
         title: format!("Figure 4, {y}"),
         x: "threshold".to_owned(),
         y: y.to_owned(),

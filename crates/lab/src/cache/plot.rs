@@ -25,8 +25,27 @@ impl Line {
     }
 }
 
+/// How far apart values are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// By their differences.
+    Linear,
+    /// By their ratios; they are above 0.
+    Log,
+}
+
+impl Axis {
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.log10(),
+        }
+    }
+}
+
 /// A chart of several lines.
 pub(crate) struct Chart {
+    pub(crate) x_axis: Axis,
     pub(crate) title: String,
     /// What the axes tell, and in what units.
     pub(crate) x: String,
@@ -49,6 +68,7 @@ impl Chart {
             ..Line::new(label)
         });
         Self {
+            x_axis: Axis::Linear,
             title: title.into(),
             x: x.to_owned(),
             y: y.to_owned(),
@@ -122,11 +142,23 @@ fn tick(value: f64, span: f64) -> String {
     }
 }
 
+/// Two digits that count.
+fn round_tick(value: f64) -> String {
+    let unit = 10_f64.powf(value.abs().max(1e-300).log10().floor() - 1.0);
+    let rounded = (value / unit).round() * unit;
+    match rounded {
+        _ if rounded >= 10.0 => format!("{rounded:.0}"),
+        _ if rounded >= 1.0 => format!("{rounded:.1}"),
+        _ => format!("{rounded:.3}"),
+    }
+}
+
 fn draw_one(chart: &Chart, area: &Area<'_>) -> Result<(), DrawError> {
+    let placed = |&(x, y): &(f64, f64)| (chart.x_axis.place(x), y);
     let of_lines = chart.lines.iter().flat_map(|line| &line.points);
     let points: Vec<(f64, f64)> = of_lines
         .chain(chart.published.iter().map(|(_, point)| point))
-        .copied()
+        .map(placed)
         .collect();
     let max_x = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let min_x = points.iter().map(|point| point.0).fold(max_x, f64::min);
@@ -143,13 +175,16 @@ fn draw_one(chart: &Chart, area: &Area<'_>) -> Result<(), DrawError> {
         .light_line_style(TRANSPARENT)
         .x_desc(&chart.x)
         .y_desc(&chart.y)
-        .x_label_formatter(&|x| tick(*x, (max_x - min_x) * 2.0))
+        .x_label_formatter(&|x| match chart.x_axis {
+            Axis::Linear => tick(*x, (max_x - min_x) * 2.0),
+            Axis::Log => round_tick(10_f64.powf(*x)),
+        })
         .y_label_formatter(&|y| tick(*y, max_y))
         .label_style(("sans-serif", 13))
         .draw()?;
     for (idx, line) in chart.lines.iter().enumerate() {
         let color = color_of(chart, idx);
-        let points = || line.points.iter().copied();
+        let points = || line.points.iter().map(placed);
         if line.model_of.is_some() {
             drawn.draw_series(DashedLineSeries::new(points(), 6, 4, color.stroke_width(2)))?;
             continue;
@@ -157,9 +192,9 @@ fn draw_one(chart: &Chart, area: &Area<'_>) -> Result<(), DrawError> {
         drawn.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
         drawn.draw_series(points().map(|point| Circle::new(point, 3, color.filled())))?;
     }
-    let crosses = chart.published.iter().map(|&(idx, point)| {
-        let style = color_of(chart, idx).stroke_width(2);
-        Cross::new(point, 6, style)
+    let crosses = chart.published.iter().map(|(idx, point)| {
+        let style = color_of(chart, *idx).stroke_width(2);
+        Cross::new(placed(point), 6, style)
     });
     drawn.draw_series(crosses)?;
     Ok(())

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use tachonym_policy::PolicyConfig;
 
-use super::plot::{self, Chart, Line};
+use super::plot::{self, Axis, Chart, Line};
 use super::published;
 use super::simulate::{Counts, Simulation};
 pub(super) use super::sources::policy;
@@ -194,6 +194,7 @@ fn chart(report: &Report, y: &str, value: impl Fn(&Row) -> f64) -> Chart {
         }
     }
     Chart {
+        x_axis: Axis::Linear,
         title: report.what.clone(),
         x: "Data in the cache".to_owned(),
         y: y.to_owned(),

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::figures::{Row, ScaleArgs};
-use super::plot::{self, Chart, Line};
+use super::plot::{self, Axis, Chart, Line};
 use super::sources::Workload;
 use crate::output;
 
@@ -199,6 +199,7 @@ fn chart(report: &Report, workload: Workload) -> Chart {
         }
     }
     Chart {
+        x_axis: Axis::Linear,
         title: workload.label().to_owned(),
         x: "Data in the cache, % of the objects".to_owned(),
         y: "hits by Interests".to_owned(),

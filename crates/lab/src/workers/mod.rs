@@ -480,7 +480,7 @@ fn now(epoch: Instant) -> MonoNs {
 }
 
 /// Has this thread stay on one processor of those that it may use.
-fn pin(thread: usize) {
+pub(crate) fn pin(thread: usize) {
     let Ok(allowed) = rustix::thread::sched_getaffinity(None) else {
         return;
     };

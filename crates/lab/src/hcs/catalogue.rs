@@ -1,0 +1,165 @@
+//! What there is to be asked for: contents of equal length, cut into chunks, and sizes in
+//! bytes as Mansilha et al. 2017 give them (Table 3).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// Bytes of content in a chunk. The paper says 8 KB, 8 chunks a second and 512 kbit/s: 8,000.
+pub(super) const CHUNK_BYTES: u64 = 8_000;
+/// Chunks of a content: 160 seconds of its stream.
+pub(super) const CONTENT_CHUNKS: u32 = 1_280;
+/// Chunks of a batch, as published.
+pub(super) const BATCH_CHUNKS: u32 = 10;
+
+/// A size in bytes, written with a decimal unit as the paper does: `10MB`, `1.5GB`, `1TB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub(super) struct Bytes(pub(super) u64);
+
+impl Bytes {
+    /// Decimal gigabytes.
+    pub(super) fn gb(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// As many whole chunks as fit.
+    pub(super) const fn chunks(self) -> u64 {
+        self.0 / CHUNK_BYTES
+    }
+
+    /// A part of it, at least one chunk.
+    pub(super) fn shrunk(self, by: u32) -> Self {
+        Self((self.0 / u64::from(by.max(1))).max(CHUNK_BYTES))
+    }
+}
+
+const UNITS: [(&str, f64); 4] = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
+            Some((name, unit)) => write!(f, "{}{name}", (bytes / unit * 1e3).round() / 1e3),
+            None => write!(f, "{}B", self.0),
+        }
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let units = UNITS.iter().chain(&[("B", 1.0)]);
+        let (number, unit) = units
+            .filter_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
+            .next()
+            .ok_or("not a number with kB, MB, GB or TB")?;
+        let number: f64 = number
+            .trim()
+            .parse()
+            .map_err(|_| "not a number with kB, MB, GB or TB")?;
+        let bytes = number * unit;
+        if !(CHUNK_BYTES as f64..=1e16).contains(&bytes) {
+            return Err(format!(
+                "not between one chunk, {CHUNK_BYTES} bytes, and 10^4 TB"
+            ));
+        }
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+/// A chunk of a content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Chunk {
+    /// The content; the lower, the more popular.
+    pub(super) content: u32,
+    /// Its place there, from 0 on.
+    pub(super) segment: u32,
+}
+
+/// All contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Catalogue {
+    /// Contents, at least one.
+    pub(super) n_contents: u32,
+    /// Chunks of each, at least one.
+    pub(super) content_chunks: u32,
+}
+
+impl Catalogue {
+    /// As many whole contents of the published length as come closest to a size, at least
+    /// one.
+    pub(super) fn of(size: Bytes) -> Self {
+        let contents = size.0 as f64 / (CHUNK_BYTES * u64::from(CONTENT_CHUNKS)) as f64;
+        Self {
+            n_contents: contents.round().clamp(1.0, f64::from(u32::MAX)) as u32,
+            content_chunks: CONTENT_CHUNKS,
+        }
+    }
+
+    /// Chunks in all.
+    pub(super) const fn n_chunks(self) -> u64 {
+        self.n_contents as u64 * self.content_chunks as u64
+    }
+
+    /// Bytes of all contents.
+    pub(super) const fn size(self) -> Bytes {
+        Bytes(self.n_chunks() * CHUNK_BYTES)
+    }
+
+    /// The number of a chunk among all.
+    pub(super) const fn number(self, chunk: Chunk) -> u64 {
+        chunk.content as u64 * self.content_chunks as u64 + chunk.segment as u64
+    }
+
+    /// The chunk of a number below [`Self::n_chunks`].
+    pub(super) const fn chunk(self, number: u64) -> Chunk {
+        Chunk {
+            content: (number / self.content_chunks as u64) as u32,
+            segment: (number % self.content_chunks as u64) as u32,
+        }
+    }
+
+    /// Whether it has this chunk.
+    pub(super) const fn has(self, chunk: Chunk) -> bool {
+        chunk.content < self.n_contents && chunk.segment < self.content_chunks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_as_they_are_read() {
+        for (text, bytes) in [
+            ("10MB", 10_000_000),
+            ("1.5GB", 1_500_000_000),
+            ("1TB", 1_000_000_000_000),
+            ("8kB", 8_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+        for text in ["", "GB", "10", "-1GB", "1B", "NaNGB", "1e20TB"] {
+            text.parse::<Bytes>().expect_err(text);
+        }
+        assert_eq!(Bytes(10_000_000_000).chunks(), 1_250_000);
+        assert_eq!(Bytes(1_000_000_000).shrunk(10), Bytes(100_000_000));
+    }
+
+    #[test]
+    fn chunks_have_numbers_and_numbers_chunks() {
+        let catalogue = Catalogue::of(Bytes(100_000_000));
+        assert_eq!((catalogue.n_contents, catalogue.n_chunks()), (10, 12_800));
+        for number in [0, 1, 1_279, 1_280, 12_799] {
+            let chunk = catalogue.chunk(number);
+            assert_eq!(catalogue.number(chunk), number);
+            assert!(catalogue.has(chunk));
+        }
+        assert!(!catalogue.has(catalogue.chunk(12_800)));
+        assert_eq!(Catalogue::of(Bytes(8_000)).n_contents, 1);
+    }
+}

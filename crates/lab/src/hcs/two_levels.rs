@@ -1,0 +1,412 @@
+//! The router's own two levels: its engine with a second level on a device, for which nothing
+//! waits but who asked for what is read.
+//!
+//! Owns the device, as a worker of the router does, and moves requests and completions
+//! between it and the engine after each burst. Interests are let in as long as not too many
+//! are pending.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use tachonym_forward::{Engine, EngineConfig, FaceTraits, RxPacket};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{Component, FaceId, MonoNs, Name, PacketView};
+use tachonym_store::device::{self, Backend, Completion, Device, DirectoryLock, Volume};
+use tachonym_store::layout::{MAGIC, Superblock};
+use tachonym_store::{Beginning, Config, Geometry, SecondLevel};
+use tachonym_tables::{CsCapacity, FibConfig, NextHop};
+
+use super::catalogue::{Catalogue, Chunk};
+use super::dram::{MAX_BYTES_EACH, fifo, hash_key};
+use super::packets::{Asked, MAX_DATA_BYTES, PREFIX, write_data};
+use super::store::{Counts, Hcs, Hit};
+use crate::engine_bed::SendBuffer;
+
+const CONSUMER: FaceId = FaceId(256);
+const PRODUCER: FaceId = FaceId(257);
+/// Writes under way at most.
+const N_WRITES: usize = 8;
+/// Packets of a burst.
+const BURST_PKTS: usize = 32;
+/// Requests of the device that are under way while the store is filled: what is offered then
+/// finds room where batches are put together.
+const MAX_FILLING: usize = 4;
+/// How long filling may take without that anything ends, in nanoseconds.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// What the second level is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// Chunks of a batch.
+    pub(super) batch_chunks: u32,
+    /// Batches that are read ahead at most; 0 for none.
+    pub(super) max_ahead: u32,
+    /// Reads under way at most.
+    pub(super) max_reads: usize,
+    /// Interests that may be pending.
+    pub(super) max_pending: usize,
+}
+
+/// See the module.
+pub(super) struct TwoLevels {
+    engine: Engine,
+    device: Box<dyn Device>,
+    completions: Vec<Completion>,
+    epoch: Instant,
+    out: SendBuffer<()>,
+    max_pending: usize,
+    counts: Counts,
+    /// Until when the device has been seen busy.
+    busy_since_ns: Option<u64>,
+    data: Vec<u8>,
+}
+
+/// Volumes for a catalogue, in one file: 15 % more than its packets and some regions more, so
+/// that nothing is forgotten.
+fn volume_bytes(catalogue: Catalogue) -> u64 {
+    catalogue.n_chunks() * MAX_DATA_BYTES as u64 * 115 / 100 + (64 << 20)
+}
+
+/// A superblock of a store of one volume of so many bytes.
+///
+/// # Errors
+/// If a volume cannot be divided.
+fn superblock(bytes: u64, batch_chunks: u32) -> anyhow::Result<Superblock> {
+    let batch_len = batch_chunks as usize;
+    let geometry = Geometry::new(&[bytes], batch_len)?;
+    Ok(Superblock {
+        key: [7; 16],
+        worker: 0,
+        volume: 0,
+        n_volumes: 1,
+        batch_len: u8::try_from(batch_chunks).context("batches are too long")?,
+        region_bytes: geometry.region_bytes,
+        n_regions: geometry.n_regions.first().copied().unwrap_or(0),
+        first_seq: 1,
+        context: 0,
+    })
+}
+
+impl TwoLevels {
+    /// A first level of so many chunks, and a second one that has all of a catalogue, in a file
+    /// `experiment` in a directory, which is there afterwards.
+    ///
+    /// # Errors
+    /// If the file, or as much memory, is not to be had, or not everything could be written.
+    pub(super) fn in_directory(
+        l1_chunks: usize,
+        catalogue: Catalogue,
+        settings: &Settings,
+        directory: &Path,
+    ) -> anyhow::Result<Self> {
+        let lock = DirectoryLock::acquire(directory)?;
+        let volume = Volume::in_directory(&lock, "experiment", volume_bytes(catalogue), &MAGIC)?;
+        let bytes = volume.bytes();
+        let n_requests = (settings.max_reads + N_WRITES) as u32;
+        let (device, _) = device::open(vec![volume], &[], n_requests, Backend::Auto)
+            .with_context(|| format!("a device in {}", directory.display()))?;
+        Self::on_device(l1_chunks, catalogue, settings, device, bytes)
+    }
+
+    /// The same on a device with one volume of so many bytes.
+    ///
+    /// # Errors
+    /// If there is not as much memory, or not everything could be written.
+    pub(super) fn on_device(
+        l1_chunks: usize,
+        catalogue: Catalogue,
+        settings: &Settings,
+        device: Box<dyn Device>,
+        volume_bytes: u64,
+    ) -> anyhow::Result<Self> {
+        let second = Config {
+            batch_len: settings.batch_chunks as usize,
+            // Batches of the catalogue and some more, since a prefix takes an entry, too.
+            max_batches: catalogue.n_chunks() as usize / settings.batch_chunks as usize * 2
+                + catalogue.n_contents as usize * 2
+                + 1_024,
+            max_reads: settings.max_reads,
+            n_write_buffers: N_WRITES,
+            max_ahead: settings.max_ahead,
+            ..Config::default()
+        };
+        let block = superblock(volume_bytes, settings.batch_chunks)?;
+        let second = SecondLevel::new(second, &[block], Beginning::New)?;
+        let config = EngineConfig {
+            cs: CsCapacity {
+                max_pkts: l1_chunks,
+                max_bytes: l1_chunks.saturating_mul(MAX_BYTES_EACH),
+            },
+            cs_policy: fifo(l1_chunks),
+            fib: FibConfig::with_max_entries(1_024),
+            ..EngineConfig::default()
+        };
+        let mut engine = Engine::new(config, hash_key(7), 3)
+            .with_context(|| format!("an engine with {l1_chunks} chunks"))?;
+        for face in [CONSUMER, PRODUCER] {
+            engine.add_face(face, FaceTraits::REMOTE);
+        }
+        let prefix = Name::new().with(Component::generic(PREFIX).view());
+        engine.add_next_hop(prefix.view(), NextHop::new(PRODUCER, 0))?;
+        engine.set_second_level(Some(second));
+        let mut store = Self {
+            engine,
+            device,
+            completions: Vec::new(),
+            epoch: Instant::now(),
+            out: SendBuffer::new(()),
+            max_pending: settings.max_pending.max(1),
+            counts: Counts::default(),
+            busy_since_ns: None,
+            data: Vec::new(),
+        };
+        store.fill(catalogue)?;
+        Ok(store)
+    }
+
+    /// Has the producer answer for every chunk, so that all are written.
+    fn fill(&mut self, catalogue: Catalogue) -> anyhow::Result<()> {
+        let mut asked = Asked::default();
+        let mut number = 0;
+        while number < catalogue.n_chunks() {
+            asked.clear();
+            let end = (number + BURST_PKTS as u64).min(catalogue.n_chunks());
+            (number..end).for_each(|number| asked.push(catalogue.chunk(number)));
+            number = end;
+            self.carry(&asked.iter().collect::<Vec<_>>());
+            self.wait("writes", |store| store.device.n_in_flight() <= MAX_FILLING)?;
+        }
+        let now = self.now();
+        let second = self.engine.second_level_mut().context("it was given one")?;
+        let ticket = second.flush(now);
+        self.wait("a flush", |store| {
+            let second = store.engine.second_level();
+            second.is_some_and(|second| second.poll_flushed() >= ticket)
+        })?;
+        let written = self.written();
+        ensure!(
+            written == catalogue.n_chunks(),
+            "of {} chunks {written} were written",
+            catalogue.n_chunks()
+        );
+        self.counts = Counts::default();
+        Ok(())
+    }
+
+    fn written(&self) -> u64 {
+        let second = self.engine.second_level();
+        second.map_or(0, |second| second.counters().n_written)
+    }
+
+    fn now(&self) -> MonoNs {
+        let elapsed = self.epoch.elapsed().as_nanos();
+        MonoNs(1_000_000_000 + u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+
+    /// Moves requests and completions until `is_enough`.
+    fn wait(&mut self, what: &str, is_enough: impl Fn(&Self) -> bool) -> anyhow::Result<()> {
+        let begun = self.now();
+        loop {
+            self.exchange();
+            if is_enough(self) {
+                return Ok(());
+            }
+            let waited_ns = self.now().0 - begun.0;
+            ensure!(waited_ns < PATIENCE_NS, "{what} did not end in ten seconds");
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Moves requests to the device and completions to the engine, and does what is due.
+    fn exchange(&mut self) {
+        let now = self.now();
+        if self.engine.poll_timeout().is_some_and(|due| due <= now) {
+            self.engine.handle_timeout(now, &mut self.out);
+        }
+        self.submit();
+        self.device.poll(now, &mut self.completions);
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in completions.drain(..) {
+            self.engine
+                .handle_completion(now, completion, &mut self.out);
+        }
+        self.completions = completions;
+        self.submit();
+        let is_busy = self.device.n_in_flight() > 0;
+        if let Some(since_ns) = self.busy_since_ns {
+            self.counts.second_ns += now.0 - since_ns;
+        }
+        self.busy_since_ns = is_busy.then_some(now.0);
+    }
+
+    fn submit(&mut self) {
+        let Some(second) = self.engine.second_level_mut() else {
+            return;
+        };
+        while let Some(request) = second.poll_request() {
+            if let Err(request) = self.device.submit(request) {
+                second.give_back(request);
+                break;
+            }
+        }
+        self.device.start();
+    }
+
+    /// Carries a burst of Interests; what neither level has is answered by the producer.
+    fn carry(&mut self, asked: &[(Chunk, &[u8])]) {
+        let before = self.engine.counters();
+        let before = (before.n_cs_hits, before.n_out_interests);
+        self.receive(asked.iter().map(|(_, wire)| *wire), CONSUMER);
+        let counters = self.engine.counters();
+        let n_first = counters.n_cs_hits - before.0;
+        let n_missed = counters.n_out_interests - before.1;
+        self.counts.n_requests += asked.len() as u64;
+        self.counts.n_first += n_first;
+        self.counts.n_missed += n_missed;
+        self.counts.n_second += (asked.len() as u64).saturating_sub(n_first + n_missed);
+        if n_missed == 0 {
+            return;
+        }
+        // Data that nobody waits for are dropped, and those for which the second level is
+        // read come from there or from here: so it need not be known which went upstream.
+        let mut data = std::mem::take(&mut self.data);
+        for &(chunk, _) in asked {
+            data.clear();
+            write_data(chunk, &mut data);
+            self.receive(std::iter::once(&data[..]), PRODUCER);
+        }
+        self.data = data;
+    }
+
+    fn receive<'a>(&mut self, packets: impl Iterator<Item = &'a [u8]>, face: FaceId) {
+        let headers = Headers::default();
+        let rx: Vec<_> = packets
+            .map(|wire| {
+                let packet = PacketView::parse(wire).expect("written here");
+                RxPacket::new(face, &headers, packet).expect("no headers")
+            })
+            .collect();
+        let now = self.now();
+        self.engine.handle_burst(now, &rx, &mut self.out);
+    }
+
+    fn n_pending(&self) -> usize {
+        self.engine.sizes().n_pit_entries
+    }
+}
+
+impl Hcs for TwoLevels {
+    fn request(&mut self, chunk: Chunk, interest: &[u8]) -> Hit {
+        let before = self.counts;
+        self.carry(&[(chunk, interest)]);
+        self.exchange();
+        self.settle();
+        match self.counts.since(&before) {
+            Counts { n_first: 1, .. } => Hit::First,
+            Counts { n_second: 1, .. } => Hit::Second,
+            _ => Hit::Miss,
+        }
+    }
+
+    fn request_burst(&mut self, asked: &Asked) {
+        let asked: Vec<_> = asked.iter().collect();
+        for burst in asked.chunks(BURST_PKTS) {
+            self.carry(burst);
+            self.exchange();
+            while self.n_pending() > self.max_pending {
+                self.exchange();
+            }
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        true
+    }
+
+    fn settle(&mut self) {
+        // A read that fails or stalls ends, too: its Interest goes upstream, or expires.
+        while self.n_pending() > 0 {
+            self.exchange();
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let second = self.engine.second_level();
+        Counts {
+            second_bytes: second.map_or(0, |second| second.counters().n_read_bytes),
+            ..self.counts
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tachonym_store::device::Ram;
+
+    use super::super::model;
+    use super::super::store::{measure, warm};
+    use super::super::workload::{Kind, Requests};
+    use super::*;
+
+    const CATALOGUE: Catalogue = Catalogue {
+        n_contents: 12,
+        content_chunks: 60,
+    };
+
+    fn store(l1_chunks: usize, max_ahead: u32) -> TwoLevels {
+        let settings = Settings {
+            batch_chunks: 10,
+            max_ahead,
+            max_reads: 16,
+            max_pending: 8,
+        };
+        let bytes = volume_bytes(CATALOGUE);
+        let device = Box::new(Ram::new(&[bytes as usize]));
+        TwoLevels::on_device(l1_chunks, CATALOGUE, &settings, device, bytes).expect("a small store")
+    }
+
+    #[test]
+    fn everything_is_answered_from_one_of_both_levels() {
+        let mut store = store(100, 0);
+        let settings = model::shrunk_settings(CATALOGUE, 1);
+        for kind in Kind::ALL {
+            let mut requests = Requests::new(kind, &settings, 3);
+            warm(&mut store, &mut requests, 1_000, |_| true);
+            let counts = measure(&mut store, &mut requests, 2_000, |_| true).counts;
+            assert_eq!(
+                counts.n_first + counts.n_second,
+                2_000,
+                "{kind}: {counts:?}"
+            );
+            assert!(
+                counts.second_bytes > 0 && counts.n_missed == 0,
+                "{kind}: {counts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_read_brings_the_batch_and_the_next_one_if_it_looks_ahead() {
+        for (max_ahead, expected) in [(0, Hit::Second), (2, Hit::First)] {
+            let mut store = store(100, max_ahead);
+            let mut ask = |content, segment| {
+                let mut asked = Asked::default();
+                asked.push(Chunk { content, segment });
+                let (chunk, interest) = asked.iter().next().expect("one was pushed");
+                let hit = store.request(chunk, interest);
+                // What is read ahead is waited for by nobody.
+                while store.device.n_in_flight() > 0 {
+                    store.exchange();
+                }
+                hit
+            };
+            assert_eq!(ask(2, 0), Hit::Second);
+            for segment in 1..10 {
+                assert_eq!(ask(2, segment), Hit::First, "{segment}");
+            }
+            assert_eq!(ask(2, 10), expected);
+            assert_eq!(ask(40, 0), Hit::Miss);
+        }
+    }
+}
