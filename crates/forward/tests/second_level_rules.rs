@@ -97,6 +97,23 @@ impl TwoLevels {
         assert_eq!(self.store().poll_flushed(), ticket);
     }
 
+    /// Lets the device do some of what it has been asked for.
+    fn turn(&mut self) -> Vec<Sent> {
+        let mut outbox = Outbox::default();
+        let mut completions = Vec::new();
+        while let Some(request) = self.store().poll_request() {
+            self.device.submit(request).expect("room for a few");
+        }
+        self.device.start();
+        self.device.poll(self.node.now, &mut completions);
+        for completion in completions {
+            let now = self.node.now;
+            let engine = &mut self.node.engine;
+            engine.handle_completion(now, completion, &mut outbox);
+        }
+        outbox.0
+    }
+
     /// Lets the device do what it has been asked for.
     fn pump(&mut self) -> Vec<Sent> {
         let mut outbox = Outbox::default();
@@ -482,6 +499,49 @@ fn a_store_that_does_not_serve_or_admit_does_neither_on_both_levels() {
     it.node.interest(A, &interest("/c"));
     it.node.receive(B, &data("/c").wire(), no_cache);
     assert_eq!(it.store().counters().n_offered, n_offered);
+}
+
+#[test]
+fn a_consumer_with_a_window_gets_all_he_asks_for() {
+    for (max_pkts, window, seed) in [(8, 5, 1), (64, 40, 2), (64, 200, 3), (300, 200, 4)] {
+        let config = Config {
+            max_reads: 250,
+            ..config()
+        };
+        let mut it = TwoLevels::new(max_pkts, config);
+        it.device = Ram::new(&[16 << 20]).with_seed(seed).with_capacity(300);
+        let stored = segments("/a", 1_000);
+        for data in &stored {
+            it.fetch(data);
+        }
+        it.flush();
+        let (mut n_asked, mut n_got, mut next) = (0, 0, 0);
+        while n_got < 3_000 {
+            let mut sent = Vec::new();
+            while n_asked < 3_000 && n_asked - n_got < window {
+                let asked = interest_for(&stored[next]).nonce(n_asked as u32);
+                sent.extend(it.node.interest(C, &asked));
+                next = (next + 1) % stored.len();
+                n_asked += 1;
+            }
+            sent.extend(it.turn());
+            let other = sent.iter().find(|it| it.kind != Kind::Data);
+            let counters = it.store().counters();
+            assert!(
+                other.is_none(),
+                "after {n_got}: {:?}, {counters:?}",
+                other.map(|it| it.kind)
+            );
+            n_got += sent.len();
+            it.node.now = it.node.now + std::time::Duration::from_micros(100);
+            let waited = it.node.now.0 > 3_500_000_000;
+            assert!(
+                !waited,
+                "{n_got} of {n_asked} came: {:?}",
+                it.store().counters()
+            );
+        }
+    }
 }
 
 /// What happens to a node.

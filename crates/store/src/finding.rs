@@ -273,7 +273,7 @@ impl SecondLevel {
                 continue;
             }
             // What is asked for comes before what may be.
-            let has_room = self.reads.n_ahead() < self.reads.n_buffers() / 2;
+            let has_room = self.reads.n_free_buffers() > self.reads.n_buffers() / 2;
             let sought = Sought::Batch(key);
             if has_room && self.begin_read(now, sought, location, true).is_some() {
                 self.counters.n_reads_ahead += 1;

@@ -78,7 +78,6 @@ pub(crate) struct Reads {
     n_buffers: usize,
     /// For waiters of reads to come.
     spare: Vec<Vec<Waiter>>,
-    n_ahead: usize,
     n_under_way: usize,
 }
 
@@ -103,7 +102,6 @@ impl Reads {
             n_buffers: buffers.len(),
             buffers,
             spare: Vec::new(),
-            n_ahead: 0,
             n_under_way: 0,
         }
     }
@@ -115,11 +113,6 @@ impl Reads {
 
     pub(crate) fn n_free_buffers(&self) -> usize {
         self.buffers.len()
-    }
-
-    /// Reads ahead of Interests.
-    pub(crate) const fn n_ahead(&self) -> usize {
-        self.n_ahead
     }
 
     pub(crate) fn take_buffer(&mut self) -> Option<IoBuffer> {
@@ -147,7 +140,6 @@ impl Reads {
         } = purpose
         {
             self.by_place.insert(place(location), slot);
-            self.n_ahead += usize::from(is_ahead);
         }
         self.n_under_way += 1;
         let waiters = self.spare.pop().unwrap_or_default();
@@ -187,7 +179,6 @@ impl Reads {
         } = read.purpose
         {
             self.by_place.remove(&place(location));
-            self.n_ahead -= usize::from(is_ahead);
         }
         Some(read)
     }
@@ -238,7 +229,7 @@ mod tests {
             is_ahead: true,
         };
         let token = reads.begin(purpose, 1, MonoNs(10));
-        assert!(is_read(token) && reads.n_ahead() == 1);
+        assert!(is_read(token));
         reads
             .of_place(location)
             .expect("under way")
@@ -250,7 +241,6 @@ mod tests {
         let ended = reads.end(token).expect("under way");
         assert_eq!((ended.purpose, ended.waiters), (purpose, vec![42]));
         assert!(reads.end(token).is_none() && reads.of_place(location).is_none());
-        assert_eq!(reads.n_ahead(), 0);
         let again = reads.begin(purpose, 1, MonoNs(11));
         assert_ne!(again, token);
         assert!(reads.get(token).is_none() && reads.get(again).is_some());
