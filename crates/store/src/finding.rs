@@ -139,7 +139,7 @@ impl SecondLevel {
             self.counters.n_found_in_memory += 1;
             return self.recall_unwritten(now, place, location);
         }
-        match self.begin_read(now, sought, location, false) {
+        match self.begin_read(now, sought, location) {
             Some(token) => {
                 self.counters.n_reads += 1;
                 if let Some(read) = self.reads.get_mut(token) {
@@ -173,21 +173,11 @@ impl SecondLevel {
     }
 
     /// Reads a batch; the token, or `None` if there is no buffer.
-    fn begin_read(
-        &mut self,
-        now: MonoNs,
-        sought: Sought,
-        location: Location,
-        is_ahead: bool,
-    ) -> Option<u64> {
+    fn begin_read(&mut self, now: MonoNs, sought: Sought, location: Location) -> Option<u64> {
         if self.reads.n_free_buffers() <= self.deferred.len() {
             return None;
         }
-        let purpose = Purpose::Batch {
-            sought,
-            location,
-            is_ahead,
-        };
+        let purpose = Purpose::Batch { sought, location };
         let volume = self.log.region(location.region).volume;
         let token = self.reads.begin(purpose, volume, now);
         match self.log.whereabouts(location) {
@@ -275,7 +265,7 @@ impl SecondLevel {
             // What is asked for comes before what may be.
             let has_room = self.reads.n_free_buffers() > self.reads.n_buffers() / 2;
             let sought = Sought::Batch(key);
-            if has_room && self.begin_read(now, sought, location, true).is_some() {
+            if has_room && self.begin_read(now, sought, location).is_some() {
                 self.counters.n_reads_ahead += 1;
             } else {
                 is_done = false;

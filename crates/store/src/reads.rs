@@ -36,12 +36,7 @@ impl Sought {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A record of a batch.
-    Batch {
-        sought: Sought,
-        location: Location,
-        /// Ahead of any Interest.
-        is_ahead: bool,
-    },
+    Batch { sought: Sought, location: Location },
     /// A part of a region that is looked through, from this byte of it on.
     Region {
         region: u32,
@@ -135,10 +130,7 @@ impl Reads {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        if let Purpose::Batch {
-            location, is_ahead, ..
-        } = purpose
-        {
+        if let Purpose::Batch { location, .. } = purpose {
             self.by_place.insert(place(location), slot);
         }
         self.n_under_way += 1;
@@ -174,10 +166,7 @@ impl Reads {
         let read = self.slots[slot as usize].read.take()?;
         self.free.push(slot);
         self.n_under_way -= 1;
-        if let Purpose::Batch {
-            location, is_ahead, ..
-        } = read.purpose
-        {
+        if let Purpose::Batch { location, .. } = read.purpose {
             self.by_place.remove(&place(location));
         }
         Some(read)
@@ -226,7 +215,6 @@ mod tests {
         let purpose = Purpose::Batch {
             sought: Sought::Batch(5),
             location,
-            is_ahead: true,
         };
         let token = reads.begin(purpose, 1, MonoNs(10));
         assert!(is_read(token));

@@ -60,9 +60,7 @@ impl SecondLevel {
                 }
                 None
             }
-            Purpose::Batch {
-                sought, location, ..
-            } => {
+            Purpose::Batch { sought, location } => {
                 if is_whole {
                     self.counters.n_read_bytes += expected as u64;
                     self.ahead
