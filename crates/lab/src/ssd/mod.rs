@@ -5,9 +5,13 @@
 //! come from memory: faces are measured by `exchange`. What is compared takes turns in every
 //! round.
 
+mod amplification;
 mod disk;
 mod fio;
+mod foyer;
 mod hit_path;
+mod index;
+mod latency;
 mod packets;
 mod raw;
 mod recovery;
@@ -33,6 +37,10 @@ enum SsdCommand {
     Serve(serve::ServeArgs),
     HitPath(hit_path::HitPathArgs),
     Recovery(recovery::RecoveryArgs),
+    Latency(latency::LatencyArgs),
+    Amplification(amplification::AmplificationArgs),
+    Index(index::IndexArgs),
+    Foyer(foyer::FoyerArgs),
 }
 
 /// Where a store is, and what it holds.
@@ -83,15 +91,25 @@ impl StoreArgs {
 
     /// Chunks that fill most of a store, and of which none has to make room for another.
     fn n_chunks(&self) -> u64 {
+        self.n_chunks_of(&self.packets())
+    }
+
+    /// The same of other packets.
+    fn n_chunks_of(&self, packets: &Packets) -> u64 {
         const STORED_PCT: u64 = 90;
-        let packet_bytes = self.packets().data_bytes() as u64 + 64;
         // A batch of one has its head alone.
-        self.bytes() / (packet_bytes + 128) * STORED_PCT / 100
+        const HEAD_BYTES: u64 = 192;
+        self.bytes() / (packets.data_bytes() as u64 + HEAD_BYTES) * STORED_PCT / 100
     }
 
     /// Entries of an index for them.
     fn max_batches(&self, batch_len: usize) -> usize {
-        let n_batches = self.n_chunks() as usize / batch_len;
+        self.max_batches_of(&self.packets(), batch_len)
+    }
+
+    /// The same of other packets.
+    fn max_batches_of(&self, packets: &Packets, batch_len: usize) -> usize {
+        let n_batches = self.n_chunks_of(packets) as usize / batch_len;
         n_batches + n_batches / 4 + 4_096
     }
 }
@@ -105,5 +123,9 @@ pub fn run(args: &SsdArgs) -> anyhow::Result<()> {
         SsdCommand::Serve(args) => serve::run(args),
         SsdCommand::HitPath(args) => hit_path::run(args),
         SsdCommand::Recovery(args) => recovery::run(args),
+        SsdCommand::Latency(args) => latency::run(args),
+        SsdCommand::Amplification(args) => amplification::run(args),
+        SsdCommand::Index(args) => index::run(args),
+        SsdCommand::Foyer(args) => foyer::run(args),
     }
 }

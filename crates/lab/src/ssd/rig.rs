@@ -335,12 +335,17 @@ impl Rig {
         (self.sink.n_data, self.sink.n_bytes, self.sink.n_nacks) = (0, 0, 0);
     }
 
+    /// Has no consumer wait for anything any more.
+    pub(super) fn forget_ended(&mut self) {
+        self.sink.n_ended.fill(0);
+    }
+
     /// Checks that nothing was lost or refused since the store was made.
     pub(super) fn check_stored(&self, n_chunks: u64) -> anyhow::Result<()> {
         let counters = self.second()?.counters();
         let n_refused = counters.n_no_room + counters.n_unsuited + counters.n_lost;
         ensure!(
-            n_refused == 0 && counters.n_written == n_chunks,
+            n_refused == 0 && counters.n_written + counters.n_known == n_chunks,
             "of {n_chunks} Data {} were written and {n_refused} refused",
             counters.n_written
         );

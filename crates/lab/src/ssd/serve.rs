@@ -48,6 +48,9 @@ pub(super) struct ServeArgs {
     no_single: bool,
 }
 
+/// When nothing has come for so long, nothing will.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
 /// What one measurement has shown.
 #[derive(Clone, Copy, Debug)]
 struct Served {
@@ -97,6 +100,7 @@ impl Bed {
         ensure!(n_filled == n_chunks, "filled {n_filled} of {n_chunks}");
         rig.flush()?;
         rig.check_stored(n_chunks)?;
+        rig.forget_ended();
         let n_consumers = u64::from(args.consumers);
         Ok(Self {
             rig,
@@ -148,6 +152,7 @@ impl Bed {
         let read_before = self.rig.second()?.counters().n_read_bytes;
         let begun = now();
         let (cpu_begun, thread_begun) = (process_cpu_ns(), thread_cpu_ns());
+        let mut last_worked = begun;
         loop {
             let is_over = now().saturating_since(begun) >= time;
             let has_asked = !is_over && self.ask(&mut burst)?;
@@ -155,9 +160,15 @@ impl Bed {
             // What the store has lost comes from upstream, and is counted.
             self.rig.produce(&self.packets)?;
             if has_asked || has_turned {
+                last_worked = now();
                 continue;
             }
-            if is_over && self.n_pending() == 0 {
+            let n_pending = self.n_pending();
+            ensure!(
+                now().saturating_since(last_worked) < LOST_AFTER,
+                "{n_pending} Interests were never answered"
+            );
+            if is_over && n_pending == 0 {
                 break;
             }
             self.rig.wait(Duration::from_millis(5));
@@ -186,7 +197,7 @@ impl Bed {
         Ok((counters.n_read_bytes / n_reads) as usize)
     }
 
-    /// The share of chunks that upstream was not asked for.
+    /// Checks that hardly anything was asked for upstream.
     fn check(&self) -> anyhow::Result<()> {
         let counters = self.rig.engine.counters();
         let n_upstream = counters.n_out_interests - self.n_chunks;
