@@ -15,7 +15,7 @@ use anyhow::{Context as _, ensure};
 use clap::Parser;
 use foyer::{
     BlockEngineConfig, DeviceBuilder as _, FsDeviceBuilder, HybridCache, HybridCacheBuilder,
-    HybridCachePolicy, UringIoEngineConfig,
+    HybridCachePolicy, IoEngineConfig, UringIoEngineConfig,
 };
 use serde::Serialize;
 
@@ -141,12 +141,13 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         .with_capacity(cli.disk_bytes)
         .with_direct(true)
         .build()?;
+    let engine: Box<dyn IoEngineConfig> = Box::new(UringIoEngineConfig::new());
     let cache: Cache = HybridCacheBuilder::new()
         .with_policy(HybridCachePolicy::WriteOnInsertion)
         .memory(cli.dram_bytes)
         .with_weighter(|_, value: &Vec<u8>| value.len())
         .storage()
-        .with_io_engine_config(UringIoEngineConfig::new())
+        .with_io_engine_config(engine)
         .with_engine_config(BlockEngineConfig::new(device))
         .build()
         .await?;
@@ -173,9 +174,9 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let scan = ask(&cache, all, (cli.window, None)).await?;
 
     let objects = fs::read(&cli.trace).context("cannot read the trace")?;
-    let objects = objects.chunks_exact(4).map(|bytes| {
-        u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
-    });
+    let objects = objects
+        .chunks_exact(4)
+        .map(|bytes| u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))));
     let keys = objects.flat_map(|object| {
         let first = object * cli.object_chunks;
         first..first + cli.object_chunks

@@ -85,8 +85,7 @@ pub(super) fn run(args: &AmplificationArgs) -> anyhow::Result<()> {
             config,
         };
         let mut rig = Rig::with_store(&options, store, Beginning::New)?;
-        let (process_begun, device_begun) =
-            (written_bytes(), device_written_bytes(disk.folder()));
+        let (process_begun, device_begun) = (written_bytes(), device_written_bytes(disk.folder()));
         rig.fill(&packets, interleaved(args, n_chunks))?;
         rig.flush()?;
         let of_process = written_bytes().zip(process_begun);
@@ -139,7 +138,15 @@ mod tests {
 
     #[test]
     fn flows_are_shuffled_and_whole() {
-        let options = ["lab", "--flows", "4", "--shuffled", "8", "--object-chunks", "20"];
+        let options = [
+            "lab",
+            "--flows",
+            "4",
+            "--shuffled",
+            "8",
+            "--object-chunks",
+            "20",
+        ];
         let args = Cli::parse_from(options).args;
         let chunks: Vec<_> = interleaved(&args, 160).collect();
         let distinct: HashSet<_> = chunks.iter().copied().collect();

@@ -158,7 +158,6 @@ pub(super) fn device_written_bytes(path: &Path) -> Option<u64> {
     Some(sectors * SECTOR_BYTES)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

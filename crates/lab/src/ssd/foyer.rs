@@ -173,7 +173,12 @@ pub(super) fn run(args: &FoyerArgs) -> anyhow::Result<()> {
     rig.flush()?;
     let window = u64::from(args.window);
     let upstream_before = rig.engine.counters().n_out_interests;
-    let scan = fetch(&mut rig, &packets, window, in_order(n_chunks, object_chunks))?;
+    let scan = fetch(
+        &mut rig,
+        &packets,
+        window,
+        in_order(n_chunks, object_chunks),
+    )?;
     let n_missing = rig.engine.counters().n_out_interests - upstream_before;
     let chunks = objects.iter().flat_map(|&object| {
         (0..object_chunks).map(move |number| ChunkId {
@@ -243,9 +248,17 @@ pub(super) fn run(args: &FoyerArgs) -> anyhow::Result<()> {
     let their_rate = rate(field("scan", "n_disk_hits")?, field("scan", "wall_s")?);
     report.add("read once in order", "thousand/s", &[our_rate])?;
     report.add("foyer, the same", "thousand/s", &[their_rate])?;
-    report.add("hits of the disk, thousand in a CPU second", "", &[ours / 1e3])?;
+    report.add(
+        "hits of the disk, thousand in a CPU second",
+        "",
+        &[ours / 1e3],
+    )?;
     report.add("foyer, the same", "", &[theirs / 1e3])?;
-    report.add("trace, thousand hits in a CPU second", "", &[our_trace / 1e3])?;
+    report.add(
+        "trace, thousand hits in a CPU second",
+        "",
+        &[our_trace / 1e3],
+    )?;
     report.add("foyer, the same", "", &[their_trace / 1e3])?;
     report.add("a hit of DRAM", "ns", &[hit_ns])?;
     report.add("foyer, the same", "ns", &[other_ns])?;

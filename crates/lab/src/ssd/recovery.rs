@@ -154,7 +154,11 @@ pub(super) fn run(args: &RecoveryArgs) -> anyhow::Result<()> {
             last = Some(recovered);
         }
         let last = last.context("no round was measured")?;
-        report.add(format!("batches found, {label}"), "", &[last.n_batches as f64])?;
+        report.add(
+            format!("batches found, {label}"),
+            "",
+            &[last.n_batches as f64],
+        )?;
         report.add(
             format!("read, {label}"),
             "MiB",

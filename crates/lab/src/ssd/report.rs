@@ -70,11 +70,7 @@ impl Report {
         }
     }
 
-    fn made(
-        what: impl Into<String>,
-        unit: &'static str,
-        rounds: &[f64],
-    ) -> anyhow::Result<Figure> {
+    fn made(what: impl Into<String>, unit: &'static str, rounds: &[f64]) -> anyhow::Result<Figure> {
         Ok(Figure {
             what: what.into(),
             unit,

@@ -261,7 +261,9 @@ impl Rig {
 
     /// Requests that the device has.
     pub(super) fn n_in_flight(&self) -> usize {
-        self.device.as_ref().map_or(0, |device| device.n_in_flight())
+        self.device
+            .as_ref()
+            .map_or(0, |device| device.n_in_flight())
     }
 
     /// Writes all that was offered, for good.
@@ -369,7 +371,10 @@ fn open_for(
         let stand_in = IoBuffer::new(1, buffer.number())?;
         Ok(std::mem::replace(buffer, stand_in))
     };
-    let lent = second.buffers_mut().map(lend).collect::<Result<Vec<_>, _>>()?;
+    let lent = second
+        .buffers_mut()
+        .map(lend)
+        .collect::<Result<Vec<_>, _>>()?;
     let opened = disk::open(volume, &lent, n_requests)?;
     for (buffer, lent) in second.buffers_mut().zip(lent) {
         *buffer = lent;
