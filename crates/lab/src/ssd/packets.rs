@@ -64,11 +64,6 @@ impl Packets {
         Self::with_content(packet_bytes.saturating_sub(more))
     }
 
-    /// Bytes of the content of each Data.
-    pub(super) const fn content_bytes(&self) -> usize {
-        self.content_bytes
-    }
-
     /// Bytes of a Data in the middle of an object.
     pub(super) fn data_bytes(&self) -> usize {
         let mut wire = Vec::new();
@@ -161,7 +156,7 @@ mod tests {
             let data = DataView::parse(&answer).expect("well-formed");
             assert_eq!(interest.name(), data.name());
             assert_eq!(chunk_of(data.name()), Some(chunk));
-            assert_eq!(data.content().len(), packets.content_bytes());
+            assert_eq!(data.content().len(), packets.content_bytes);
             assert_eq!(answer.len(), packets.data_bytes());
         }
         let bytes = Packets::of_size(1_100).data_bytes();
