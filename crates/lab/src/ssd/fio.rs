@@ -19,14 +19,14 @@ pub(super) struct FioRead {
 }
 
 /// Has fio read a file in order, by io_uring, past the page cache, `depth` reads of so many
-/// bytes at a time.
+/// bytes at a time, of its first `used_bytes`.
 pub(super) fn read(
-    path: &Path,
+    (path, used_bytes): (&Path, u64),
     read_bytes: usize,
     depth: usize,
     time: Duration,
 ) -> anyhow::Result<FioRead> {
-    let size = std::fs::metadata(path)?.len() / read_bytes as u64 * read_bytes as u64;
+    let size = used_bytes / read_bytes as u64 * read_bytes as u64;
     let output = Command::new("fio")
         .args(["--name=read", "--rw=read", "--direct=1", "--readonly"])
         .args(["--ioengine=io_uring", "--output-format=json", "--thread"])

@@ -120,6 +120,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
     rig.fill(&packets, in_order(n_chunks, args.store.object_chunks))?;
     rig.flush()?;
     rig.check_stored(n_chunks)?;
+    let used_bytes = rig.second()?.counters().n_written_bytes;
     let slot = Duration::from_millis(args.slot_ms.into());
     let mut random = Random::new(args.seed);
     let mut names = Random::new(!args.seed);
@@ -136,7 +137,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
     let read_bytes = counters.n_read_bytes / counters.n_reads.max(1);
     let raw = |depth| {
         let volume = disk.volume(FILE, args.store.bytes())?;
-        Raw::new(volume, read_bytes as usize, depth)
+        Raw::new((volume, used_bytes), read_bytes as usize, depth)
     };
     let rate = raw(args.depth.into())?.saturate(slot, &mut random)?;
     let load = rate * f64::from(args.load_pct) / 100.0;

@@ -31,11 +31,17 @@ pub(super) struct RawRead {
 }
 
 impl Raw {
-    /// Reads of so many bytes, rounded up to what a device takes, `depth` at a time.
-    pub(super) fn new(volume: Volume, read_bytes: usize, depth: usize) -> anyhow::Result<Self> {
+    /// Reads of so many bytes, rounded up to what a device takes, `depth` at a time, of the
+    /// first `used_bytes` of a volume: what was never written costs no reading.
+    pub(super) fn new(
+        (volume, used_bytes): (Volume, u64),
+        read_bytes: usize,
+        depth: usize,
+    ) -> anyhow::Result<Self> {
         let read_bytes = read_bytes.next_multiple_of(IO_ALIGN);
-        let volume_bytes = volume.bytes() / read_bytes as u64 * read_bytes as u64;
-        ensure!(volume_bytes > 0, "the volume is smaller than one read");
+        let used_bytes = used_bytes.min(volume.bytes());
+        let volume_bytes = used_bytes / read_bytes as u64 * read_bytes as u64;
+        ensure!(volume_bytes > 0, "less was written than one read takes");
         let free = IoBuffer::many(0..depth as u16, read_bytes)?;
         let (device, _) = disk::open(volume, &free, depth)?;
         Ok(Self {

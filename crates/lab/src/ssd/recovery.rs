@@ -114,6 +114,7 @@ pub(super) fn run(args: &RecoveryArgs) -> anyhow::Result<()> {
     rig.fill(&packets, in_order(n_flushed, args.store.object_chunks))?;
     rig.flush()?;
     rig.check_stored(n_flushed)?;
+    let used_bytes = rig.second()?.counters().n_written_bytes;
     rig.stop();
 
     let mut report = Report::new(format!(
@@ -145,7 +146,7 @@ pub(super) fn run(args: &RecoveryArgs) -> anyhow::Result<()> {
             let read_bytes = usize::try_from(recovered.read_bytes)?.max(1);
             let n_regions = disk.reopen(FILE, args.store.bytes())?.1.n_regions as usize;
             let volume = disk.volume(FILE, args.store.bytes())?;
-            let mut raw = Raw::new(volume, read_bytes.div_ceil(2 * n_regions), 32)?;
+            let mut raw = Raw::new((volume, used_bytes), read_bytes.div_ceil(2 * n_regions), 32)?;
             let begun = now();
             raw.read_in_order(Duration::MAX, read_bytes as u64)?;
             device.push(now().saturating_since(begun).as_secs_f64() * 1e3);

@@ -225,12 +225,19 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let file = format!("batches-of-{batch_len}");
     let volume = disk.volume(&file, args.store.bytes())?;
     let depth = (args.window as usize / batch_len).max(1);
-    let mut raw = Raw::new(volume, batches.read_bytes()?, depth)?;
+    let used_bytes = batches.rig.second()?.counters().n_written_bytes;
+    let mut raw = Raw::new((volume, used_bytes), batches.read_bytes()?, depth)?;
     let (mut by_fio, mut by_raw) = (Vec::new(), Vec::new());
     let (mut by_store, mut by_singles) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
         if !args.no_fio {
-            by_fio.push(fio::read(&disk.path(&file), raw.read_bytes(), depth, slot)?);
+            let path = disk.path(&file);
+            by_fio.push(fio::read(
+                (&path, used_bytes),
+                raw.read_bytes(),
+                depth,
+                slot,
+            )?);
         }
         by_store.push(batches.serve(slot)?);
         by_raw.push(raw.read_in_order(slot, u64::MAX)?);
