@@ -14,7 +14,7 @@ use super::StoreArgs;
 use super::disk::Disk;
 use super::packets::{ChunkId, Packets, in_order};
 use super::report::{Bound, Report};
-use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, process_cpu_ns};
+use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, now, process_cpu_ns};
 use crate::cache::zipf::Zipf;
 use crate::engine_bed::workload::Burst;
 use crate::output;
@@ -79,11 +79,18 @@ fn fetch(
     let (mut burst, mut n_asked) = (Burst::default(), 0);
     rig.forget_sent();
     rig.forget_ended();
+    let mut last_worked = now();
+    // Who asks again for what he waits for is sent one Data.
+    let joined_before = rig.engine.counters().n_aggregated_interests;
+    let n_pending = |rig: &Rig, n_asked: u64| {
+        let n_joined = rig.engine.counters().n_aggregated_interests - joined_before;
+        n_asked - rig.sink.n_ended[0] - n_joined
+    };
     let (begun, cpu_begun) = (Instant::now(), process_cpu_ns());
     loop {
         burst.clear();
         while burst.len() < BURST_PKTS
-            && n_asked - rig.sink.n_ended[0] < window
+            && n_pending(rig, n_asked) < window
             && let Some(chunk) = chunks.next()
         {
             rig.ask(chunk, &mut burst);
@@ -94,10 +101,13 @@ fn fetch(
         }
         let has_turned = rig.turn();
         rig.produce(packets)?;
-        if chunks.peek().is_none() && rig.sink.n_ended[0] == n_asked {
+        if chunks.peek().is_none() && n_pending(rig, n_asked) == 0 {
             break;
         }
-        if burst.is_empty() && !has_turned {
+        if !burst.is_empty() || has_turned {
+            last_worked = now();
+        } else {
+            rig.check_alive(last_worked, n_pending(rig, n_asked))?;
             rig.wait(Duration::from_millis(5));
         }
     }

@@ -342,6 +342,21 @@ impl Rig {
         self.sink.n_ended.fill(0);
     }
 
+    /// Checks that Interests still come to their end, of which the last did then.
+    pub(super) fn check_alive(&self, last: MonoNs, n_pending: u64) -> anyhow::Result<()> {
+        const LOST_AFTER: Duration = Duration::from_secs(10);
+        let is_alive = now().saturating_since(last) < LOST_AFTER;
+        ensure!(
+            is_alive,
+            "{n_pending} Interests were never answered; the device has {} requests; {:?}; {:?}; {:?}",
+            self.n_in_flight(),
+            self.engine.sizes(),
+            self.engine.counters(),
+            self.second().map(SecondLevel::counters)
+        );
+        Ok(())
+    }
+
     /// Checks that nothing was lost or refused since the store was made.
     pub(super) fn check_stored(&self, n_chunks: u64) -> anyhow::Result<()> {
         let counters = self.second()?.counters();

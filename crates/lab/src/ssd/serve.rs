@@ -48,9 +48,6 @@ pub(super) struct ServeArgs {
     no_single: bool,
 }
 
-/// When nothing has come for so long, nothing will.
-const LOST_AFTER: Duration = Duration::from_secs(10);
-
 /// What one measurement has shown.
 #[derive(Clone, Copy, Debug)]
 struct Served {
@@ -164,10 +161,7 @@ impl Bed {
                 continue;
             }
             let n_pending = self.n_pending();
-            ensure!(
-                now().saturating_since(last_worked) < LOST_AFTER,
-                "{n_pending} Interests were never answered"
-            );
+            self.rig.check_alive(last_worked, n_pending)?;
             if is_over && n_pending == 0 {
                 break;
             }
