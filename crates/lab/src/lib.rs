@@ -10,6 +10,7 @@
 //! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
 //! block, and [`schedules`] what fetching ahead gains. [`lookup`] has its FIB alone.
 //! [`verify`] has its verification of Data.
+//! [`ssd`] has the second level of its content store on a disk.
 //! [`cores`] has its dispatch of names to workers, on simulated cores.
 #![deny(unsafe_code)]
 
@@ -37,6 +38,7 @@ pub mod random;
 pub mod routes;
 pub mod schedules;
 pub mod soak;
+pub mod ssd;
 pub mod startup;
 pub mod stats;
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.

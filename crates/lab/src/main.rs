@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tachonym_lab::{
     bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, hcs, impair,
-    instructions, live, lookup, routes, schedules, soak, startup, transfer, verify, workers,
+    instructions, live, lookup, routes, schedules, soak, ssd, startup, transfer, verify, workers,
 };
 
 /// Experiments with NDN forwarders.
@@ -26,6 +26,7 @@ enum Command {
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
+    Ssd(Box<ssd::SsdArgs>),
     Startup(Box<startup::StartupArgs>),
     Transfer(Box<transfer::TransferArgs>),
     Fairness(Box<fairness::FairnessArgs>),
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),
+        Command::Ssd(args) => ssd::run(&args),
         Command::Startup(args) => startup::run(&args),
         Command::Transfer(args) => transfer::run(&args),
         Command::Fairness(args) => fairness::run(&args),

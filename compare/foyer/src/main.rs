@@ -1,0 +1,223 @@
+//! Runs foyer, a hybrid cache for any program, on what `tachonym-lab ssd foyer` asks of the
+//! second level, and prints one line of JSON.
+//!
+//! All values are inserted once, read once in order, then asked for as a trace says; at last a
+//! few of them, again and again, which DRAM has. It measures foyer's own CPU time: that of the
+//! whole process.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use clap::Parser;
+use foyer::{
+    BlockEngineConfig, DeviceBuilder as _, FsDeviceBuilder, HybridCache, HybridCacheBuilder,
+    HybridCachePolicy, IoEngineConfig, UringIoEngineConfig,
+};
+use serde::Serialize;
+
+/// Runs foyer beside the second level of a content store.
+#[derive(Parser)]
+struct Cli {
+    /// Objects that are asked for, one after the other: numbers of four bytes
+    #[arg(long)]
+    trace: PathBuf,
+    /// Folder for its files
+    #[arg(long)]
+    directory: PathBuf,
+    /// Values
+    #[arg(long)]
+    n_chunks: u64,
+    /// Values that are one object, and read in order
+    #[arg(long)]
+    object_chunks: u64,
+    /// Bytes of each
+    #[arg(long)]
+    value_bytes: usize,
+    /// DRAM for values
+    #[arg(long)]
+    dram_bytes: usize,
+    /// Disk for values
+    #[arg(long)]
+    disk_bytes: usize,
+    /// Requests at a time
+    #[arg(long)]
+    window: u64,
+}
+
+/// What a phase has taken.
+#[derive(Debug, Default, Serialize)]
+struct Phase {
+    n_requests: u64,
+    n_dram_hits: u64,
+    n_disk_hits: u64,
+    n_missing: u64,
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    fill: Phase,
+    scan: Phase,
+    trace: Phase,
+    dram_hit_ns: f64,
+}
+
+type Cache = HybridCache<u64, Vec<u8>>;
+
+/// CPU time of this process, in seconds.
+fn cpu_s() -> anyhow::Result<f64> {
+    const TICKS_PER_S: f64 = 100.0;
+    let text = fs::read_to_string("/proc/self/stat")?;
+    let (_, after) = text.rsplit_once(')').context("a name in brackets")?;
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let ticks = |idx: usize| -> anyhow::Result<f64> {
+        Ok(fields.get(idx).context("a field")?.parse::<f64>()?)
+    };
+    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_S)
+}
+
+fn value(key: u64, bytes: usize) -> Vec<u8> {
+    let mut value = vec![key as u8; bytes];
+    value[..8].copy_from_slice(&key.to_le_bytes());
+    value
+}
+
+/// Asks for `keys`, so many at a time; what is missing is inserted if `inserts`.
+async fn ask(
+    cache: &Cache,
+    keys: Arc<Vec<u64>>,
+    (window, inserts): (u64, Option<usize>),
+) -> anyhow::Result<Phase> {
+    let counts: Arc<[AtomicU64; 4]> = Arc::default();
+    let (begun, cpu_begun) = (Instant::now(), cpu_s()?);
+    let tasks: Vec<_> = (0..window)
+        .map(|_| {
+            let (cache, keys, counts) = (cache.clone(), Arc::clone(&keys), Arc::clone(&counts));
+            tokio::spawn(async move {
+                loop {
+                    let next = counts[3].fetch_add(1, Ordering::Relaxed);
+                    let Some(&key) = keys.get(next as usize) else {
+                        return Ok::<_, foyer::Error>(());
+                    };
+                    let get = cache.get(&key);
+                    let from_disk = get.need_await();
+                    let place = match get.await? {
+                        Some(found) if found.value()[..8] == key.to_le_bytes() => {
+                            usize::from(from_disk)
+                        }
+                        _ => {
+                            if let Some(bytes) = inserts {
+                                cache.insert(key, value(key, bytes));
+                            }
+                            2
+                        }
+                    };
+                    counts[place].fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    let count = |idx: usize| counts[idx].load(Ordering::Relaxed);
+    Ok(Phase {
+        n_requests: keys.len() as u64,
+        n_dram_hits: count(0),
+        n_disk_hits: count(1),
+        n_missing: count(2),
+        wall_s: begun.elapsed().as_secs_f64(),
+        cpu_s: cpu_s()? - cpu_begun,
+    })
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    let device = FsDeviceBuilder::new(&cli.directory)
+        .with_capacity(cli.disk_bytes)
+        .with_direct(true)
+        .build()?;
+    let engine: Box<dyn IoEngineConfig> = Box::new(UringIoEngineConfig::new());
+    let cache: Cache = HybridCacheBuilder::new()
+        .with_policy(HybridCachePolicy::WriteOnInsertion)
+        .memory(cli.dram_bytes)
+        .with_weighter(|_, value: &Vec<u8>| value.len())
+        .storage()
+        .with_io_engine_config(engine)
+        .with_engine_config(BlockEngineConfig::new(device))
+        .build()
+        .await?;
+
+    let (begun, cpu_begun) = (Instant::now(), cpu_s()?);
+    for key in 0..cli.n_chunks {
+        cache.insert(key, value(key, cli.value_bytes));
+        // Not faster than a disk writes.
+        if key % 64 == 0 {
+            let due = Duration::from_secs_f64(
+                (key * cli.value_bytes as u64) as f64 / (400.0 * f64::from(1 << 20)),
+            );
+            tokio::time::sleep(due.saturating_sub(begun.elapsed())).await;
+        }
+    }
+    cache.storage().wait().await;
+    let fill = Phase {
+        n_requests: cli.n_chunks,
+        wall_s: begun.elapsed().as_secs_f64(),
+        cpu_s: cpu_s()? - cpu_begun,
+        ..Phase::default()
+    };
+    let all = Arc::new((0..cli.n_chunks).collect::<Vec<_>>());
+    let scan = ask(&cache, all, (cli.window, None)).await?;
+
+    let objects = fs::read(&cli.trace).context("cannot read the trace")?;
+    let objects = objects
+        .chunks_exact(4)
+        .map(|bytes| u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))));
+    let keys = objects.flat_map(|object| {
+        let first = object * cli.object_chunks;
+        first..first + cli.object_chunks
+    });
+    let keys = Arc::new(keys.collect::<Vec<_>>());
+    let trace = ask(&cache, keys, (cli.window, Some(cli.value_bytes))).await?;
+
+    const N_HOT: u64 = 512;
+    const N_HITS: u64 = 1_000_000;
+    for key in 0..N_HOT {
+        cache.insert(key, value(key, cli.value_bytes));
+    }
+    cache.storage().wait().await;
+    let begun = Instant::now();
+    let mut n_hits = 0;
+    for request in 0..N_HITS {
+        let key = request.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 & (N_HOT - 1);
+        let get = cache.get(&key);
+        n_hits += u64::from(!get.need_await() && get.await?.is_some());
+    }
+    let dram_hit_ns = begun.elapsed().as_nanos() as f64 / N_HITS as f64;
+    ensure!(
+        n_hits * 100 > N_HITS * 95,
+        "of {N_HITS} requests DRAM answered {n_hits}"
+    );
+    let report = Report {
+        fill,
+        scan,
+        trace,
+        dram_hit_ns,
+    };
+    println!("{}", serde_json::to_string(&report)?);
+    cache.close().await?;
+    Ok(())
+}
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(cli))
+}

@@ -1,0 +1,187 @@
+//! A folder on the disk that is measured, with the stores in it, which is gone afterwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use rustix::fs::statvfs;
+use tachonym_memory::IoBuffer;
+use tachonym_store::Geometry;
+use tachonym_store::device::{self, Backend, Device, DirectoryLock, HEAD_BYTES, Opened, Volume};
+use tachonym_store::layout::{MAGIC, Superblock};
+
+use crate::random::fresh_seed;
+
+/// How folders begin whose end tells by which process they were made.
+const FOLDER: &str = "tachonym-lab-ssd-";
+
+/// What is left to others of the file system, in bytes.
+const SPARE_BYTES: u64 = 256 << 20;
+
+/// A folder of this process's own.
+#[derive(Debug)]
+pub(super) struct Disk {
+    folder: PathBuf,
+    lock: DirectoryLock,
+}
+
+impl Disk {
+    /// A folder in `directory` that so many bytes may be written to. Those that processes left
+    /// which are no more are removed.
+    pub(super) fn new(directory: &Path, needed_bytes: u64) -> anyhow::Result<Self> {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        remove_left(directory);
+        let system = statvfs(directory)
+            .with_context(|| format!("cannot look at {}", directory.display()))?;
+        let available = system.f_bavail.saturating_mul(system.f_frsize);
+        let needed = needed_bytes + SPARE_BYTES;
+        if needed > available {
+            bail!(
+                "{} has {} MiB to spare, and {} MiB are needed: give a smaller --store-mib or \
+                 another --directory",
+                directory.display(),
+                available >> 20,
+                needed >> 20
+            );
+        }
+        let folder = directory.join(format!("{FOLDER}{}", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let lock = DirectoryLock::acquire(&folder)?;
+        Ok(Self { folder, lock })
+    }
+
+    /// Where the file of a store is.
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    /// The folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Opens a file of so many bytes, which is made if there is none.
+    pub(super) fn volume(&self, file: &str, bytes: u64) -> anyhow::Result<Volume> {
+        Ok(Volume::in_directory(&self.lock, file, bytes, &MAGIC)?)
+    }
+
+    /// Makes a new store on a file, with batches of so many chunks.
+    pub(super) fn format(
+        &self,
+        file: &str,
+        bytes: u64,
+        batch_len: usize,
+    ) -> anyhow::Result<(Volume, Superblock)> {
+        let volume = self.volume(file, bytes)?;
+        let geometry = Geometry::new(&[volume.bytes()], batch_len)?;
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&fresh_seed().to_le_bytes());
+        let superblock = Superblock {
+            key,
+            worker: 0,
+            volume: 0,
+            n_volumes: 1,
+            batch_len: batch_len as u8,
+            region_bytes: geometry.region_bytes,
+            n_regions: geometry.n_regions[0],
+            first_seq: 1,
+            context: 0,
+        };
+        volume.write_head(0, &superblock.encode().repeat(2))?;
+        Ok((volume, superblock))
+    }
+
+    /// Opens the store of a file again.
+    pub(super) fn reopen(&self, file: &str, bytes: u64) -> anyhow::Result<(Volume, Superblock)> {
+        let volume = self.volume(file, bytes)?;
+        let head = volume.read_head()?;
+        let superblock = Superblock::decode(&head.as_slice()[..HEAD_BYTES])?;
+        Ok((volume, superblock.context("the store is gone")?))
+    }
+
+    /// Removes a file.
+    pub(super) fn remove(&self, file: &str) -> anyhow::Result<()> {
+        Ok(fs::remove_file(self.path(file))?)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Whoever removes the rest finds it by its name.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes the folders of processes that are no more.
+fn remove_left(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(FOLDER));
+        let pid = pid.and_then(|pid| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // Another user's stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A device on a volume, as the router opens one: by io_uring, or threads where there is none.
+pub(super) fn open(
+    volume: Volume,
+    buffers: &[IoBuffer],
+    n_requests: usize,
+) -> anyhow::Result<(Box<dyn Device>, Opened)> {
+    let opened = device::open(vec![volume], buffers, n_requests as u32, Backend::Auto);
+    opened.context("cannot open the device")
+}
+
+/// Bytes that this process has had written to disks, as the kernel counts.
+pub(super) fn written_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/io").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes:"));
+    line?.trim().parse().ok()
+}
+
+/// Bytes that have been written to the block device below `path`, by whomever, as the kernel
+/// counts. `None` if it lies on none.
+pub(super) fn device_written_bytes(path: &Path) -> Option<u64> {
+    const SECTOR_BYTES: u64 = 512;
+    let dev = rustix::fs::stat(path).ok()?.st_dev;
+    let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+    let text = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?;
+    let sectors: u64 = text.split_whitespace().nth(6)?.parse().ok()?;
+    Some(sectors * SECTOR_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_gone_afterwards_and_what_the_dead_left_too() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let left = directory.path().join(format!("{FOLDER}{}", u32::MAX));
+        fs::create_dir(&left).expect("made");
+        let disk = Disk::new(directory.path(), 1 << 20).expect("room for a mebibyte");
+        assert!(!left.exists() && disk.folder().exists());
+        let (_, written) = disk.format("a", 8 << 20, 10).expect("room");
+        let (_, read) = disk.reopen("a", 8 << 20).expect("there");
+        assert_eq!(written, read);
+        let folder = disk.folder().to_path_buf();
+        drop(disk);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_disk_without_room_is_refused() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let refused = Disk::new(directory.path(), 1 << 60).expect_err("no disk has as much");
+        assert!(refused.to_string().contains("--store-mib"), "{refused}");
+    }
+}
