@@ -42,7 +42,7 @@ fn objects_are_served_from_the_disk_in_batches_and_one_by_one() {
     let figures = figures(&[
         "serve",
         "--store-mib",
-        "32",
+        "160",
         "--rounds",
         "2",
         "--slot-ms",

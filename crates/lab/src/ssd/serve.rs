@@ -78,9 +78,15 @@ impl Bed {
         let packets = args.store.packets();
         let n_chunks = args.store.n_chunks();
         let n_reads = args.window as usize / batch_len + usize::from(args.consumers);
+        // Nothing is there twice, but what is read ahead must be there once.
+        let l1_pkts = 4 * args.window as usize + 2_048;
+        ensure!(
+            n_chunks >= 4 * l1_pkts as u64,
+            "a store of {n_chunks} Data beside {l1_pkts} in DRAM is hardly read: give a larger \
+             --store-mib or a smaller --window"
+        );
         let options = RigOptions {
-            // Nothing is there twice, but what is read ahead must be there once.
-            l1_pkts: 4 * args.window as usize + 2_048,
+            l1_pkts,
             n_consumers: args.consumers,
             config: Config {
                 batch_len,
