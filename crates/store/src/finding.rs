@@ -105,7 +105,7 @@ impl SecondLevel {
         })
     }
 
-    fn is_in_service(&self, location: Location) -> bool {
+    pub(crate) fn is_in_service(&self, location: Location) -> bool {
         self.log.region(location.region).state != RegionState::Lost
     }
 
@@ -173,7 +173,12 @@ impl SecondLevel {
     }
 
     /// Reads a batch; the token, or `None` if there is no buffer.
-    fn begin_read(&mut self, now: MonoNs, sought: Sought, location: Location) -> Option<u64> {
+    pub(crate) fn begin_read(
+        &mut self,
+        now: MonoNs,
+        sought: Sought,
+        location: Location,
+    ) -> Option<u64> {
         if self.reads.n_free_buffers() <= self.deferred.len() {
             return None;
         }

@@ -16,6 +16,17 @@ use crate::second_level::{Event, SecondLevel, VolumeFault};
 /// How full the index is, in percent, when what is oldest goes early.
 const CROWDED_PCT: usize = 98;
 
+/// What a read has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// What was looked for.
+    It,
+    /// A record of another batch.
+    Another,
+    /// Nothing that is to be used.
+    Nothing,
+}
+
 impl SecondLevel {
     pub(crate) fn handle_read(&mut self, now: MonoNs, completion: Completion) -> Option<Recalled> {
         let Completion {
@@ -76,15 +87,59 @@ impl SecondLevel {
                     now,
                 };
                 if is_whole {
-                    self.check_batch(sought, location, &mut recalled);
+                    let found = self.check_batch(sought, location, &mut recalled);
+                    if found == Found::Another
+                        && self.read_older(now, sought, location, &mut recalled)
+                    {
+                        self.recycle(recalled);
+                        return None;
+                    }
                 }
                 Some(recalled)
             }
         }
     }
 
+    /// What was read is of another batch, which the index cannot tell from this one: reads an
+    /// older record that may be of this one, for those who wait. False if there is none.
+    fn read_older(
+        &mut self,
+        now: MonoNs,
+        sought: Sought,
+        location: Location,
+        recalled: &mut Recalled,
+    ) -> bool {
+        let Sought::Batch(key) = sought else {
+            return false;
+        };
+        let position = self.log.position_of(location);
+        let is_older = |it: &Location| {
+            it.extent.mask != 0 && self.is_in_service(*it) && self.log.position_of(*it) < position
+        };
+        let older = self.index.find(key).filter(is_older);
+        let Some(older) = older.max_by_key(|it| self.log.position_of(*it)) else {
+            return false;
+        };
+        self.reads.give_buffer(recalled.buffer.take());
+        if self.reads.of_place(older).is_none() {
+            if self.begin_read(now, sought, older).is_none() {
+                return false;
+            }
+            self.counters.n_reads += 1;
+        }
+        if let Some(read) = self.reads.of_place(older) {
+            read.waiters.append(&mut recalled.waiters);
+        }
+        true
+    }
+
     /// Whether what was read is what was looked for, and what of it has been erased.
-    fn check_batch(&mut self, sought: Sought, location: Location, recalled: &mut Recalled) {
+    fn check_batch(
+        &mut self,
+        sought: Sought,
+        location: Location,
+        recalled: &mut Recalled,
+    ) -> Found {
         let position = self.log.position_of(location);
         let (range_start, _) = self.log.range_of(location);
         let start = location.extent.start_bytes() - range_start;
@@ -92,7 +147,9 @@ impl SecondLevel {
             .buffer
             .as_ref()
             .and_then(|it| it.as_slice().get(start..));
-        let Some(bytes) = bytes else { return };
+        let Some(bytes) = bytes else {
+            return Found::Nothing;
+        };
         let record = match Record::parse(bytes, position) {
             Ok(record) => record,
             Err(error) => {
@@ -101,7 +158,7 @@ impl SecondLevel {
                     RecordError::Damaged => self.counters.n_damaged += 1,
                 }
                 self.index.remove(sought.hash(), location);
-                return;
+                return Found::Nothing;
             }
         };
         let is_it = match sought {
@@ -110,11 +167,11 @@ impl SecondLevel {
         };
         if !is_it {
             self.counters.n_false_reads += 1;
-            return;
+            return Found::Another;
         }
         if self.is_erased(&record, position) {
             self.index.remove(sought.hash(), location);
-            return;
+            return Found::Nothing;
         }
         recalled.record = Some((start, position));
         if !self.erasures.is_empty() {
@@ -124,6 +181,7 @@ impl SecondLevel {
                 }
             }
         }
+        Found::It
     }
 
     /// Notes whether a volume has done what it was to do.

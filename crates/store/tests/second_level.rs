@@ -207,6 +207,28 @@ fn a_full_index_forgets_the_oldest_early() {
 }
 
 #[test]
+fn no_name_hides_another_that_the_index_takes_for_it() {
+    let config = Config {
+        max_batches: 40_000,
+        ..config()
+    };
+    let mut it = Harness::new(&[24 << 20], config);
+    let object = |n: u64| name(&format!("/{n}"));
+    for n in 0..30_000 {
+        it.offer(&data(object(n), 1, 10, None), true);
+        it.pump();
+    }
+    it.flush();
+    for n in 0..30_000 {
+        let found = it
+            .ask(object(n).view(), false)
+            .map(|(wire, _)| name_of(&wire));
+        assert_eq!(found, Some(object(n)));
+    }
+    assert!(it.store.counters().n_false_reads > 0);
+}
+
+#[test]
 fn a_volume_that_fails_is_left_and_the_other_goes_on() {
     for (fault, op, why) in [
         (Fault::Error(5), Op::Write, VolumeFault::Writing),

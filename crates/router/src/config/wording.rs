@@ -8,7 +8,7 @@ use super::load::Complaint;
 use super::reference::{self, Kind};
 
 /// Most known keys that are listed where none is like the unknown one.
-const MAX_LISTED: usize = 12;
+const MAX_LISTED: usize = 16;
 
 /// Tables written as lists and lists written as tables. The reader would take
 /// some of them for something else.
