@@ -23,7 +23,7 @@ use tachonym_store::layout::{MAGIC, SUPERBLOCK_BYTES, Superblock};
 use tachonym_store::{Beginning, Event, Geometry, SecondLevel};
 use tracing::{error, info, warn};
 
-use crate::config::Config;
+use crate::config::{Config, Dispatch};
 
 /// How files in a directory end that are the stores of workers.
 const FILE_SUFFIX: &str = ".store";
@@ -78,6 +78,7 @@ impl Stores {
             };
             places.push(place.map_err(|error| refused(config, i, &error))?);
         }
+        tell_parted_batches(config);
         Ok(Some(Self {
             places,
             n_workers: config.workers.most(),
@@ -350,6 +351,25 @@ impl Stores {
                 }
             }
         }
+    }
+}
+
+/// Warns if segments of a batch are at home at different workers: each would write and read its
+/// part of them.
+fn tell_parted_batches(config: &Config) {
+    let (workers, batch) = (&config.workers, config.second_level.batch);
+    let is_parted = match workers.dispatch {
+        _ if workers.most() == 1 => false,
+        Dispatch::Prefix => false,
+        Dispatch::Name => true,
+        Dispatch::Batch => !(workers.batch_segments as usize).is_multiple_of(batch),
+    };
+    if is_parted {
+        warn!(
+            "segments of a batch are at home at different workers, which each write and read a \
+             part of it: use workers.dispatch = \"prefix\", or \"batch\" with batch_segments a \
+             multiple of second_level.batch ({batch})"
+        );
     }
 }
 
