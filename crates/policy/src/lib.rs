@@ -37,3 +37,4 @@ mod window;
 
 pub use kind::{AdmissionKind, CountersKind, EvictionKind, UnknownKind, senseless};
 pub use policy::{Policy, PolicyConfig, PolicyError};
+pub use random::Random;

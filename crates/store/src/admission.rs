@@ -1,8 +1,8 @@
 //! Which Data earn their write.
 
 use tachonym_memory::{MemoryError, PagePreference};
-use tachonym_policy::CountersKind;
 use tachonym_policy::admission::Filter;
+use tachonym_policy::{CountersKind, Random};
 
 use crate::config::Admission;
 
@@ -10,10 +10,10 @@ use crate::config::Admission;
 #[derive(Debug)]
 pub(crate) enum Gate {
     All,
-    /// One of so many in 2^32, drawn from a state.
+    /// Those of which the upper half of a random number is below this.
     Some {
         of_2_32: u64,
-        state: u64,
+        random: Random,
     },
     Asked(Box<Filter>),
 }
@@ -24,7 +24,7 @@ impl Gate {
             Admission::All => Self::All,
             Admission::Lcp { probability, seed } => Self::Some {
                 of_2_32: (probability.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64,
-                state: seed,
+                random: Random::new(seed),
             },
             Admission::Filter {
                 threshold,
@@ -54,13 +54,7 @@ impl Gate {
     pub(crate) fn admits(&mut self, name: u64) -> bool {
         match self {
             Self::All => true,
-            Self::Some { of_2_32, state } => {
-                // SplitMix64.
-                *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-                let mixed = (*state ^ *state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-                let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-                mixed >> 32 < *of_2_32
-            }
+            Self::Some { of_2_32, random } => random.next_u64() >> 32 < *of_2_32,
             Self::Asked(filter) => filter.admits(name),
         }
     }

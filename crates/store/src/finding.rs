@@ -244,7 +244,7 @@ impl SecondLevel {
         name: NameView<'_>,
         mut is_at_hand: impl FnMut(NameView<'_>) -> bool,
     ) -> bool {
-        let Some(chunk) = self.names.part_of(name).chunk else {
+        let Some(chunk) = chunk_number(name) else {
             return true;
         };
         let batch_len = self.names.batch_len();
@@ -299,8 +299,8 @@ impl SecondLevel {
     /// for.
     #[must_use]
     pub fn is_trigger(&self, name: NameView<'_>) -> bool {
-        let part = self.names.part_of(name);
-        part.chunk.is_some() && part.place == self.trigger_place()
+        let place = chunk_number(name).map(|chunk| chunk.number % self.names.batch_len());
+        place == Some(u64::from(self.trigger_place()))
     }
 
     /// The last place but one of a batch; the only one, if there is but one.

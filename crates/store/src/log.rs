@@ -164,6 +164,11 @@ impl Log {
         self.first_seq
     }
 
+    /// The time of the call in progress, or of the last one.
+    pub(crate) const fn now(&self) -> MonoNs {
+        self.now
+    }
+
     /// Sets the clock.
     pub(crate) fn set_now(&mut self, now: MonoNs) {
         self.now = self.now.max(now);

@@ -4,7 +4,7 @@ use tachonym_packet::{DataView, MonoNs, NameView};
 
 use crate::index::{Index, Location};
 use crate::layout::{Extent, RecordHead, RecordKind};
-use crate::log::{Log, NotWritten};
+use crate::log::{Log, NotWritten, Position};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
 /// What is known of a Data that is offered.
@@ -140,10 +140,7 @@ impl SecondLevel {
         let hash = self.names.prefix(prefix);
         // What is appended from now on is not older.
         let position = self.log.position();
-        match prefix.is_empty() {
-            true => self.erasures.add_all(position),
-            false => self.erasures.add(hash, position),
-        }
+        self.note_erasure(hash, position);
         let below: Vec<Location> = self
             .index
             .find(hash)
@@ -155,6 +152,15 @@ impl SecondLevel {
         self.unwritten_erasures.push_back(hash);
         self.write_closed(now);
         n_erased
+    }
+
+    /// What has a prefix of this hash and was written before `position` is erased: all, if it
+    /// is that of the empty name, which no record has among its prefixes.
+    pub(crate) fn note_erasure(&mut self, hash: u64, position: Position) {
+        match hash == self.names.prefix(NameView::default()) {
+            true => self.erasures.add_all(position),
+            false => self.erasures.add(hash, position),
+        }
     }
 
     fn write_erasures(&mut self) {

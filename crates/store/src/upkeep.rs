@@ -240,7 +240,7 @@ impl SecondLevel {
                 Purpose::Region { region, .. } => self.give_up_look(region),
                 Purpose::Sync => {
                     if self.flush.note_synced() {
-                        self.end_flush(MonoNs::ZERO);
+                        self.end_flush(self.log.now());
                     }
                 }
             }
@@ -355,7 +355,7 @@ impl SecondLevel {
                     );
                 }
                 TocEntry::Erasure(hash, extent) => {
-                    self.erasures.add(hash, (seq, extent.at));
+                    self.note_erasure(hash, (seq, extent.at));
                 }
             }
         }

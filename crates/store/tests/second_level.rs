@@ -111,6 +111,21 @@ fn freshness_outlives_a_reboot_and_ends_in_time() {
 }
 
 #[test]
+fn everything_that_was_erased_stays_so_after_a_reboot() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let (before, after) = (chunk("/a", 0, 1, 100), chunk("/a", 1, 1, 100));
+    it.offer(&before, false);
+    it.flush();
+    it.store.erase(it.now, Name::new().view());
+    it.offer(&after, false);
+    it.flush();
+    for mut it in [it.reboot(it.device.image(), config()), it] {
+        assert_eq!(it.ask(name_of(&before).view(), false), None);
+        assert!(it.ask(name_of(&after).view(), false).is_some());
+    }
+}
+
+#[test]
 fn the_next_batch_is_read_ahead_unless_it_is_at_hand() {
     let mut it = Harness::new(&[8 << 20], config());
     for number in 0..12 {
