@@ -14,7 +14,7 @@ use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NackReason, NameHa
 use tachonym_store::device::Completion;
 use tachonym_store::{Novelty, Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
 use tachonym_tables::{
-    Admission, DataRef, EntryIdx, FibView, Inserted, Marks, NotAdmitted, PitEntry,
+    Admission, DataRef, EntryIdx, FibView, Inserted, Marks, NotAdmitted, PitEntry, Regained,
 };
 
 use crate::block::Block;
@@ -314,13 +314,15 @@ impl Pipelines {
         let is_wanted = self.answer_with(&arrival, &data, chunk.fresh_until, out);
         out.enter(Block::StoreInsertion);
         let period_ms = data.freshness_period_ms();
-        let fresh_until = chunk.fresh_until.min(self.now.plus_ms(period_ms));
-        let marks = match chunk.is_trigger {
-            true => TRIGGERS,
-            false => Marks::NONE,
+        let regained = Regained {
+            fresh_until: chunk.fresh_until.min(self.now.plus_ms(period_ms)),
+            marks: match chunk.is_trigger {
+                true => TRIGGERS,
+                false => Marks::NONE,
+            },
+            has_answered: is_wanted,
         };
-        self.tables
-            .insert_recalled(&data, hashes, fresh_until, marks);
+        self.tables.insert_recalled(&data, hashes, regained);
         self.scratch.recalled_hashes = name_hashes;
         is_wanted
     }

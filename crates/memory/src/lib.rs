@@ -15,6 +15,7 @@
 //! | [`available_bytes`] | what the process may still take |
 //! | [`available_address_space`] | addresses that it may still reserve |
 //! | [`prefetch()`] | a hint for the cache |
+//! | [`copy_past_cache`] | a copy that leaves the cache to others |
 //! | [`places_with_upper_half`] | which words of a line agree with a pattern |
 //! | [`grace`] | when what was unlinked may be used again |
 //! | [`sync`] | atomics, real or loom's |
@@ -43,6 +44,7 @@ pub use pages::{PagePreference, PageSize, Pages};
 pub use stand_in::PlainWords;
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_address_space, available_bytes, available_huge_bytes};
+pub use sys::copy::copy_past_cache;
 pub use sys::io_buffer::{IO_ALIGN, IoBuffer, IoRegion};
 pub use sys::line_search::{places_of_halves, places_with_lower_half, places_with_upper_half};
 #[cfg(not(loom))]

@@ -22,6 +22,9 @@ use crate::layout::{
     encode_toc, toc_bytes,
 };
 
+/// A record of so many times the bytes begins after padding; shorter ones do without.
+const MIN_RECORD_BY_PADDING: usize = 30;
+
 /// A region of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
@@ -277,6 +280,8 @@ impl Log {
             .is_some_and(|open| !self.fits(open, head, len))
         {
             self.seal();
+        } else {
+            self.align(len);
         }
         if !self.go_on_sealing() {
             return Err(NotWritten::NoBuffer);
@@ -325,9 +330,20 @@ impl Log {
         Ok(Location { region, extent })
     }
 
+    /// Has a record of so many bytes begin at a multiple of [`IO_ALIGN`] if that costs little:
+    /// its read then has no page in common with that of the record before it, and the block
+    /// layer makes one of reads that follow each other.
+    fn align(&mut self, len: usize) {
+        let Some(open) = &self.open else { return };
+        let n_padding = open.at.next_multiple_of(IO_ALIGN) - open.at;
+        if n_padding * MIN_RECORD_BY_PADDING <= len {
+            self.put(&[0; IO_ALIGN][..n_padding]);
+        }
+    }
+
     fn fits(&self, open: &OpenRegion, head: &RecordHead<'_>, len: usize) -> bool {
         let n_entries = open.n_toc_entries() + 1 + head.prefixes.len();
-        let end = (open.at + len).next_multiple_of(IO_ALIGN);
+        let end = open.at.next_multiple_of(IO_ALIGN) + len.next_multiple_of(IO_ALIGN);
         end + toc_bytes(n_entries).next_multiple_of(IO_ALIGN) <= self.region_bytes
     }
 

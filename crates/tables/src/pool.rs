@@ -7,6 +7,7 @@
 //! sizes does not leave the spare memory in classes nobody asks for. It does
 //! not bound the buffers in use: the tables do, with [`buffer_bytes`].
 
+use tachonym_memory::copy_past_cache;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
 const MIN_BYTES: usize = 64;
@@ -81,15 +82,31 @@ impl BufferPool {
     /// If the packet exceeds [`MAX_PACKET_BYTES`].
     #[inline]
     pub(crate) fn take_copy(&mut self, packet: &[u8]) -> Box<[u8]> {
-        let class = class_of(packet.len());
-        let mut buffer = if let Some(buffer) = self.free[class].pop() {
+        let mut buffer = self.take(packet.len());
+        buffer[..packet.len()].copy_from_slice(packet);
+        buffer
+    }
+
+    /// The same, for a packet that is not read soon.
+    ///
+    /// # Panics
+    /// If the packet exceeds [`MAX_PACKET_BYTES`].
+    pub(crate) fn take_copy_past_cache(&mut self, packet: &[u8]) -> Box<[u8]> {
+        let mut buffer = self.take(packet.len());
+        copy_past_cache(&mut buffer[..packet.len()], packet);
+        buffer
+    }
+
+    #[inline]
+    fn take(&mut self, len: usize) -> Box<[u8]> {
+        let class = class_of(len);
+        let buffer = if let Some(buffer) = self.free[class].pop() {
             self.free_bytes -= buffer.len();
             buffer
         } else {
             vec![0; class_bytes(class)].into_boxed_slice()
         };
         self.used_bytes += buffer.len();
-        buffer[..packet.len()].copy_from_slice(packet);
         buffer
     }
 

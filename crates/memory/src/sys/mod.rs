@@ -4,6 +4,7 @@
 //! [`mapping`] keeps what is shown as a slice within what is mapped to be read
 //! and written; policy (which pages, how much) is above, in `words`.
 
+pub(crate) mod copy;
 pub(crate) mod io_buffer;
 pub(crate) mod line_search;
 #[cfg(not(any(loom, miri)))]

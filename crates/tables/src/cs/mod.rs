@@ -40,6 +40,7 @@ use self::policies::Policies;
 pub use self::policy::CachePolicy;
 pub use self::prefixes::MAX_CS_COMPONENTS;
 use self::prefixes::{MAX_VERTICES_PER_DATA, Newcomer, PrefixTree, VERTEX_BYTES};
+pub use self::recalled::Regained;
 use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::digest;
@@ -413,7 +414,8 @@ impl<P: CachePolicy> ContentStore<P> {
             }
             None => {
                 self.evict_for(index, 1, need_bytes, Some(hash));
-                self.insert_new(index, data, hashes, word, fresh_until(data, now));
+                let buffer = self.pool.take_copy(data.wire());
+                self.insert_new(index, (data, buffer), hashes, word, fresh_until(data, now));
                 Admission::Inserted
             }
         }
@@ -674,19 +676,19 @@ impl<P: CachePolicy> ContentStore<P> {
         Admission::Replaced
     }
 
-    /// Caches a Data that is not cached, and for which there is room. Its slot.
+    /// Caches a Data that is not cached, and for which there is room, with its copy in a buffer
+    /// of the pool. Its slot.
     #[inline]
     fn insert_new(
         &mut self,
         index: &mut BucketIndex,
-        data: &DataView<'_>,
+        (data, buffer): (&DataView<'_>, Box<[u8]>),
         hashes: &[NameHash],
         word: Option<u32>,
         fresh_until: MonoNs,
     ) -> u32 {
         let name = data.name();
         let hash = hashes[name.len()];
-        let buffer = self.pool.take_copy(data.wire());
         let slot = self.slots.alloc();
         self.waiting.make_room(slot);
         let entry = &mut self.slots[slot];

@@ -9,16 +9,26 @@ use super::entry::Marks;
 use super::{CachePolicy, ContentStore, MAX_CS_COMPONENTS, find_exact, need_bytes};
 use crate::buckets::BucketIndex;
 
+/// How a Data comes back to the first of two levels.
+#[derive(Clone, Copy, Debug)]
+pub struct Regained {
+    /// Fresh before this time; [`MonoNs::ZERO`] if it is not any more.
+    pub fresh_until: MonoNs,
+    /// What is noted about it.
+    pub marks: Marks,
+    /// Whether it has answered who wanted it, so that nobody is expected to read it soon.
+    pub has_answered: bool,
+}
+
 impl<P: CachePolicy> ContentStore<P> {
-    /// As [`ContentStore::insert`], of a Data that was cached elsewhere and is fresh until
-    /// then: the policy is not asked whether it wants it, and one of this name that is here
-    /// stays. Whether it is new here.
+    /// As [`ContentStore::insert`], of a Data that was cached elsewhere: the policy is not asked
+    /// whether it wants it, and one of this name that is here stays. Whether it is new here.
     pub(crate) fn insert_recalled(
         &mut self,
         index: &mut BucketIndex,
         data: &DataView<'_>,
         hashes: &[NameHash],
-        (fresh_until, marks): (MonoNs, Marks),
+        regained: Regained,
     ) -> bool {
         let name = data.name();
         let need_bytes = need_bytes(data);
@@ -34,8 +44,13 @@ impl<P: CachePolicy> ContentStore<P> {
             return false;
         }
         self.evict_for(index, 1, need_bytes, Some(hash));
-        let slot = self.insert_new(index, data, hashes, None, fresh_until);
-        self.slots[slot].marks = marks;
+        let buffer = match regained.has_answered {
+            true => self.pool.take_copy_past_cache(data.wire()),
+            false => self.pool.take_copy(data.wire()),
+        };
+        let data = (data, buffer);
+        let slot = self.insert_new(index, data, hashes, None, regained.fresh_until);
+        self.slots[slot].marks = regained.marks;
         true
     }
 

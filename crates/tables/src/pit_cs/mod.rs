@@ -22,7 +22,9 @@ use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 use self::place::{as_cached, pending};
 pub use self::prefetch::Sighted;
 use crate::buckets::BucketIndex;
-use crate::cs::{Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef, Marks};
+use crate::cs::{
+    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef, Marks, Regained,
+};
 use crate::fib::PrefixHasher;
 use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
 
@@ -604,18 +606,16 @@ impl<P: CachePolicy> PitCs<P> {
         self.cs.erase(index, prefix, hashes, limit)
     }
 
-    /// Caches a copy of a Data that was cached elsewhere and is fresh until then, whatever the
-    /// policy thinks of it; one of this name that is cached stays. Whether it is new here.
+    /// Caches a copy of a Data that was cached elsewhere, whatever the policy thinks of it; one
+    /// of this name that is cached stays. Whether it is new here.
     pub fn insert_recalled(
         &mut self,
         data: &DataView<'_>,
         hashes: &[NameHash],
-        fresh_until: MonoNs,
-        marks: Marks,
+        regained: Regained,
     ) -> bool {
         let index = self.indexes.cached_mut();
-        self.cs
-            .insert_recalled(index, data, hashes, (fresh_until, marks))
+        self.cs.insert_recalled(index, data, hashes, regained)
     }
 
     /// Changes what is noted about the Data of a name, if it is cached: it comes with each
