@@ -182,11 +182,10 @@ impl Pipelines {
             congestion_mark: arrival.headers.congestion_mark,
             non_discovery: arrival.headers.non_discovery,
         };
-        if self.second.is_some() && self.ask_second_level((idx, inserted), arrival, interest, out) {
-            return;
-        }
         match arrival.headers.next_hop_face_id {
             Some(next_hop) => self.send_where_told(idx, next_hop, &outbound, out),
+            None if self.second.is_some()
+                && self.ask_second_level((idx, inserted), arrival, interest, out) => {}
             None => self.send_by_strategy((idx, inserted), arrival, &outbound, out),
         }
     }

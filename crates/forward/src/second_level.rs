@@ -14,7 +14,8 @@ use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NackReason, NameHa
 use tachonym_store::device::Completion;
 use tachonym_store::{Novelty, Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
 use tachonym_tables::{
-    Admission, DataRef, EntryIdx, FibView, Inserted, Marks, NotAdmitted, PitEntry, Regained,
+    Admission, DataRef, EntryIdx, FibView, InRecord, Inserted, Marks, NotAdmitted, PitEntry,
+    Regained,
 };
 
 use crate::block::Block;
@@ -38,6 +39,9 @@ const N_BELIEVED: u8 = Marks::MAX_PAUSE;
 
 /// How long it is remembered that the second level has no fresh Data of a name.
 const STALE_MS: u64 = 1_000;
+
+/// How far the clock that freshness is kept by may be set back without being taken for wrong.
+const CLOCK_SLACK_MS: u64 = 100;
 
 /// Names of which that is remembered.
 const N_STALE: usize = 1_024;
@@ -294,8 +298,14 @@ impl Pipelines {
         out: &mut impl Output,
     ) -> bool {
         let Ok(data) = DataView::parse(chunk.wire) else {
-            debug_assert!(false, "copied from a Data");
+            // Whoever can write to the disk can put anything there.
             return false;
+        };
+        let period_ms = data.freshness_period_ms();
+        // None is fresh for longer than its period: the clock was set back.
+        let fresh_until = match chunk.fresh_until {
+            it if it <= self.now.plus_ms(period_ms + CLOCK_SLACK_MS) => it,
+            _ => MonoNs::ZERO,
         };
         let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
         name_hashes.clear();
@@ -311,11 +321,10 @@ impl Pipelines {
             fib,
             probe: None,
         };
-        let is_wanted = self.answer_with(&arrival, &data, chunk.fresh_until, out);
+        let is_wanted = self.answer_with(&arrival, &data, fresh_until, out);
         out.enter(Block::StoreInsertion);
-        let period_ms = data.freshness_period_ms();
         let regained = Regained {
-            fresh_until: chunk.fresh_until.min(self.now.plus_ms(period_ms)),
+            fresh_until: fresh_until.min(self.now.plus_ms(period_ms)),
             marks: match chunk.is_trigger {
                 true => TRIGGERS,
                 false => Marks::NONE,
@@ -375,7 +384,8 @@ impl Pipelines {
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
-        let Some(record) = entry.in_records().find(|it| it.expiry > self.now) else {
+        let is_there = |it: &&InRecord| it.expiry > self.now && self.faces.contains(it.face);
+        let Some(record) = entry.in_records().find(is_there) else {
             return;
         };
         let (face, nonce, pit_token) = (record.face, record.nonce, record.pit_token);

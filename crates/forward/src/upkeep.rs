@@ -219,7 +219,7 @@ impl Pipelines {
             self.tables
                 .pit()
                 .iter_places(places)
-                .filter(|(_, entry)| !entry.satisfied)
+                .filter(|(_, entry)| !entry.satisfied && !entry.awaits_store())
                 .map(|(idx, _)| idx),
         );
         let mut wire = std::mem::take(&mut self.scratch.interest);

@@ -7,11 +7,14 @@ use bed::*;
 use proptest::prelude::*;
 use tachonym_forward::{DropReason, EngineConfig};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{Component, NackReason, Name};
+use tachonym_packet::{Component, FaceId, NackReason, Name};
 use tachonym_store::device::{Device, Fault, Injection, Op, Ram};
 use tachonym_store::layout::Superblock;
 use tachonym_store::{Admission, Beginning, Config, SecondLevel};
 use tachonym_tables::CsCapacity;
+
+/// A face of a program on this machine.
+const LOCAL_FACE: FaceId = FaceId(400);
 
 /// A node with two levels and their device.
 struct TwoLevels {
@@ -179,7 +182,7 @@ fn an_interest_waits_for_the_device_and_is_answered_without_touching_upstream() 
     assert_eq!(summary(&later), [(C, Kind::Data)]);
     assert_eq!(later[0].wire, stored[1].wire());
     let from = later[0].headers.incoming_face_id;
-    assert_eq!(from, Some(tachonym_packet::FaceId::CONTENT_STORE));
+    assert_eq!(from, Some(FaceId::CONTENT_STORE));
     assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
     assert_eq!(it.node.engine.counters().n_second_level_hits, 1);
 }
@@ -277,6 +280,46 @@ fn what_cannot_be_read_and_has_no_route_is_nacked() {
     let (at_once, later) = it.ask(&interest_for(&stored[0]));
     assert_eq!(at_once, []);
     assert_eq!(summary(&later), [(C, Kind::Nack(NackReason::NoRoute))]);
+}
+
+#[test]
+fn an_interest_goes_on_though_who_sent_it_first_has_gone() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.fail_reads(Fault::Error(5));
+    let asked = interest_for(&stored[0]);
+    assert_eq!(it.node.interest(C, &asked), []);
+    assert_eq!(it.node.interest(D, &asked.nonce(8)), []);
+    it.node.engine.remove_face(C);
+    assert_eq!(summary(&it.pump()), [(B, Kind::Interest)]);
+    assert_eq!(summary(&it.node.data(B, &stored[0])), [(D, Kind::Data)]);
+}
+
+#[test]
+fn an_interest_for_a_certain_face_goes_there_and_waits_for_nothing() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.node.face(LOCAL_FACE, LOCAL);
+    let told = Headers {
+        next_hop_face_id: Some(D),
+        ..Headers::default()
+    };
+    let asked = interest_for(&stored[0]);
+    let sent = it.node.receive(LOCAL_FACE, &asked.wire(), told);
+    assert_eq!(summary(&sent), [(D, Kind::Interest)]);
+    assert_eq!(it.pump(), []);
+}
+
+#[test]
+fn an_interest_that_waits_is_not_sent_to_a_new_next_hop() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.node.strategy("/", "multicast");
+    let asked = interest_for(&stored[0]).lifetime_ms(20_000);
+    assert_eq!(it.node.interest(C, &asked), []);
+    it.node.route("/a", D, 0);
+    assert_eq!(it.node.advance(ms(2_000)), []);
+    assert_eq!(summary(&it.pump()), [(C, Kind::Data)]);
 }
 
 #[test]
@@ -382,6 +425,25 @@ fn prefixes_and_full_names_are_answered_from_both_levels() {
         (at_once.len(), summary(&later)),
         (0, vec![(B, Kind::Interest)])
     );
+}
+
+#[test]
+fn nothing_is_fresh_again_when_the_clock_is_set_back() {
+    let of_a_minute = Data {
+        name: name("/a").with(&Component::segment(0)),
+        ..data("/").fresh_ms(60_000)
+    };
+    let mut it = TwoLevels::new(1, config());
+    let (now, noon) = (it.node.now, 1_800_000_000_000);
+    it.store().set_wall_clock(now, noon);
+    it.fetch(&of_a_minute);
+    it.flush();
+    it.fetch(&data("/something/else"));
+    it.store().set_wall_clock(now, noon - 3_600_000);
+    let (_, later) = it.ask(&interest_for(&of_a_minute).fresh());
+    assert_eq!(summary(&later), [(B, Kind::Interest)]);
+    let (_, later) = it.ask(&interest_for(&of_a_minute).nonce(9));
+    assert_eq!(summary(&later), []);
 }
 
 #[test]

@@ -8,7 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
-    monotonic_now,
 };
 use tachonym_forward::{Engine, Routes, StorePolicy, StrategyError};
 use tachonym_manage::{
@@ -409,30 +408,19 @@ impl ControlPlane for RouterControl {
 
     fn cs_erase(&mut self, prefix: &Name, erasure: Erasure) -> Result<CsErased, ControlError> {
         let limit = erasure.limit();
+        let includes_second_level = matches!(erasure, Erasure::All { .. });
         let mut erased = CsErased {
             n_erased: 0,
             has_more: false,
         };
         for thread in 0..self.threads.team().layout.n_worker_threads() {
             let prefix = prefix.clone();
-            let left = usize::try_from(limit - erased.n_erased).unwrap_or(usize::MAX);
+            let left = usize::try_from(limit.saturating_sub(erased.n_erased)).unwrap_or(usize::MAX);
             let (n_erased, has_more) = self.at(thread, move |plane| {
-                plane.engine_mut().map_or((0, false), |engine| {
-                    let n_erased = engine.erase_cs(prefix.view(), left);
-                    (n_erased, engine.has_cached(prefix.view()))
-                })
+                plane.erase(&prefix, left, includes_second_level)
             })?;
             erased.n_erased += n_erased as u64;
             erased.has_more |= has_more;
-        }
-        if let Erasure::All { .. } = erasure
-            && !erased.has_more
-        {
-            let prefix = prefix.clone();
-            let of_stores = self.each_engine(move |engine| {
-                engine.erase_second_level(monotonic_now(), prefix.view())
-            })?;
-            erased.n_erased += of_stores.into_iter().sum::<usize>() as u64;
         }
         Ok(erased)
     }

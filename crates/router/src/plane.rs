@@ -12,7 +12,7 @@ use tachonym_dispatch::WorkerId;
 use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, monotonic_now};
 use tachonym_forward::{Engine, FaceTraits, LinkType, RxKind, RxPacket, Scope, relend};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, MonoNs, PacketView};
+use tachonym_packet::{DataView, FaceId, MonoNs, Name, PacketView};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
 use tachonym_tables::CsCapacity;
 use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
@@ -162,16 +162,51 @@ impl Plane {
         }
     }
 
-    /// Takes what the worker's second level wants to its device, and back what has become of
-    /// it.
-    pub(crate) fn exchange_with_ssd(&mut self, now: MonoNs) {
+    /// Gives the worker what has become of its second level's requests.
+    pub(crate) fn take_from_ssd(&mut self, now: MonoNs) {
         let Some(mut ssd) = self.ssd.take() else {
             return;
         };
+        if self.worker().is_none() {
+            ssd.forget_completions(now);
+        }
         self.work(now, |worker, ports| {
-            ssd.exchange(now, worker.engine_mut(), ports);
+            ssd.take_completions(now, worker.engine_mut(), ports);
         });
         self.ssd = Some(ssd);
+    }
+
+    /// Takes to the device what the worker's second level asks for.
+    pub(crate) fn give_to_ssd(&mut self, now: MonoNs) {
+        let worker = self.worker.as_mut().filter(|_| self.replace_at.is_none());
+        if let (Some(ssd), Some(worker)) = (&mut self.ssd, worker) {
+            ssd.give_requests(now, worker.engine_mut());
+        }
+    }
+
+    /// Erases what the worker has under a prefix from both levels, at most `limit` of the
+    /// first; of the second, if asked to, when nothing is left in the first. How many, and
+    /// whether there are more in the first.
+    pub(crate) fn erase(
+        &mut self,
+        prefix: &Name,
+        limit: usize,
+        includes_second_level: bool,
+    ) -> (usize, bool) {
+        let Some(engine) = self.engine_mut() else {
+            if let Some(ssd) = self.ssd.as_mut().filter(|_| includes_second_level) {
+                ssd.erase_later(prefix.clone());
+            }
+            return (0, false);
+        };
+        let n_erased = engine.erase_cs(prefix.view(), limit);
+        let has_more = engine.has_cached(prefix.view());
+        // In one go: what comes back meanwhile would stay in the first level.
+        let n_of_second = match includes_second_level && !has_more {
+            true => engine.erase_second_level(monotonic_now(), prefix.view()),
+            false => 0,
+        };
+        (n_erased + n_of_second, has_more)
     }
 
     /// Writes what the worker's second level has not written yet: the thread ends.
@@ -318,7 +353,12 @@ impl Plane {
 
     /// How long the thread may sleep if nothing happens.
     pub(crate) fn timeout(&mut self) -> Option<Duration> {
-        if !self.links.is_idle() || !self.news.is_empty() || !self.going.is_empty() {
+        let has_completions = self.ssd.as_ref().is_some_and(Ssd::has_completions);
+        if has_completions
+            || !self.links.is_idle()
+            || !self.news.is_empty()
+            || !self.going.is_empty()
+        {
             return Some(Duration::ZERO);
         }
         let timer = match self.replace_at {

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use sha2::{Digest, Sha256};
 use tachonym_face::monotonic_now;
 use tachonym_forward::{Engine, Output};
-use tachonym_packet::MonoNs;
+use tachonym_packet::{MonoNs, Name};
 use tachonym_protocol::SecondLevelStats;
 use tachonym_store::device::{
     BlockDevice, Completion, Device, DirectoryLock, Opened, Volume, VolumeError, open,
@@ -33,6 +33,15 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How often the difference between the clocks is looked at, in milliseconds.
 const CLOCK_INTERVAL_MS: u64 = 60_000;
+
+/// Completions that an engine is given in a round of its thread.
+const MAX_COMPLETIONS: usize = 8;
+
+/// How long a round takes at most while nothing holds the thread up, in milliseconds.
+const MAX_ROUND_MS: u64 = 50;
+
+/// Prefixes kept that are to be erased from a store that is not in use; beyond, all goes.
+const MAX_TO_ERASE: usize = 1_000;
 
 /// What the stores of all workers are made of.
 pub(crate) struct Stores {
@@ -57,6 +66,10 @@ pub(crate) struct Ssd {
     /// have ended.
     is_draining: bool,
     clock_set_at: MonoNs,
+    /// When completions were last given to the engine.
+    taken_at: MonoNs,
+    /// What is to be erased from the store when it is next in use.
+    to_erase: Vec<Name>,
 }
 
 impl Stores {
@@ -148,6 +161,8 @@ impl Stores {
             completions: Vec::new(),
             is_draining: false,
             clock_set_at: MonoNs::ZERO,
+            taken_at: MonoNs::ZERO,
+            to_erase: Vec::new(),
         };
         ssd.set_clock(monotonic_now(), &mut store);
         Ok((ssd, store))
@@ -202,7 +217,7 @@ impl Stores {
         worker: usize,
         volumes: &[Volume],
     ) -> anyhow::Result<(Vec<Superblock>, Beginning)> {
-        let mut found = Vec::new();
+        let (mut found, mut is_half_made) = (Vec::new(), false);
         for (i, volume) in volumes.iter().enumerate() {
             let key = format!("second_level.volume[{i}].path");
             let path = volume.path().display();
@@ -213,10 +228,11 @@ impl Stores {
             found.push(decoded.map_err(|error| {
                 config.failure(&key, format!("{path} {error}"), "or name another place")
             })?);
+            is_half_made |= i == 0 && is_half_made_on(head.as_slice());
         }
         let bytes: Vec<u64> = volumes.iter().map(Volume::bytes).collect();
         let geometry = Geometry::new(&bytes, config.second_level.batch)?;
-        if found.iter().all(Option::is_none) {
+        if found.iter().all(Option::is_none) || is_half_made {
             let made = self.make(config, worker, volumes, &geometry)?;
             return Ok((made, Beginning::New));
         }
@@ -290,7 +306,8 @@ impl Stores {
         })
     }
 
-    /// Makes a store of volumes, whatever is on them.
+    /// Makes a store of volumes, whatever is on them. The second copies come when all volumes
+    /// have the first, so that one that was half made is known by those of its first volume.
     fn make(
         &self,
         config: &Config,
@@ -301,7 +318,7 @@ impl Stores {
         let mut key = [0; 16];
         getrandom::fill(&mut key)?;
         let mut superblocks = Vec::new();
-        for (i, volume) in volumes.iter().enumerate() {
+        for i in 0..volumes.len() {
             let superblock = Superblock {
                 key,
                 worker: worker as u16,
@@ -314,19 +331,17 @@ impl Stores {
                 first_seq: unix_ms(),
                 context: self.context,
             };
-            let bytes = superblock.encode();
-            let written = volume
-                .write_head(0, &bytes)
-                .and_then(|()| volume.write_head(SUPERBLOCK_BYTES, &bytes));
-            written.map_err(|error| {
-                let message = format!("{} cannot be written: {error}", volume.path().display());
-                config.failure(
-                    format!("second_level.volume[{i}].path"),
-                    message,
-                    "see dmesg",
-                )
-            })?;
             superblocks.push(superblock);
+        }
+        for at in [0, SUPERBLOCK_BYTES] {
+            for (i, (volume, superblock)) in volumes.iter().zip(&superblocks).enumerate() {
+                let written = volume.write_head(at, &superblock.encode());
+                written.map_err(|error| {
+                    let message = format!("{} cannot be written: {error}", volume.path().display());
+                    let key = format!("second_level.volume[{i}].path");
+                    config.failure(key, message, "see dmesg")
+                })?;
+            }
         }
         Ok(superblocks)
     }
@@ -415,10 +430,31 @@ fn tell(worker: usize, opened: &Opened, beginning: Beginning) {
     info!("the second level of worker {worker} {what}; it is reached by {opened}");
 }
 
-/// What Data are verified by: those that were taken under other rules are not to be used.
+/// Whether a store was not made to its end: the first volume's copies are of two stores.
+fn is_half_made_on(head: &[u8]) -> bool {
+    let mut copies = head.chunks_exact(SUPERBLOCK_BYTES).map(Superblock::decode);
+    match (copies.next(), copies.next()) {
+        (Some(Ok(Some(first))), Some(Ok(second))) => {
+            second.is_none_or(|second| second.key != first.key)
+        }
+        _ => false,
+    }
+}
+
+/// What Data are verified by, contents of certificates included: those that were taken under
+/// other rules are not to be used.
 fn context(config: &Config) -> u64 {
     let rules = serde_json::to_string(&config.verification).unwrap_or_default();
-    let digest = Sha256::digest(rules.as_bytes());
+    let mut digest = Sha256::new_with_prefix(rules);
+    for path in config
+        .verification
+        .iter()
+        .flat_map(|it| it.anchors.iter().chain(&it.certificates))
+    {
+        // What cannot be read is refused where it is used.
+        digest.update(Sha256::digest(fs::read(path).unwrap_or_default()));
+    }
+    let digest = digest.finalize();
     u64::from_le_bytes(digest[..8].try_into().expect("a digest has as many"))
 }
 
@@ -503,11 +539,22 @@ impl Ssd {
         self.is_draining = true;
     }
 
-    /// Takes completions to the engine and its requests to the device.
-    pub(crate) fn exchange(&mut self, now: MonoNs, engine: &mut Engine, out: &mut impl Output) {
-        if self.device.n_in_flight() > 0 {
-            self.device.poll(now, &mut self.completions);
-        }
+    /// Whether there are completions that the engine has not been given yet.
+    pub(crate) const fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    /// Gives the engine what has become of requests; of many a part, and the rest in the next
+    /// rounds, so that consumers ask for more, and the device gets it, while there still is
+    /// something to give them.
+    pub(crate) fn take_completions(
+        &mut self,
+        now: MonoNs,
+        engine: &mut Engine,
+        out: &mut impl Output,
+    ) {
+        // Also if nothing seems to be under way: the kernel may have told late of what ended.
+        self.device.poll(now, &mut self.completions);
         if self.is_draining {
             self.completions.clear();
             if self.device.n_in_flight() > 0 {
@@ -516,10 +563,27 @@ impl Ssd {
             self.is_draining = false;
             self.give_store(now, engine);
         }
-        for completion in self.completions.drain(..) {
+        // After a pause all, before they are called late.
+        let is_late = self.taken_at.plus_ms(MAX_ROUND_MS) < now;
+        self.taken_at = now;
+        let n = match is_late {
+            true => self.completions.len(),
+            false => self.completions.len().min(MAX_COMPLETIONS),
+        };
+        for completion in self.completions.drain(..n) {
             engine.handle_completion(now, completion, out);
         }
-        let Some(store) = engine.second_level_mut() else {
+    }
+
+    /// There is nobody whose requests these were.
+    pub(crate) fn forget_completions(&mut self, now: MonoNs) {
+        self.device.poll(now, &mut self.completions);
+        self.completions.clear();
+    }
+
+    /// Takes to the device what the engine asks for.
+    pub(crate) fn give_requests(&mut self, now: MonoNs, engine: &mut Engine) {
+        let Some(store) = engine.second_level_mut().filter(|_| !self.is_draining) else {
             return;
         };
         let mut has_new = false;
@@ -542,12 +606,25 @@ impl Ssd {
         }
     }
 
+    /// All under `prefix` is to be erased when there is an engine again.
+    pub(crate) fn erase_later(&mut self, prefix: Name) {
+        if !self.to_erase.contains(&prefix) {
+            self.to_erase.push(prefix);
+        }
+        if self.to_erase.len() > MAX_TO_ERASE {
+            self.to_erase = vec![Name::new()];
+        }
+    }
+
     fn give_store(&mut self, now: MonoNs, engine: &mut Engine) {
         let config = self.config.clone();
         match SecondLevel::new(config, &self.superblocks, Beginning::Existing) {
             Ok(mut store) => {
                 self.set_clock(now, &mut store);
                 engine.set_second_level(Some(store));
+                for prefix in std::mem::take(&mut self.to_erase) {
+                    engine.erase_second_level(now, prefix.view());
+                }
             }
             Err(error) => error!("the second level is off until the router is restarted: {error}"),
         }
@@ -586,8 +663,9 @@ impl Ssd {
         let ticket = store.flush(now);
         loop {
             let now = monotonic_now();
+            self.take_completions(now, engine, out);
             engine.handle_timeout(now, out);
-            self.exchange(now, engine, out);
+            self.give_requests(now, engine);
             let done = engine
                 .second_level()
                 .is_none_or(|store| store.poll_flushed() >= ticket || !store.is_in_use());
@@ -598,7 +676,9 @@ impl Ssd {
                 warn!("what was to be written in the end has taken too long, and is lost");
                 return;
             }
-            if let Some(fd) = self.device.wake_fd() {
+            if !self.has_completions()
+                && let Some(fd) = self.device.wake_fd()
+            {
                 let pause = Duration::from_millis(100).try_into().ok();
                 let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], pause.as_ref());
             }

@@ -96,9 +96,11 @@ impl Forwarder {
             plane.handle_face_events();
             spare = plane.receive_all(&batch, spare);
             plane.handle_crossing(now);
+            // What has come from disks in time is seen before it is called late.
+            plane.take_from_ssd(now);
             plane.handle_timeout(now);
-            plane.exchange_with_ssd(now);
             run_jobs(plane, &self.jobs);
+            plane.give_to_ssd(now);
             plane.hand_over_retired();
             plane.handle_face_events();
             plane.flush();

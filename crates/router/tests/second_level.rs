@@ -346,3 +346,64 @@ fn a_store_of_another_size_is_left_as_it_is() {
         .stop()
         .expect("it ends");
 }
+
+/// One by one, the places of superblocks of two volumes are as a power loss may leave them when
+/// a store is made anew: the router makes it to its end.
+#[test]
+fn a_store_that_was_half_made_is_made_anew() {
+    let folders = [tempfile::tempdir(), tempfile::tempdir()].map(|it| it.expect("a folder"));
+    let text: String = folders.iter().map(|it| volume(it.path(), BYTES)).collect();
+    let heads = || -> Vec<Vec<u8>> {
+        let read = |folder: &tempfile::TempDir| {
+            let mut head = vec![0; 8192];
+            let mut file = File::open(store_in(folder.path())).expect("it is there");
+            file.read_exact(&mut head).expect("it is long");
+            head
+        };
+        folders.iter().map(read).collect()
+    };
+    start(&text).stop().expect("it ends");
+    let old = heads();
+    for folder in &folders {
+        fs::remove_file(store_in(folder.path())).expect("the folder is ours");
+    }
+    start(&text).stop().expect("it ends");
+    let new = heads();
+    // The order of writing: first copies, then second ones.
+    let places = [(0, 0), (1, 0), (0, 4096), (1, 4096)];
+    for former in [&vec![vec![0; 8192]; 2], &old] {
+        for n_written in 0..places.len() {
+            for (number, folder) in folders.iter().enumerate() {
+                let mut head = former[number].clone();
+                for &(_, at) in places[..n_written].iter().filter(|it| it.0 == number) {
+                    head[at..at + 4096].copy_from_slice(&new[number][at..at + 4096]);
+                }
+                let mut file = File::options()
+                    .write(true)
+                    .open(store_in(folder.path()))
+                    .expect("it is there");
+                file.write_all(&head).expect("the file is ours");
+            }
+            start(&text).stop().expect("it ends");
+            let [first, second] = [0, 1].map(|number| heads()[number][24..40].to_vec());
+            assert_eq!(first, second, "{n_written}");
+        }
+    }
+}
+
+/// Nothing of what idle threads are asked to write is taken for late.
+#[test]
+fn an_erasure_costs_idle_workers_no_volume() {
+    let workers = match std::env::var_os("TACHONYM_TEST_CONFIG") {
+        Some(_) => "",
+        None => "workers.threads = 2\n",
+    };
+    let router = Process::new(&format!("second_level.stall_ms = 1500\n{workers}"));
+    router.publish("/object", &noise(5, 100_000));
+    let erased = router.run(&["cs", "erase", "/object"]);
+    assert!(erased.status.success(), "{erased:?}");
+    // For so long nobody wakes them but their timers.
+    thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(router.stats()["volumes_out_of_service"], 0, "{}", router.said());
+    assert_eq!(router.get("/object"), None);
+}

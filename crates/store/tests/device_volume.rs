@@ -122,6 +122,19 @@ fn what_is_no_store_is_left_alone() {
 }
 
 #[test]
+fn a_lock_file_of_others_is_left_alone() {
+    let dir = new_dir();
+    let path = dir.path().join("tachonym.lock");
+    fs::write(&path, "my thesis").unwrap();
+    let error = DirectoryLock::acquire(dir.path()).unwrap_err();
+    told(&error, &path, &["no content store", "remove the file"]);
+    assert_eq!(fs::read(&path).unwrap(), b"my thesis");
+    // What another process has left is no obstacle.
+    fs::write(&path, "123456\n").unwrap();
+    acquire(&dir);
+}
+
+#[test]
 fn a_file_system_without_room_is_told_before_it_is_filled() {
     let dir = new_dir();
     let path = dir.path().join("l2");

@@ -31,6 +31,9 @@ const PRODUCER: FaceId = FaceId(1_024);
 /// Packets of a burst, at most.
 pub(super) const BURST_PKTS: usize = 64;
 
+/// Completions that the engine is given in a turn, as by the router.
+const MAX_COMPLETIONS: usize = 8;
+
 /// Requests that a store may have beside its reads.
 const OTHER_REQUESTS: usize = 64;
 
@@ -302,7 +305,8 @@ impl Rig {
         }
         let at = now();
         device.poll(at, &mut self.completions);
-        for completion in self.completions.drain(..) {
+        let n = self.completions.len().min(MAX_COMPLETIONS);
+        for completion in self.completions.drain(..n) {
             has_worked = true;
             self.engine
                 .handle_completion(at, completion, &mut self.sink);

@@ -35,15 +35,16 @@ pub fn copy_past_cache(to: &mut [u8], from: &[u8]) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn stream(to: &mut [[u8; LINE_BYTES]], from: &[[u8; LINE_BYTES]]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const WORD_BYTES: usize = size_of::<__m128i>();
+    debug_assert!(to.as_ptr().addr().is_multiple_of(LINE_BYTES));
+    let (to, _) = to.as_flattened_mut().as_chunks_mut::<WORD_BYTES>();
+    let (from, _) = from.as_flattened().as_chunks::<WORD_BYTES>();
     for (to, from) in to.iter_mut().zip(from) {
-        let (to, from) = (to.as_mut_ptr(), from.as_ptr());
-        debug_assert!(to.addr().is_multiple_of(LINE_BYTES));
-        for at in (0..LINE_BYTES).step_by(size_of::<__m128i>()) {
-            // SAFETY: SSE2 is part of x86-64. Both places lie within a line of 64 bytes, and
-            // that of `to` is a multiple of 16, as a streaming store wants it: its line begins
-            // at a multiple of 64.
-            unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast())) };
-        }
+        // SAFETY: SSE2 is part of x86-64, and there are as many bytes as are read.
+        let word = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
+        // SAFETY: there are as many bytes as are written, and they begin at a multiple of 16,
+        // as a streaming store wants it: the first at one of 64.
+        unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), word) };
     }
     // SAFETY: SSE is part of x86-64. Without the fence other stores of this thread might be
     // seen before these.

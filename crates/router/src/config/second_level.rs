@@ -200,6 +200,7 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
         1 << 20,
         1 << 40,
     );
+    found.range("second_level.index_bytes", level.index_bytes, 0, 1 << 44);
     found.range("second_level.assembly_ms", level.assembly_ms, 1, 3_600_000);
     found.range("second_level.stall_ms", level.stall_ms, 100, 3_600_000);
     found.range(

@@ -1,7 +1,7 @@
 //! That no two processes keep a store in one place.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::volume_error::VolumeError;
 
 /// Name of the file in a directory that is locked, and tells by whom.
-const LOCK_FILE: &str = "lock";
+const LOCK_FILE: &str = "tachonym.lock";
 
 /// How often, and after what pause, a lock on a block device is tried again: the system looks
 /// at a device under a lock of its own whenever one that wrote to it has closed it.
@@ -31,7 +31,8 @@ pub struct DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Takes the directory, and leaves the number of this process in its file `lock`.
+    /// Takes the directory, and leaves the number of this process in its file
+    /// `tachonym.lock`.
     ///
     /// # Errors
     /// [`VolumeError::Absent`], [`VolumeError::NotADirectory`], [`VolumeError::NotWritable`],
@@ -63,7 +64,15 @@ impl DirectoryLock {
             }
             Err(error) => return Err(refusal(&path, "lock it", error.into())),
         }
-        file.set_len(0)
+        let mut said = String::new();
+        let is_ours = (&file).take(64).read_to_string(&mut said).is_ok()
+            && said.trim().bytes().all(|it| it.is_ascii_digit());
+        if !is_ours {
+            let remedy = "remove the file";
+            return Err(VolumeError::Foreign { path, remedy });
+        }
+        file.rewind()
+            .and_then(|()| file.set_len(0))
             .and_then(|()| writeln!(file, "{}", std::process::id()))
             .map_err(|error| refusal(&path, "write to it", error))?;
         Ok(Self {
