@@ -70,7 +70,7 @@ pub(super) struct Sink {
     pub(super) upstream: Vec<ChunkId>,
     /// Whether what is sent is read.
     pub(super) reads: bool,
-    seen: u64,
+    seen: u8,
 }
 
 impl Sink {
@@ -97,8 +97,8 @@ impl Output for Sink {
         self.n_data += 1;
         self.n_bytes += data_wire.len() as u64;
         if self.reads {
-            let lines = data_wire.chunks(64);
-            self.seen ^= lines.map(|line| u64::from(line[0])).sum::<u64>();
+            let (lines, _) = data_wire.as_chunks::<64>();
+            self.seen = lines.iter().fold(self.seen, |seen, line| seen ^ line[0]);
         }
         if let (Some(tokens), Some(token)) = (&mut self.tokens, &headers.pit_token) {
             let bytes = token.as_bytes().first_chunk().copied();
