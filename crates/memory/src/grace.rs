@@ -282,21 +282,30 @@ mod tests {
     }
 
     /// Entries are numbers in a few cells; each carries the version it had when
-    /// it was linked. Readers compare; the writer reuses as fast as it may.
+    /// it was linked. Readers compare; the writer reuses as fast as it may, until there were
+    /// enough versions and each reader has met some. All of them give way now and then: a reader
+    /// that the system stops within a walk, as others want its core, holds the writer.
     #[test]
     fn reused_entries_are_never_reached() {
         const N_CELLS: u64 = 4;
-        let n_rounds: u64 = if cfg!(miri) { 200 } else { 20_000 };
+        const N_READERS: u64 = 2;
+        const N_AT_A_TIME: u64 = 256;
+        let (n_versions, n_versions_met) = if cfg!(miri) { (200, 20) } else { (20_000, 200) };
         let domain = Domain::new();
         let cells: Vec<[AtomicU64; 2]> = (0..N_CELLS).map(|_| Default::default()).collect();
         // The version above, the number of the cell in the last two bits.
         let link = AtomicU64::new(0);
+        let n_content = AtomicU64::new(0);
         thread::scope(|scope| {
-            for _ in 0..2 {
+            for _ in 0..N_READERS {
                 let mut reader = domain.reader();
-                let (cells, link) = (&cells, &link);
+                let (cells, link, n_content) = (&cells, &link, &n_content);
                 scope.spawn(move || {
-                    loop {
+                    let (mut last, mut n_met) = (0, 0_u32);
+                    for n_walks in 1_u64.. {
+                        if n_walks.is_multiple_of(N_AT_A_TIME) {
+                            thread::yield_now();
+                        }
                         let _pin = reader.pin();
                         let found = link.load(Ordering::Acquire);
                         if found == u64::MAX {
@@ -304,11 +313,23 @@ mod tests {
                         }
                         let cell = &cells[(found % N_CELLS) as usize];
                         let halves = cell.each_ref().map(|half| half.load(Ordering::Relaxed));
+                        if halves != [found / N_CELLS; 2] {
+                            // Nobody need go on.
+                            n_content.store(N_READERS, Ordering::Relaxed);
+                        }
                         assert_eq!(halves, [found / N_CELLS; 2]);
+                        n_met += u32::from(found != last);
+                        if found != last && n_met == n_versions_met {
+                            n_content.fetch_add(1, Ordering::Relaxed);
+                        }
+                        last = found;
                     }
                 });
             }
-            for version in 1..=n_rounds {
+            for version in 1_u64.. {
+                if version.is_multiple_of(N_AT_A_TIME) {
+                    thread::yield_now();
+                }
                 let idx = version % N_CELLS;
                 for half in &cells[idx as usize] {
                     half.store(version, Ordering::Relaxed);
@@ -319,6 +340,9 @@ mod tests {
                 let old = (version - 1) % N_CELLS;
                 for half in &cells[old as usize] {
                     half.store(u64::MAX, Ordering::Relaxed);
+                }
+                if version >= n_versions && n_content.load(Ordering::Relaxed) >= N_READERS {
+                    break;
                 }
             }
             link.store(u64::MAX, Ordering::Release);
