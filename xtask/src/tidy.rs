@@ -101,6 +101,11 @@ pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<Strin
         let what = manifest_violations(member)?;
         violations.extend(what.into_iter().map(|what| format!("{name}: {what}")));
     }
+    for package in &workspace.comparing {
+        let name = &package.name;
+        let what = comparing_violations(package)?;
+        violations.extend(what.into_iter().map(|what| format!("{name}: {what}")));
+    }
     Ok(violations)
 }
 
@@ -162,14 +167,14 @@ fn may_hold_unsafe(name: &str) -> bool {
     in_sys || UNSAFE_FILES.iter().any(|(file, _)| *file == name)
 }
 
+/// The floor of a crate, if it has one.
+fn floor_of(name: &str) -> Option<u32> {
+    let mut floors = FLOORS.iter();
+    floors.find(|(n, _)| *n == name).map(|(_, floor)| *floor)
+}
+
 /// What a crate depends on that lies no lower than itself.
 fn floor_violations(member: &Member) -> impl Iterator<Item = String> {
-    let floor_of = |name: &str| {
-        FLOORS
-            .iter()
-            .find(|(n, _)| *n == name)
-            .map(|(_, floor)| *floor)
-    };
     let mut found = Vec::new();
     match floor_of(&member.name) {
         None => found.push("has no floor; give it one in xtask/src/tidy.rs".to_owned()),
@@ -195,9 +200,27 @@ fn manifest_violations(member: &Member) -> anyhow::Result<Vec<String>> {
     if !manifest.contains("[lints]\nworkspace = true") {
         found.push("its manifest lacks `[lints] workspace = true`".to_owned());
     }
-    if UNSAFE_ALLOWED.iter().any(|(name, _)| *name == member.name) {
-        return Ok(found);
+    if !UNSAFE_ALLOWED.iter().any(|(name, _)| *name == member.name) {
+        found.extend(root_violations(member)?);
     }
+    Ok(found)
+}
+
+/// What is wrong with a package that compares other software with the project's.
+fn comparing_violations(package: &Member) -> anyhow::Result<Vec<String>> {
+    let mut found = root_violations(package)?;
+    if !package.folder.join("Cargo.lock").is_file() {
+        found.push("lacks a `Cargo.lock`: what it compares with would not stay the same".into());
+    }
+    if floor_of(&package.name).is_some() {
+        found.push("has a floor, and is no crate of the workspace".into());
+    }
+    Ok(found)
+}
+
+/// What a crate's root files lack that holds no `unsafe`.
+fn root_violations(member: &Member) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
     for root in &member.roots {
         let text = fs::read_to_string(root).with_context(|| format!("read {}", root.display()))?;
         if !text.contains("#![forbid(unsafe_code)]") {
@@ -246,6 +269,24 @@ mod tests {
     fn unfinished_code_is_found() {
         let text = format!("//! Owns.\nfn f() {{ {}!() }}\n", "todo");
         assert_eq!(of_source("a.rs", &text).len(), 1);
+    }
+
+    #[test]
+    fn comparing_package_without_a_lock_or_with_unsafe_code_is_found() {
+        let folder = std::env::temp_dir().join(format!("tachonym-tidy-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let package = Member {
+            name: "tachonym-compare-something".to_owned(),
+            folder: folder.clone(),
+            dependencies: Vec::new(),
+            roots: vec![folder.join("main.rs")],
+        };
+        fs::write(&package.roots[0], "//! Compares.\n").expect("a file");
+        assert_eq!(comparing_violations(&package).expect("files").len(), 2);
+        fs::write(&package.roots[0], "#![forbid(unsafe_code)]\n").expect("a file");
+        fs::write(folder.join("Cargo.lock"), "").expect("a file");
+        assert!(comparing_violations(&package).expect("files").is_empty());
+        fs::remove_dir_all(folder).expect("it is there");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Where the workspace and its build outputs are, and what its crates say of
 //! themselves.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// The workspace as `cargo metadata` describes it.
+/// The workspace as `cargo metadata` describes it, and what stands beside it.
 pub(crate) struct Workspace {
     /// The folder of the root manifest.
     pub(crate) root: PathBuf,
@@ -15,9 +16,12 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// The member crates.
     pub(crate) members: Vec<Member>,
+    /// Packages beside the workspace that compare other software with it: whoever builds the
+    /// project needs nothing of theirs.
+    pub(crate) comparing: Vec<Member>,
 }
 
-/// A member crate.
+/// A crate.
 pub(crate) struct Member {
     /// Its package name.
     pub(crate) name: String,
@@ -36,25 +40,18 @@ impl Workspace {
     ///
     /// If cargo cannot be run or its answer not be read.
     pub(crate) fn find() -> anyhow::Result<Self> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-        let output = cargo()
-            .args([
-                "metadata",
-                "--no-deps",
-                "--format-version",
-                "1",
-                "--manifest-path",
-            ])
-            .arg(&manifest)
-            .output()
-            .context("run cargo metadata")?;
-        if !output.status.success() {
-            bail!(
-                "cargo metadata: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = Self::from_metadata(&metadata(&root.join("Cargo.toml"))?)?;
+        let folder = found.root.join("compare");
+        let packages = fs::read_dir(&folder);
+        for package in packages.with_context(|| format!("list {}", folder.display()))? {
+            let manifest = package?.path().join("Cargo.toml");
+            if manifest.is_file() {
+                let package = Self::from_metadata(&metadata(&manifest)?)?;
+                found.comparing.extend(package.members);
+            }
         }
-        Self::from_metadata(&output.stdout)
+        Ok(found)
     }
 
     fn from_metadata(json: &[u8]) -> anyhow::Result<Self> {
@@ -66,6 +63,7 @@ impl Workspace {
             root: path(&metadata["workspace_root"])?,
             target: path(&metadata["target_directory"])?,
             members: packages.iter().map(member).collect::<Result<_, _>>()?,
+            comparing: Vec::new(),
         })
     }
 
@@ -84,6 +82,23 @@ impl Workspace {
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.target.join("xtask").join(format!("{name}.log"))
     }
+}
+
+/// What cargo says of the packages of a manifest.
+fn metadata(manifest: &Path) -> anyhow::Result<Vec<u8>> {
+    let output = cargo()
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .arg("--manifest-path")
+        .arg(manifest)
+        .output()
+        .context("run cargo metadata")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(output.stdout)
 }
 
 fn cargo() -> Command {

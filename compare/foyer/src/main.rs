@@ -4,6 +4,7 @@
 //! All values are inserted once, read once in order, then asked for as a trace says; at last a
 //! few of them, again and again, which DRAM has. It measures foyer's own CPU time: that of the
 //! whole process.
+#![forbid(unsafe_code)]
 
 use std::fs;
 use std::path::PathBuf;
