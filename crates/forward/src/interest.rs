@@ -15,7 +15,7 @@ use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
-use crate::pipelines::{Arrival, Pipelines, in_flags, is_localhop, is_localhost, is_loop};
+use crate::pipelines::{Arrival, Lent, Pipelines, in_flags, is_localhop, is_localhost, is_loop};
 use crate::second_level;
 use crate::strategy::{
     Ask, Departure, DepartureNonce, EntryState, Reach, Remarks, Verdict, is_eligible,
@@ -254,7 +254,7 @@ impl Pipelines {
     fn answer_with_lent(
         &mut self,
         arrival: &Arrival<'_>,
-        lent: &[u8],
+        lent: Lent<'_>,
         out: &mut impl Output,
     ) -> Result<(), Missed> {
         let headers = Headers {
@@ -262,8 +262,10 @@ impl Pipelines {
             incoming_face_id: Some(FaceId::CONTENT_STORE),
             ..Headers::default()
         };
-        out.send_data(arrival.face, lent, &headers);
-        self.counters.n_cs_hits += 1;
+        out.send_data(arrival.face, lent.wire, &headers);
+        self.counters.n_cs_hits += u64::from(lent.is_in_memory);
+        self.counters.n_cs_misses += u64::from(!lent.is_in_memory);
+        self.counters.n_second_level_hits += u64::from(!lent.is_in_memory);
         self.counters.n_satisfied_interests += 1;
         self.counters.n_out_data += 1;
         Ok(())

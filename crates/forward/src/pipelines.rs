@@ -24,6 +24,7 @@ use crate::faces::{FaceTable, FaceTraits};
 use crate::rng::Rng;
 use crate::second_level::KnownStale;
 use crate::sharing::Served;
+use crate::sought::SoughtReads;
 use crate::strategy::{Departure, EntryState, InstanceIdx, StrategyTable};
 use crate::upkeep::Upkeep;
 use crate::wakeups::Wakeups;
@@ -37,7 +38,7 @@ pub(crate) struct Arrival<'a> {
     /// The prefix announcement that came with a Data.
     pub(crate) announcement: Option<&'a [u8]>,
     /// The Data of another engine's store that answers an Interest.
-    pub(crate) lent: Option<&'a [u8]>,
+    pub(crate) lent: Option<Lent<'a>>,
     /// `hashes[i]` is the hash of the first `i` components of the name.
     pub(crate) hashes: &'a [NameHash],
     /// The FIB during this burst.
@@ -45,6 +46,14 @@ pub(crate) struct Arrival<'a> {
     /// What tags there promise of an Interest without a forwarding hint, if that was
     /// asked ahead.
     pub(crate) probe: Option<&'a FibProbe>,
+}
+
+/// A Data of another engine's store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lent<'a> {
+    pub(crate) wire: &'a [u8],
+    /// Whether it was in the first level there.
+    pub(crate) is_in_memory: bool,
 }
 
 impl Arrival<'_> {
@@ -68,6 +77,8 @@ pub(crate) struct Pipelines {
     pub(crate) second: Option<Box<SecondLevel>>,
     /// What it has lately not had a fresh Data for.
     pub(crate) known_stale: KnownStale,
+    /// What it has been asked for by other engines.
+    pub(crate) sought: SoughtReads,
     pub(crate) strategies: StrategyTable,
     pub(crate) announcements: Announcements,
     pub(crate) counters: Counters,
@@ -207,6 +218,7 @@ impl Pipelines {
             )?,
             second: None,
             known_stale: KnownStale::default(),
+            sought: SoughtReads::default(),
             strategies: StrategyTable::new(key.clone()),
             key,
             announcements: Announcements::default(),

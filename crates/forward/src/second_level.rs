@@ -26,6 +26,7 @@ use crate::engine::Engine;
 use crate::faces::{FaceTraits, Scope};
 use crate::interest::Outbound;
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines};
+use crate::sought::{SoughtReads, is_seeker};
 
 /// When this Data answers, the next batch of its object is to be read, if the first level does
 /// not have it. After that was looked for, it mostly leaves the first level later than this.
@@ -38,7 +39,7 @@ const IS_TO_BE_OFFERED: Marks = Marks(2);
 const N_BELIEVED: u8 = Marks::MAX_PAUSE;
 
 /// How long it is remembered that the second level has no fresh Data of a name.
-const STALE_MS: u64 = 1_000;
+pub(crate) const STALE_MS: u64 = 1_000;
 
 /// How far the clock that freshness is kept by may be set back without being taken for wrong.
 const CLOCK_SLACK_MS: u64 = 100;
@@ -69,11 +70,11 @@ impl KnownStale {
         name.0 as usize % N_STALE
     }
 
-    fn add(&mut self, name: NameHash, until: MonoNs) {
+    pub(crate) fn add(&mut self, name: NameHash, until: MonoNs) {
         self.names[Self::place(name)] = (name, until);
     }
 
-    fn contains(&self, name: NameHash, now: MonoNs) -> bool {
+    pub(crate) fn contains(&self, name: NameHash, now: MonoNs) -> bool {
         let (known, until) = self.names[Self::place(name)];
         known == name && now < until
     }
@@ -259,6 +260,9 @@ impl Pipelines {
         fib: &FibView<'_>,
         out: &mut impl Output,
     ) {
+        if recalled.waiters().iter().any(|&waiter| is_seeker(waiter)) {
+            self.take_for_seekers(recalled);
+        }
         for chunk in recalled.chunks() {
             let is_wanted = self.take_chunk(&chunk, fib, out);
             if is_wanted
@@ -271,7 +275,8 @@ impl Pipelines {
                     .change_marks(name, hash, |marks| marks.after(N_BELIEVED));
             }
         }
-        for &waiter in recalled.waiters() {
+        let waiters = recalled.waiters().iter().filter(|&&it| !is_seeker(it));
+        for &waiter in waiters {
             let idx = EntryIdx::from_bits(waiter);
             let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
                 continue;
@@ -503,6 +508,7 @@ impl Engine {
     /// Puts a second level behind the content store, or takes it away.
     pub fn set_second_level(&mut self, second: Option<SecondLevel>) -> Option<SecondLevel> {
         let before = self.pipelines.second.take();
+        self.pipelines.sought = SoughtReads::default();
         self.pipelines.second = second.map(Box::new);
         before.map(|before| *before)
     }

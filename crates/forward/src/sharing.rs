@@ -4,7 +4,8 @@
 //! A packet is for the engine where its name is *at home*; only three kinds concern others.
 //! An Interest with CanBePrefix whose name is so short that Data for it may be at home
 //! anywhere: all engines [offer](Engine::offer) what they have cached, and if the best is
-//! another one's, the Interest [is answered with it](Engine::handle_lent). And Data for which
+//! another one's, the Interest [is answered with it](Engine::handle_lent); if none has any, the
+//! others' second levels [are asked](Engine::seek_for) the same. And Data for which
 //! such an Interest may wait elsewhere, or which has had another home: it
 //! [visits](Engine::visit) the engines where that may be so, and its home
 //! [settles](Engine::settle) whether it is cached. A Nack for a name that has had another
@@ -12,12 +13,12 @@
 //! packets from one engine to the other is not known here.
 
 use tachonym_packet::{InterestView, MonoNs};
-use tachonym_tables::{DataRef, Offer};
+use tachonym_tables::{DataRef, Offer, OfferRank};
 
 use crate::burst::{Output, RxKind, RxPacket};
 use crate::counters::DropReason;
 use crate::engine::Engine;
-use crate::pipelines::{Arrival, Downstream};
+use crate::pipelines::{Arrival, Downstream, Lent};
 
 /// What became of a Data at an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,21 +113,22 @@ impl Engine {
         self.pipelines.tables.lend(offer)
     }
 
-    /// Carries an Interest, which is answered with the Data of another engine's store where
-    /// its own would be asked.
+    /// Carries an Interest, which is answered with the Data of another engine's store, which
+    /// has that rank, where its own would be asked.
     pub fn handle_lent(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
-        data_wire: &[u8],
+        (rank, wire): (OfferRank, &[u8]),
         out: &mut impl Output,
     ) {
+        let is_in_memory = rank.is_in_memory();
         self.carry_alone(now, packet, false, |pipelines, arrival| {
             let RxKind::Interest(interest) = &packet.packet else {
                 return;
             };
             let arrival = Arrival {
-                lent: Some(data_wire),
+                lent: Some(Lent { wire, is_in_memory }),
                 ..*arrival
             };
             pipelines.incoming_interest(&arrival, interest, out);

@@ -172,6 +172,7 @@ impl Plane {
         }
         self.work(now, |worker, ports| {
             ssd.take_completions(now, worker.engine_mut(), ports);
+            worker.tell_sought(ports);
         });
         self.ssd = Some(ssd);
     }

@@ -29,10 +29,15 @@ struct Process {
 impl Process {
     /// With a content store that has room for few packets, and a second level.
     fn new(extra: &str) -> Self {
+        let workers = std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default();
+        Self::with_workers(&workers, extra)
+    }
+
+    /// The same, whatever workers are tested otherwise.
+    fn with_workers(workers: &str, extra: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path();
         fs::create_dir(path.join("ssd")).expect("the folder is ours");
-        let workers = std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default();
         let text = format!(
             "log.level = \"info\"\nfaces.unix.path = \"{0}/s\"\n\
              faces.udp.listen = []\nfaces.tcp.listen = []\nfaces.websocket.listen = []\n\
@@ -215,6 +220,39 @@ fn what_was_cached_is_served_after_the_routers_end_and_its_sudden_end() {
 #[test]
 fn the_same_holds_where_threads_read_and_write() {
     served_through_ends("second_level.io = \"threads\"\nsecond_level.batch = 16\n");
+}
+
+/// Each Data is at home by its whole name at one of two workers, and so is the prefix that it is
+/// asked by, mostly at the other: all are found though they are on SSD only.
+fn found_by_prefix_at_any_worker(feed: &str) {
+    const N: u64 = 24;
+    let workers = format!("workers.threads = 2\nworkers.dispatch = \"name\"\n{feed}");
+    let mut router = Process::with_workers(&workers, "");
+    for n in 0..N {
+        router.publish(&format!("/object/{n}"), &noise(n, 100));
+    }
+    router.end(Signal::TERM);
+    router.start();
+    for n in 0..N {
+        let found = router.run(&["peek", "--prefix", &format!("/object/{n}")]);
+        assert_eq!(found.stdout, noise(n, 100), "/object/{n}: {found:?}");
+    }
+    let stats = router.stats();
+    assert_eq!(stats["hits"], N, "{stats}");
+    // What none of them has goes on, and nobody serves it.
+    let absent = router.run(&["peek", "--prefix", "/absent"]);
+    assert!(!absent.status.success(), "{absent:?}");
+    router.end(Signal::TERM);
+}
+
+#[test]
+fn a_short_prefix_finds_what_is_on_the_second_levels_of_all_workers() {
+    found_by_prefix_at_any_worker("");
+}
+
+#[test]
+fn the_same_holds_where_io_threads_feed_the_workers() {
+    found_by_prefix_at_any_worker("workers.feed = \"io-threads\"\nworkers.io_threads = 1\n");
 }
 
 #[test]

@@ -56,6 +56,13 @@ impl SecondLevel {
             let hash = self.request_hash(name);
             self.gate.note_request(hash);
         }
+        self.peek(interest)
+    }
+
+    /// The same, for an Interest that is not asked here, or not yet: counts nothing.
+    #[must_use]
+    pub fn peek(&self, interest: &InterestView<'_>) -> Option<Place> {
+        let name = interest.name();
         if name.is_empty() || name.len() > MAX_COMPONENTS + 1 {
             return None;
         }

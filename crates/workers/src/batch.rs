@@ -23,6 +23,15 @@ const PREFETCHED_LINES: usize = 4;
 /// many, is not remembered.
 const KEPT_BYTES: usize = 4 * FULL_BYTES;
 
+/// How far a store is looked through for an Interest of another worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// What it has in memory.
+    First,
+    /// No store has anything in memory: what it has on its second level, too.
+    Second,
+}
+
 /// Why a packet crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
@@ -59,6 +68,8 @@ pub enum Crossing {
         asker: WorkerId,
         /// Under which number it waits there.
         ticket: u64,
+        /// How far it is to be looked for.
+        level: Level,
     },
     /// What a store has for an Interest.
     Offered {

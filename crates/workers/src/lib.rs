@@ -30,7 +30,7 @@ mod tokens;
 mod waiting;
 mod worker;
 
-pub use batch::{Batch, Crossing, MAX_BATCH_PKTS, Parcel};
+pub use batch::{Batch, Crossing, Level, MAX_BATCH_PKTS, Parcel};
 pub use dispatcher::Dispatcher;
 pub use links::{LinkConfig, Links};
 pub use receiver::{Received, Receiver, ReceiverConfig, ReceiverCounters, ReceiverView, Taken};

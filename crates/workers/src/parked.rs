@@ -10,6 +10,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, PacketView};
 use tachonym_tables::OfferRank;
 
+use crate::batch::Level;
 use crate::waiting::bit_of;
 
 /// Most Interests that wait at a worker; beyond, its own store alone is asked.
@@ -31,11 +32,23 @@ pub(crate) struct ParkedInterest {
     length_bit: u64,
     since: MonoNs,
     n_outstanding: usize,
+    /// What stores have been asked for.
+    level: Level,
     /// The best Data that stores have, with its rank.
     best: Option<(OfferRank, Vec<u8>)>,
 }
 
 impl ParkedInterest {
+    /// Under which number it waits.
+    pub(crate) const fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    /// What stores have been asked for.
+    pub(crate) const fn level(&self) -> Level {
+        self.level
+    }
+
     /// When it came.
     pub(crate) const fn since(&self) -> MonoNs {
         self.since
@@ -102,9 +115,23 @@ impl Parked {
             length_bit: bit_of(interest.name().len()),
             since: now,
             n_outstanding,
+            level: Level::First,
             best: None,
         });
         Some(self.last_ticket)
+    }
+
+    /// Lets an Interest wait on, for as many answers about second levels, and no longer than it
+    /// might have before.
+    pub(crate) fn insert_again(&mut self, parked: ParkedInterest, n_outstanding: usize) {
+        let before = |it: &ParkedInterest| it.ticket < parked.ticket;
+        let idx = self.waiting.partition_point(before);
+        let again = ParkedInterest {
+            n_outstanding,
+            level: Level::Second,
+            ..parked
+        };
+        self.waiting.insert(idx, again);
     }
 
     /// A store has said what it has. The Interest, if that was the last one.

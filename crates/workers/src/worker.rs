@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::sharing::{Nacked, Served, Visited};
-use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket, relend};
+use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket, Seeker, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
 use tachonym_tables::OfferRank;
 
-use crate::batch::{Batch, Crossing, MAX_BATCH_PKTS, Parcel};
+use crate::batch::{Batch, Crossing, Level, MAX_BATCH_PKTS, Parcel};
 use crate::dispatcher::Dispatcher;
 use crate::parked::{Parked, ParkedInterest};
 use crate::tokens::TokenMaker;
@@ -35,6 +35,8 @@ pub struct WorkerCounters {
     pub n_asked: u64,
     /// Of these, those that the store of another worker has answered.
     pub n_lent: u64,
+    /// Of the Interests, those about which all second levels were asked, too.
+    pub n_asked_second: u64,
     /// Interests that should have been, but too many waited already.
     pub n_not_asked: u64,
     /// Interests that went on without the answers of all.
@@ -194,6 +196,7 @@ impl Worker {
             self.go_on(now, parked, port);
         }
         self.engine.handle_timeout(now, port);
+        self.tell_sought(port);
         self.publish_lengths();
     }
 
@@ -255,19 +258,64 @@ impl Worker {
         self.counters.n_asked += 1;
         // Whoever is asked sees that this one waits, and brings Data that comes later.
         self.publish_lengths();
-        let asking = Parcel {
-            crossing: Crossing::Asking {
-                asker: self.me,
-                ticket,
-            },
-            ..parcel_of(packet)
-        };
-        for worker in others {
-            if !port.pass(worker, &asking) {
-                // It has no time to answer.
-                self.handle_offer(now, ticket, None, port);
-            }
+        for _ in 0..self.pass_asking(others, (ticket, Level::First), &parcel_of(packet), port) {
+            self.handle_offer(now, ticket, None, port);
         }
+    }
+
+    /// Asks others about an Interest; how many of them have no time to answer.
+    fn pass_asking<P: Port>(
+        &self,
+        others: WorkerSet,
+        (ticket, level): (u64, Level),
+        parcel: &Parcel<'_>,
+        port: &mut P,
+    ) -> usize {
+        let crossing = Crossing::Asking {
+            asker: self.me,
+            ticket,
+            level,
+        };
+        let asking = Parcel {
+            crossing,
+            ..*parcel
+        };
+        let others = others.into_iter();
+        others.filter(|&it| !port.pass(it, &asking)).count()
+    }
+
+    /// All first levels have answered. If none has anything, nor this worker's second level, the
+    /// second levels of the others are asked; if there are any, the Interest waits on.
+    fn ask_second_levels<P: Port>(
+        &mut self,
+        now: MonoNs,
+        parked: ParkedInterest,
+        port: &mut P,
+    ) -> Option<ParkedInterest> {
+        let mut others = self.dispatcher.homes().workers();
+        others.remove(self.me);
+        let mut is_lacking = false;
+        parked.with_packet(|packet, best| {
+            if let RxKind::Interest(interest) = &packet.packet {
+                is_lacking = best.is_none()
+                    && self.engine.lacks_on_second_level(interest)
+                    && self.engine.offer(now, interest).is_none();
+            }
+        });
+        if !is_lacking || others.is_empty() || parked.level() == Level::Second {
+            return Some(parked);
+        }
+        self.counters.n_asked_second += 1;
+        let (ticket, mut n_silent) = (parked.ticket(), 0);
+        parked.with_packet(|packet, _| {
+            let asked = (ticket, Level::Second);
+            n_silent = self.pass_asking(others, asked, &parcel_of(packet), port);
+        });
+        if n_silent == others.len() {
+            return Some(parked);
+        }
+        self.parked.insert_again(parked, others.len() - n_silent);
+        None
     }
 
     /// All stores have answered, or have had their time: an Interest goes on.
@@ -284,9 +332,9 @@ impl Worker {
                 own.is_none_or(|own| own < *rank)
             });
             match lent {
-                Some((_, wire)) => {
+                Some((rank, wire)) => {
                     counters.n_lent += 1;
-                    engine.handle_lent(now, packet, wire, port);
+                    engine.handle_lent(now, packet, (rank, wire), port);
                 }
                 None => engine.handle_burst(now, &[*packet], port),
             }
@@ -470,9 +518,14 @@ impl Worker {
                 }
                 self.pass_nack_on(nacked, rest, parcel, port);
             }
-            (Crossing::Asking { asker, ticket }, RxKind::Interest(interest)) => {
-                self.tell(now, (asker, ticket), interest, port);
-            }
+            (
+                Crossing::Asking {
+                    asker,
+                    ticket,
+                    level,
+                },
+                RxKind::Interest(interest),
+            ) => self.tell(now, (asker, ticket, level), interest, port),
             (Crossing::Offered { ticket, rank }, _) => {
                 self.handle_offer(now, ticket, rank.map(|rank| (rank, parcel.wire)), port);
             }
@@ -484,11 +537,17 @@ impl Worker {
     fn tell<P: Port>(
         &mut self,
         now: MonoNs,
-        (asker, ticket): (WorkerId, u64),
+        (asker, ticket, level): (WorkerId, u64, Level),
         interest: &InterestView<'_>,
         port: &mut P,
     ) {
         let offer = self.engine.offer(now, interest);
+        if offer.is_none() && level == Level::Second {
+            let engine = asker.0;
+            self.engine
+                .seek_for(now, Seeker { engine, ticket }, interest);
+            return self.tell_sought(port);
+        }
         let rank = offer.map(|offer| offer.rank());
         let answer = Parcel {
             crossing: Crossing::Offered { ticket, rank },
@@ -505,6 +564,27 @@ impl Worker {
         port.pass(asker, &answer);
     }
 
+    /// Tells others what this worker's second level has for their Interests, as far as that was
+    /// found or read meanwhile.
+    pub fn tell_sought<P: Port>(&mut self, port: &mut P) {
+        while let Some(sought) = self.engine.poll_sought() {
+            let (rank, wire) = match &sought.data {
+                Some((rank, wire)) => (Some(*rank), wire),
+                None => (None, &sought.interest),
+            };
+            let ticket = sought.seeker.ticket;
+            let answer = Parcel {
+                crossing: Crossing::Offered { ticket, rank },
+                face: FaceId::CONTENT_STORE,
+                headers: &Headers::EMPTY,
+                wire,
+                announcement: None,
+                served: &[],
+            };
+            port.pass(WorkerId(sought.seeker.engine), &answer);
+        }
+    }
+
     fn handle_offer<P: Port>(
         &mut self,
         now: MonoNs,
@@ -512,7 +592,9 @@ impl Worker {
         offer: Option<(OfferRank, &[u8])>,
         port: &mut P,
     ) {
-        if let Some(parked) = self.parked.handle_offer(ticket, offer) {
+        if let Some(parked) = self.parked.handle_offer(ticket, offer)
+            && let Some(parked) = self.ask_second_levels(now, parked, port)
+        {
             self.go_on(now, parked, port);
         }
     }

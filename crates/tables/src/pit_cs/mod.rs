@@ -121,6 +121,7 @@ impl Offer {
     #[must_use]
     pub const fn rank(&self) -> OfferRank {
         OfferRank {
+            is_in_memory: true,
             is_exact: self.is_exact,
             fresh_until: self.fresh_until,
         }
@@ -130,15 +131,34 @@ impl Offer {
 /// See [`Offer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OfferRank {
+    // Whatever is on a second level is asked for later.
+    is_in_memory: bool,
     is_exact: bool,
     fresh_until: MonoNs,
 }
 
 impl OfferRank {
+    /// Of a Data that a second level has, which counts less than any in memory. `is_exact`: its
+    /// name, or full name, is the Interest's.
+    #[must_use]
+    pub const fn of_second_level(is_exact: bool, fresh_until: MonoNs) -> Self {
+        Self {
+            is_in_memory: false,
+            is_exact,
+            fresh_until,
+        }
+    }
+
+    /// Whether the Data was in the content store, and not on a second level.
+    #[must_use]
+    pub const fn is_in_memory(&self) -> bool {
+        self.is_in_memory
+    }
+
     /// Whether no other can be better.
     #[must_use]
     pub const fn is_exact(&self) -> bool {
-        self.is_exact
+        self.is_in_memory && self.is_exact
     }
 }
 
