@@ -80,6 +80,16 @@ impl KnownStale {
     }
 }
 
+/// Until when a Data of the second level is fresh, if it is noted with that time: none is for
+/// longer than its period, unless the clock was set back.
+pub(crate) fn credible(noted: MonoNs, data: &DataView<'_>, now: MonoNs) -> MonoNs {
+    let period_ms = data.freshness_period_ms();
+    match noted <= now.plus_ms(period_ms + CLOCK_SLACK_MS) {
+        true => noted,
+        false => MonoNs::ZERO,
+    }
+}
+
 /// What is to be done after a Data with marks has answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Next {
@@ -306,12 +316,7 @@ impl Pipelines {
             // Whoever can write to the disk can put anything there.
             return false;
         };
-        let period_ms = data.freshness_period_ms();
-        // None is fresh for longer than its period: the clock was set back.
-        let fresh_until = match chunk.fresh_until {
-            it if it <= self.now.plus_ms(period_ms + CLOCK_SLACK_MS) => it,
-            _ => MonoNs::ZERO,
-        };
+        let fresh_until = credible(chunk.fresh_until, &data, self.now);
         let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
         name_hashes.clear();
         let span = name_hashes.push_name(&self.key, data.name());
@@ -328,6 +333,7 @@ impl Pipelines {
         };
         let is_wanted = self.answer_with(&arrival, &data, fresh_until, out);
         out.enter(Block::StoreInsertion);
+        let period_ms = data.freshness_period_ms();
         let regained = Regained {
             fresh_until: fresh_until.min(self.now.plus_ms(period_ms)),
             marks: match chunk.is_trigger {

@@ -14,7 +14,7 @@ use tachonym_tables::OfferRank;
 
 use crate::engine::Engine;
 use crate::pipelines::Pipelines;
-use crate::second_level::STALE_MS;
+use crate::second_level::{STALE_MS, credible};
 
 /// Most Interests of other engines that wait for reads here; a choice of this module.
 pub const MAX_SOUGHT: usize = 1_024;
@@ -63,6 +63,7 @@ fn rank(
     fresh_until: MonoNs,
     now: MonoNs,
 ) -> Option<OfferRank> {
+    let fresh_until = credible(fresh_until, data, now);
     let (asked, name) = (interest.name(), data.name());
     let is_full_name = || {
         let last = asked.last().filter(|it| it.typ() == IMPLICIT_SHA256_DIGEST);

@@ -1,0 +1,176 @@
+//! Places that the second level of the content store does not take, and leaves as they are.
+//!
+//! The routers run in this process. Nothing here starts another one: it would hold the lock of a
+//! directory, which it inherits, for a moment after the router has ended.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use tachonym_router::Router;
+use tachonym_router::config::Config;
+
+/// What a router says that does not start.
+fn refusal(text: &str) -> String {
+    let config = format!(
+        "faces.unix.enabled = false\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
+         faces.tcp.listen = []\nfaces.websocket.listen = []\n{text}"
+    );
+    let parsed = Config::parse(&config).expect("it makes sense");
+    match Router::start(&parsed) {
+        Ok(_) => panic!("it starts with {text}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+fn volume(path: &Path, bytes: u64) -> String {
+    format!(
+        "[[second_level.volume]]\npath = \"{}\"\nbytes = {bytes}\n",
+        path.display()
+    )
+}
+
+/// Starts a router with this configuration, and ends it.
+fn start(text: &str) -> Router {
+    let config = format!(
+        "faces.unix.enabled = false\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
+         faces.tcp.listen = []\nfaces.websocket.listen = []\n{text}"
+    );
+    Router::start(&Config::parse(&config).expect("it makes sense")).expect("it starts")
+}
+
+const BYTES: u64 = 64 << 20;
+
+fn store_in(folder: &Path) -> PathBuf {
+    folder.join("worker-0-of-1.store")
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_remedy_and_nothing_is_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let said = refusal(&volume(&path.join("absent"), BYTES));
+    assert!(
+        said.contains("is not there") && said.contains("mkdir"),
+        "{said}"
+    );
+    let file = path.join("file");
+    fs::write(&file, b"mine").expect("the folder is ours");
+    let said = refusal(&volume(&file, BYTES));
+    assert!(said.contains("not a directory"), "{said}");
+    let said = refusal(&volume(path, 1 << 43));
+    assert!(said.contains("to spare"), "{said}");
+    assert!(!store_in(path).exists());
+    fs::write(store_in(path), b"a diary\n".repeat(2_000)).expect("the folder is ours");
+    let said = refusal(&volume(path, BYTES));
+    assert!(said.contains("no content store"), "{said}");
+    let kept = fs::read(store_in(path)).expect("it is there");
+    assert_eq!(kept, b"a diary\n".repeat(2_000));
+}
+
+#[test]
+fn a_store_of_another_version_key_size_or_batch_is_refused_and_kept() {
+    let (first, second) = (tempfile::tempdir(), tempfile::tempdir());
+    let (first, second) = (first.expect("a folder"), second.expect("a folder"));
+    let (a, b) = (volume(first.path(), BYTES), volume(second.path(), BYTES));
+    start(&a).stop().expect("it ends");
+    start(&b).stop().expect("it ends");
+    let said = refusal(&format!("{a}{b}"));
+    assert!(
+        said.contains("is volume 0 of 1") || said.contains("another key"),
+        "{said}"
+    );
+    let said = refusal(&format!("second_level.batch = 8\n{a}"));
+    assert!(said.contains("has batches of 10"), "{said}");
+    let said = refusal(&volume(first.path(), BYTES / 2));
+    assert!(
+        said.contains("67108864 bytes") && said.contains("33554432"),
+        "{said}"
+    );
+    let mut file = File::options()
+        .write(true)
+        .open(store_in(first.path()))
+        .expect("it is there");
+    for at in [16, 4096 + 16] {
+        file.seek(SeekFrom::Start(at)).expect("a file");
+        file.write_all(&[99]).expect("the file is ours");
+    }
+    let said = refusal(&a);
+    assert!(said.contains("version 99"), "{said}");
+    start(&b).stop().expect("it ends");
+}
+
+#[test]
+fn two_routers_do_not_share_a_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = volume(folder.path(), BYTES);
+    let router = start(&text);
+    let said = refusal(&text);
+    assert!(said.contains("is used by"), "{said}");
+    router.stop().expect("it ends");
+    start(&text).stop().expect("it ends");
+}
+
+#[test]
+fn a_store_of_another_size_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    start(&volume(folder.path(), BYTES))
+        .stop()
+        .expect("it ends");
+    let said = refusal(&volume(folder.path(), 2 * BYTES));
+    assert!(
+        said.contains("67108864 bytes") && said.contains("134217728"),
+        "{said}"
+    );
+    start(&volume(folder.path(), BYTES))
+        .stop()
+        .expect("it ends");
+    fs::remove_file(store_in(folder.path())).expect("it is there");
+    start(&volume(folder.path(), 2 * BYTES))
+        .stop()
+        .expect("it ends");
+}
+
+/// One by one, the places of superblocks of two volumes are as a power loss may leave them when
+/// a store is made anew: the router makes it to its end.
+#[test]
+fn a_store_that_was_half_made_is_made_anew() {
+    let folders = [tempfile::tempdir(), tempfile::tempdir()].map(|it| it.expect("a folder"));
+    let text: String = folders.iter().map(|it| volume(it.path(), BYTES)).collect();
+    let heads = || -> Vec<Vec<u8>> {
+        let read = |folder: &tempfile::TempDir| {
+            let mut head = vec![0; 8192];
+            let mut file = File::open(store_in(folder.path())).expect("it is there");
+            file.read_exact(&mut head).expect("it is long");
+            head
+        };
+        folders.iter().map(read).collect()
+    };
+    start(&text).stop().expect("it ends");
+    let old = heads();
+    for folder in &folders {
+        fs::remove_file(store_in(folder.path())).expect("the folder is ours");
+    }
+    start(&text).stop().expect("it ends");
+    let new = heads();
+    // The order of writing: first copies, then second ones.
+    let places = [(0, 0), (1, 0), (0, 4096), (1, 4096)];
+    for former in [&vec![vec![0; 8192]; 2], &old] {
+        for n_written in 0..places.len() {
+            for (number, folder) in folders.iter().enumerate() {
+                let mut head = former[number].clone();
+                for &(_, at) in places[..n_written].iter().filter(|it| it.0 == number) {
+                    head[at..at + 4096].copy_from_slice(&new[number][at..at + 4096]);
+                }
+                let mut file = File::options()
+                    .write(true)
+                    .open(store_in(folder.path()))
+                    .expect("it is there");
+                file.write_all(&head).expect("the file is ours");
+            }
+            start(&text).stop().expect("it ends");
+            let [first, second] = [0, 1].map(|number| heads()[number][24..40].to_vec());
+            assert_eq!(first, second, "{n_written}");
+        }
+    }
+}
