@@ -1,19 +1,33 @@
 //! What Mansilha et al. 2017 could not: their curves on a disk, with the router's own two
-//! levels, for which nothing waits, with and without reading ahead.
+//! levels, for which nothing waits, with and without reading ahead, which they left for later
+//! (section 3.2).
+//!
+//! Requests come as fast as they are answered, or at the workload's own times (`paced`): who
+//! looks ahead has the time then that a consumer leaves him.
 
 use std::fmt;
+use std::fs;
 use std::path::PathBuf;
+
+use anyhow::Context as _;
 
 use clap::Args;
 use serde::Serialize;
+use tachonym_store::Counters;
 
 use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart};
 use super::catalogue::{Bytes, CHUNK_BYTES};
 use super::fit::Mean;
 use super::model;
+use super::paced;
 use super::store::{Measured, measure, warm};
 use super::two_levels::{Settings, TwoLevels};
 use super::workload::{Kind, Requests};
+
+/// Hits in the first level that reading ahead is to give: Real, |L1| = 1 GB, |L2| = 10 GB.
+const PROMISED_HITS: f64 = 0.995;
+/// Reads that it may take by those without it, and be called the same.
+const MAX_READS: f64 = 1.02;
 
 /// Measures the router's own two levels on a disk by the size of the first, with and without
 /// reading ahead
@@ -21,7 +35,8 @@ use super::workload::{Kind, Requests};
 pub(super) struct DiskArgs {
     #[command(flatten)]
     scale: Scale,
-    /// Directory for a file that is somewhat larger than |L2| and stays there
+    /// Directory for a file in a folder for each --ahead, somewhat larger than |L2|, which stay
+    /// there
     #[arg(long, value_name = "DIRECTORY")]
     directory: PathBuf,
     /// Workloads
@@ -41,12 +56,24 @@ pub(super) struct DiskArgs {
     /// Batches that are read ahead at most; 0 reads none
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "0,8")]
     ahead: Vec<u32>,
+    /// Requests come at the workload's own times, so many times as fast as published; without
+    /// it as fast as they are answered
+    #[arg(long, value_name = "N", value_parser = a_speed)]
+    speed: Option<f64>,
     /// Interests that may be pending
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
     pending: u16,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+fn a_speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| "not a number")?;
+    match (1e-3..=1e6).contains(&speed) {
+        true => Ok(speed),
+        false => Err("not between 0.001 and 1000000".into()),
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -64,8 +91,30 @@ struct Row {
     read_by_asked: f64,
     /// The same by the model, of content alone.
     expected_read_by_asked: f64,
+    n_requests: u64,
+    /// Reads of the device for who was waiting, and ahead.
+    n_reads: u64,
+    n_reads_ahead: u64,
+    /// Requests that came when their batch was on its way, and waited; they are no hits.
+    n_waited: u64,
+    /// How much later than it should have the latest request came, in milliseconds.
+    latest_ms: Option<f64>,
     /// Interests that went upstream.
     n_missed: u64,
+}
+
+/// What reading ahead changed, of the same requests.
+#[derive(Clone, Debug, Serialize)]
+struct Verdict {
+    workload: Kind,
+    l1_bytes: u64,
+    max_ahead: u32,
+    hits_without: f64,
+    hits_with: f64,
+    /// Reads of the device, and bytes, by those without.
+    reads: f64,
+    bytes: f64,
+    is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -73,26 +122,45 @@ struct Report {
     scaled: Scaled,
     l2_bytes: u64,
     n_pending: u16,
+    speed: Option<f64>,
     rows: Vec<Row>,
+    verdicts: Vec<Verdict>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.speed {
+            Some(speed) => writeln!(
+                f,
+                "Both levels of the router on a disk, |L2| = |C| = {}: requests at the workload's \
+                 own times, {speed} times as fast; {}. Who asks for a chunk while its batch is \
+                 read waits for it, and has no hit",
+                Bytes(self.l2_bytes),
+                self.scaled
+            )?,
+            None => writeln!(
+                f,
+                "Both levels of the router on a disk, |L2| = |C| = {}: one thread that asks as \
+                 fast as it is answered, at most {} Interests pending (and a burst); {}. Who asks \
+                 for a chunk while its batch is read has no hit, and requests here come as fast as \
+                 they are answered, not as streams have them: so hits are fewer than by the model, \
+                 and reads are what to compare",
+                Bytes(self.l2_bytes),
+                self.n_pending,
+                self.scaled
+            )?,
+        }
         writeln!(
             f,
-            "Both levels of the router on a disk, |L2| = |C| = {}: one thread that asks as fast as \
-             it is answered, at most {} Interests pending (and a burst); {}. Who asks for a chunk while its batch is \
-             read has no hit, and requests here come as fast as they are answered, not as streams \
-             have them: so hits are fewer than by the model, and reads are what to compare\n\n| workload | ahead | L1 | hits in L1 | model, nothing ahead | Gbit/s | the \
-             disk's Gbit/s | read by asked for | by the model | went upstream |\n|---|---|---|---|---|---|---|---|---|---|",
-            Bytes(self.l2_bytes),
-            self.n_pending,
-            self.scaled
+            "\n| workload | ahead | L1 | hits in L1 | model, nothing ahead | Gbit/s | the disk's \
+             Gbit/s | read by asked for | by the model | requests | reads | ahead | waited for a \
+             batch on its way | latest, ms | went upstream |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {} | {:.4} | {:.4} | {} | {} | {:.3} | {:.3} | {} |",
+                "| {} | {} | {} | {:.4} | {:.4} | {} | {} | {:.3} | {:.3} | {} | {} | {} | {} | {} | {} |",
                 row.workload,
                 row.max_ahead,
                 Bytes(row.l1_bytes),
@@ -102,7 +170,31 @@ impl fmt::Display for Report {
                 row.second_gbps.map_or(String::new(), |it| it.to_string()),
                 row.read_by_asked,
                 row.expected_read_by_asked,
+                row.n_requests,
+                row.n_reads,
+                row.n_reads_ahead,
+                row.n_waited,
+                row.latest_ms.map_or(String::new(), |it| format!("{it:.1}")),
                 row.n_missed
+            )?;
+        }
+        for it in &self.verdicts {
+            writeln!(
+                f,
+                "\n{}, |L1| = {}: up to {} batches read ahead change hits in L1 from {:.4} to {:.4} \
+                 (promised, with 1 GB before 10 GB: at least {PROMISED_HITS}), with {:.3} times \
+                 the reads and {:.3} times the bytes (at most {MAX_READS}): {}",
+                it.workload,
+                Bytes(it.l1_bytes),
+                it.max_ahead,
+                it.hits_without,
+                it.hits_with,
+                it.reads,
+                it.bytes,
+                match it.is_kept {
+                    true => "kept",
+                    false => "missed",
+                }
             )?;
         }
         Ok(())
@@ -135,47 +227,49 @@ pub(super) fn run(args: &DiskArgs) -> anyhow::Result<()> {
     })
 }
 
+/// A store, and what was measured of it.
+struct Candidate {
+    max_ahead: u32,
+    store: TwoLevels,
+    runs: Vec<Run>,
+}
+
+struct Run {
+    measured: Measured,
+    counters: Counters,
+    latest_ns: Option<u64>,
+}
+
 fn take(args: &DiskArgs) -> anyhow::Result<Report> {
     let scale = &args.scale;
     let catalogue = scale.catalogue(args.l2);
     let of_requests = scale.settings(catalogue);
-    let batch_chunks = scale.batch_chunks();
     let mut rows = Vec::new();
-    for &max_ahead in &args.ahead {
-        for &l1 in &args.l1 {
-            let l1_chunks = scale.size(l1).chunks();
-            ensure_memory(first_bytes(l1_chunks))?;
-            let settings = Settings {
-                batch_chunks,
-                max_ahead,
-                max_reads: 64,
-                max_pending: args.pending.into(),
-            };
-            let n_first = l1_chunks as usize;
-            let mut store =
-                TwoLevels::in_directory(n_first, catalogue, &settings, &args.directory)?;
-            for &kind in &args.workloads {
-                let mut runs = Vec::new();
-                for seed in scale.seeds() {
-                    let mut requests = Requests::new(kind, &of_requests, seed);
-                    warm(&mut store, &mut requests, scale.n_warm(l1_chunks), |_| true);
-                    let n_requests = catalogue.n_chunks();
-                    runs.push(measure(&mut store, &mut requests, n_requests, |_| true));
-                }
-                let expected = model::hit_ratio(kind, &of_requests, l1_chunks, batch_chunks);
-                rows.extend(row_of(
-                    (kind, max_ahead),
-                    l1_chunks,
-                    batch_chunks,
-                    expected,
-                    &runs,
-                ));
-                if let Some(row) = rows.last() {
+    for &l1 in &args.l1 {
+        let l1_chunks = scale.size(l1).chunks();
+        ensure_memory(first_bytes(l1_chunks) * args.ahead.len() as u64)?;
+        let mut candidates = candidates(args, l1_chunks)?;
+        for &kind in &args.workloads {
+            let expected =
+                model::hit_ratio(kind, &of_requests, l1_chunks, scale.batch_chunks());
+            // They take turns, so that whoever else uses the disk harms all alike.
+            for seed in scale.seeds() {
+                for candidate in &mut candidates {
+                    let requests = Requests::new(kind, &of_requests, seed);
+                    let run = run_one(args, &mut candidate.store, requests, l1_chunks);
                     eprintln!(
-                        "{kind} {l1} {max_ahead}: {:.4}, {}",
-                        row.hit_ratio, row.gbps
+                        "{kind} {l1} {}: {:.4}, {:.1}",
+                        candidate.max_ahead,
+                        run.measured.counts.first_ratio(),
+                        run.measured.gbps()
                     );
+                    candidate.runs.push(run);
                 }
+            }
+            for candidate in &mut candidates {
+                let runs = std::mem::take(&mut candidate.runs);
+                let id = (kind, candidate.max_ahead);
+                rows.extend(row_of(id, l1_chunks, scale.batch_chunks(), expected, &runs));
             }
         }
     }
@@ -183,8 +277,73 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
         scaled: scale.scaled(),
         l2_bytes: catalogue.size().0,
         n_pending: args.pending,
+        speed: args.speed,
+        verdicts: match args.speed {
+            Some(_) => verdicts(&rows),
+            None => Vec::new(),
+        },
         rows,
     })
+}
+
+fn candidates(args: &DiskArgs, l1_chunks: u64) -> anyhow::Result<Vec<Candidate>> {
+    let catalogue = args.scale.catalogue(args.l2);
+    let candidate = |&max_ahead: &u32| {
+        let settings = Settings {
+            batch_chunks: args.scale.batch_chunks(),
+            max_ahead,
+            max_reads: 64,
+            max_pending: args.pending.into(),
+        };
+        let directory = args.directory.join(format!("ahead-{max_ahead}"));
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        let store =
+            TwoLevels::in_directory(l1_chunks as usize, catalogue, &settings, &directory)?;
+        Ok(Candidate {
+            max_ahead,
+            store,
+            runs: Vec::new(),
+        })
+    };
+    args.ahead.iter().map(candidate).collect()
+}
+
+/// Fills the first level and measures.
+fn run_one(
+    args: &DiskArgs,
+    store: &mut TwoLevels,
+    mut requests: Requests,
+    l1_chunks: u64,
+) -> Run {
+    let n_warm = args.scale.n_warm(l1_chunks);
+    let n_requests = args.scale.catalogue(args.l2).n_chunks();
+    let (before, measured, latest_ns);
+    match args.speed {
+        Some(speed) => {
+            paced::measure(store, &mut requests, n_warm, speed);
+            before = store.counters();
+            let paced = paced::measure(store, &mut requests, n_requests, speed);
+            (measured, latest_ns) = (paced.measured, Some(paced.latest_ns));
+        }
+        None => {
+            warm(store, &mut requests, n_warm, |_| true);
+            before = store.counters();
+            measured = measure(store, &mut requests, n_requests, |_| true);
+            latest_ns = None;
+        }
+    }
+    let after = store.counters();
+    Run {
+        measured,
+        counters: Counters {
+            n_reads: after.n_reads - before.n_reads,
+            n_reads_ahead: after.n_reads_ahead - before.n_reads_ahead,
+            n_read_bytes: after.n_read_bytes - before.n_read_bytes,
+            ..Counters::default()
+        },
+        latest_ns,
+    }
 }
 
 fn row_of(
@@ -192,13 +351,17 @@ fn row_of(
     l1_chunks: u64,
     batch_chunks: u32,
     expected_hit_ratio: f64,
-    runs: &[Measured],
+    runs: &[Run],
 ) -> Option<Row> {
     let of = |value: &dyn Fn(&Measured) -> Option<f64>| {
-        Mean::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+        let values = runs.iter().filter_map(|run| value(&run.measured));
+        Mean::of(&values.collect::<Vec<_>>())
     };
-    let read: u64 = runs.iter().map(|run| run.counts.second_bytes).sum();
-    let asked: u64 = runs.iter().map(|run| run.counts.n_requests).sum();
+    let sum = |value: &dyn Fn(&Run) -> u64| -> u64 { runs.iter().map(value).sum() };
+    let n_requests = sum(&|run| run.measured.counts.n_requests);
+    let n_reads = sum(&|run| run.counters.n_reads);
+    let n_second = sum(&|run| run.measured.counts.n_second);
+    let latest_ns = runs.iter().filter_map(|run| run.latest_ns).max();
     Some(Row {
         workload,
         max_ahead,
@@ -207,10 +370,40 @@ fn row_of(
         expected_hit_ratio,
         gbps: of(&|run| Some(run.gbps()))?,
         second_gbps: of(&|run| run.counts.second_gbps()),
-        read_by_asked: read as f64 / (asked * CHUNK_BYTES).max(1) as f64,
+        read_by_asked: sum(&|run| run.counters.n_read_bytes) as f64
+            / (n_requests * CHUNK_BYTES).max(1) as f64,
         expected_read_by_asked: (1.0 - expected_hit_ratio) * f64::from(batch_chunks),
-        n_missed: runs.iter().map(|run| run.counts.n_missed).sum(),
+        n_requests,
+        n_reads,
+        n_reads_ahead: sum(&|run| run.counters.n_reads_ahead),
+        n_waited: n_second.saturating_sub(n_reads),
+        latest_ms: latest_ns.map(|ns| ns as f64 / 1e6),
+        n_missed: sum(&|run| run.measured.counts.n_missed),
     })
+}
+
+/// Rows that read ahead beside those that do not.
+fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+    let n_reads = |row: &Row| (row.n_reads + row.n_reads_ahead) as f64;
+    let verdict = |row: &Row| {
+        let is_base = |it: &&Row| {
+            it.max_ahead == 0 && (it.workload, it.l1_bytes) == (row.workload, row.l1_bytes)
+        };
+        let base = rows.iter().find(is_base).filter(|_| row.max_ahead > 0)?;
+        let reads = n_reads(row) / n_reads(base).max(1.0);
+        let hits_with = row.hit_ratio.mean;
+        Some(Verdict {
+            workload: row.workload,
+            l1_bytes: row.l1_bytes,
+            max_ahead: row.max_ahead,
+            hits_without: base.hit_ratio.mean,
+            hits_with,
+            reads,
+            bytes: row.read_by_asked / base.read_by_asked.max(f64::MIN_POSITIVE),
+            is_kept: hits_with >= PROMISED_HITS && reads <= MAX_READS,
+        })
+    };
+    rows.iter().filter_map(verdict).collect()
 }
 
 #[cfg(test)]
@@ -249,5 +442,26 @@ mod tests {
             "{row:?}"
         );
         assert!(row.read_by_asked > 0.9, "{row:?}");
+    }
+
+    #[test]
+    fn at_the_pace_of_streams_what_comes_next_is_there_before_it_is_asked_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let directory = folder.path().display().to_string();
+        let mut words = vec!["x", "--shrink", "500", "--runs", "1", "--l1", "5GB"];
+        // Time enough for any disk: a chunk in 2.5 ms at the fastest.
+        words.extend(["--speed", "50", "--directory", &directory]);
+        let report = take(&Cli::parse_from(words).args).expect("small files");
+        let [without, with] = report.rows.as_slice() else {
+            panic!("two rows");
+        };
+        assert_eq!((without.n_reads_ahead, with.n_missed), (0, 0));
+        assert!(with.n_reads_ahead > 0 && with.n_reads > 0, "{with:?}");
+        // Whatever comes late, a request has a hit, waits, or has its batch read.
+        for row in [without, with] {
+            let n_first = (row.hit_ratio.mean * row.n_requests as f64).round() as u64;
+            assert_eq!(n_first + row.n_reads + row.n_waited, row.n_requests, "{row:?}");
+        }
+        assert_eq!(report.verdicts.len(), 1);
     }
 }

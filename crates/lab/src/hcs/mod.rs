@@ -21,6 +21,7 @@ mod figure9a;
 mod fit;
 mod forwarder;
 mod model;
+mod paced;
 mod packets;
 mod published;
 mod recipe;

@@ -105,6 +105,9 @@ pub(super) trait Hcs {
         false
     }
 
+    /// Takes what has come meanwhile, while nothing is asked for; does not wait.
+    fn go_on(&mut self) {}
+
     /// Returns when all that was asked for has come.
     fn settle(&mut self) {}
 

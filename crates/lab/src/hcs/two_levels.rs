@@ -14,7 +14,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, FaceId, MonoNs, Name, PacketView};
 use tachonym_store::device::{self, Backend, Completion, Device, DirectoryLock, Volume};
 use tachonym_store::layout::{MAGIC, Superblock};
-use tachonym_store::{Beginning, Config, Geometry, SecondLevel};
+use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
 use super::catalogue::{Catalogue, Chunk};
@@ -291,6 +291,12 @@ impl TwoLevels {
         self.engine.handle_burst(now, &rx, &mut self.out);
     }
 
+    /// What the second level has counted since it was made.
+    pub(super) fn counters(&self) -> Counters {
+        let second = self.engine.second_level();
+        second.map_or_else(Counters::default, SecondLevel::counters)
+    }
+
     fn n_pending(&self) -> usize {
         self.engine.sizes().n_pit_entries
     }
@@ -322,6 +328,10 @@ impl Hcs for TwoLevels {
 
     fn is_waiting(&self) -> bool {
         true
+    }
+
+    fn go_on(&mut self) {
+        self.exchange();
     }
 
     fn settle(&mut self) {
