@@ -28,6 +28,7 @@ pub use config::{Admission, Config, Counters, Geometry, GeometryError};
 pub use finding::{Place, Recall};
 pub use flush::Ticket;
 pub use index::{Index, Location};
+pub use naming::Names;
 pub use offering::{Novelty, Offered};
 pub use reads::{Sought, Waiter};
 pub use recalled::{Recalled, RecalledChunk};

@@ -35,9 +35,9 @@ pub(crate) struct ChunkNumber {
     pub(crate) number: u64,
 }
 
-/// Hashes names.
+/// Hashes names, under the key of a store.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
+pub struct Names {
     key: [u8; 16],
     batch_len: u64,
 }
@@ -51,7 +51,9 @@ enum Domain {
 }
 
 impl Names {
-    pub(crate) const fn new(key: [u8; 16], batch_len: usize) -> Self {
+    /// With the key of a store's superblocks, and the chunks of its batches.
+    #[must_use]
+    pub const fn new(key: [u8; 16], batch_len: usize) -> Self {
         let batch_len = batch_len as u64;
         Self { key, batch_len }
     }
@@ -82,8 +84,10 @@ impl Names {
         }
     }
 
-    /// That of an object's batch with this number.
-    pub(crate) fn batch_key(&self, object: NameView<'_>, typ: u16, batch: u64) -> u64 {
+    /// What the batch of an object with this number is found by, the object being what its
+    /// chunks' names have in common and `typ` the type of their last components.
+    #[must_use]
+    pub fn batch_key(&self, object: NameView<'_>, typ: u16, batch: u64) -> u64 {
         let mut hasher = self.hasher(Domain::Batch);
         hasher.write_u16(typ);
         hasher.write_u64(batch);
@@ -107,7 +111,8 @@ impl Names {
     }
 
     /// The bit of a place in the mask of an index entry.
-    pub(crate) const fn mask_bit(&self, place: u8) -> u16 {
+    #[must_use]
+    pub const fn mask_bit(&self, place: u8) -> u16 {
         let (place, len) = (place as usize, self.batch_len as usize);
         let bit = match len <= MASK_BITS {
             true => place,

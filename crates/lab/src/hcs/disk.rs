@@ -250,8 +250,7 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
         ensure_memory(first_bytes(l1_chunks) * args.ahead.len() as u64)?;
         let mut candidates = candidates(args, l1_chunks)?;
         for &kind in &args.workloads {
-            let expected =
-                model::hit_ratio(kind, &of_requests, l1_chunks, scale.batch_chunks());
+            let expected = model::hit_ratio(kind, &of_requests, l1_chunks, scale.batch_chunks());
             // They take turns, so that whoever else uses the disk harms all alike.
             for seed in scale.seeds() {
                 for candidate in &mut candidates {
@@ -298,8 +297,7 @@ fn candidates(args: &DiskArgs, l1_chunks: u64) -> anyhow::Result<Vec<Candidate>>
         let directory = args.directory.join(format!("ahead-{max_ahead}"));
         fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
-        let store =
-            TwoLevels::in_directory(l1_chunks as usize, catalogue, &settings, &directory)?;
+        let store = TwoLevels::in_directory(l1_chunks as usize, catalogue, &settings, &directory)?;
         Ok(Candidate {
             max_ahead,
             store,
@@ -310,12 +308,7 @@ fn candidates(args: &DiskArgs, l1_chunks: u64) -> anyhow::Result<Vec<Candidate>>
 }
 
 /// Fills the first level and measures.
-fn run_one(
-    args: &DiskArgs,
-    store: &mut TwoLevels,
-    mut requests: Requests,
-    l1_chunks: u64,
-) -> Run {
+fn run_one(args: &DiskArgs, store: &mut TwoLevels, mut requests: Requests, l1_chunks: u64) -> Run {
     let n_warm = args.scale.n_warm(l1_chunks);
     let n_requests = args.scale.catalogue(args.l2).n_chunks();
     let (before, measured, latest_ns);
@@ -460,7 +453,11 @@ mod tests {
         // Whatever comes late, a request has a hit, waits, or has its batch read.
         for row in [without, with] {
             let n_first = (row.hit_ratio.mean * row.n_requests as f64).round() as u64;
-            assert_eq!(n_first + row.n_reads + row.n_waited, row.n_requests, "{row:?}");
+            assert_eq!(
+                n_first + row.n_reads + row.n_waited,
+                row.n_requests,
+                "{row:?}"
+            );
         }
         assert_eq!(report.verdicts.len(), 1);
     }

@@ -67,11 +67,6 @@ impl Second {
         }
     }
 
-    /// What it has.
-    pub(super) const fn catalogue(&self) -> Catalogue {
-        self.catalogue
-    }
-
     /// Memory that one takes.
     pub(super) fn bytes(catalogue: Catalogue, memory: Memory) -> u64 {
         match memory {

@@ -13,8 +13,9 @@ use super::emulated::{Delay, Memory};
 use super::fit::Mean;
 use super::model::{self, Delays};
 use super::published;
-use super::recipe::Recipe;
+use super::recipe::{Recipe, Store};
 use super::store::{Measured, measure, warm};
+use super::two_levels::Settings;
 use super::workload::{Kind, Requests};
 
 /// Measures throughput by the size of the second level, up to 1 TB (figure 6 (a))
@@ -68,6 +69,16 @@ pub(super) struct Figure6BArgs {
 
 #[derive(Args, Clone, Debug)]
 struct CommonArgs {
+    /// What has both levels (published: serial)
+    #[arg(long, value_enum, default_value_t = Store::Serial)]
+    store: Store,
+    /// Batches that the router's store reads ahead at most; 0 reads none
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    ahead: u32,
+    /// Interests that may be pending in the router's store
+    #[arg(long, default_value_t = 64, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pending: u16,
     /// How the time of a read passes (published: busy)
     #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
@@ -86,6 +97,8 @@ struct Row {
     n_requests: u64,
     hit_ratio: Mean,
     expected_hit_ratio: f64,
+    /// Bytes that were read from the second level, by those of requests.
+    read_by_asked: f64,
     gbps: Mean,
     /// By equations 7 to 10, with a lookup as in one level, an insertion by the clock, and
     /// the model's hit ratio.
@@ -100,6 +113,9 @@ struct Report {
     l1_bytes: u64,
     memory: Memory,
     delay: Delay,
+    store: Store,
+    max_ahead: u32,
+    n_pending: u16,
     max_requests: u64,
     /// One level of `one_level_bytes`, everything in it, asked one by one.
     one_level_gbps: Mean,
@@ -109,11 +125,20 @@ struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = match self.store {
+            Store::Serial => "the paper's serial algorithm".to_owned(),
+            Store::Router => format!(
+                "the router's own two levels before an emulated device, {} batches ahead at most \
+                 and {} Interests pending (the equations are of the serial algorithm, and who asks \
+                 for a chunk while its batch is read has no hit)",
+                self.max_ahead, self.n_pending
+            ),
+        };
         writeln!(
             f,
-            "{}: the paper's serial algorithm, |L1| = {}, Real, {:?} memory, {:?} delay \
+            "{}: {store}, |L1| = {}, Real, {:?} memory, {:?} delay \
              (published: Busy), at most {} requests a run (published: |C|); {}\n\n| L2 | its \
-             Gbit/s | requests | hits in L1 | model | Gbit/s | by equations | by one level |\n|---|---|---|---|---|---|---|---|",
+             Gbit/s | requests | hits in L1 | model | read by asked for | Gbit/s | by equations | by one level |\n|---|---|---|---|---|---|---|---|---|",
             self.title,
             Bytes(self.l1_bytes),
             self.memory,
@@ -124,12 +149,13 @@ impl fmt::Display for Report {
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {} | {:.4} | {:.4} | {} | {:.2} | {:.3} |",
+                "| {} | {} | {} | {:.4} | {:.4} | {:.3} | {} | {:.2} | {:.3} |",
                 Bytes(row.l2_bytes),
                 row.rate_gbps,
                 row.n_requests,
                 row.hit_ratio,
                 row.expected_hit_ratio,
+                row.read_by_asked,
                 row.gbps,
                 row.expected_gbps,
                 row.gbps.mean / self.one_level_gbps.mean
@@ -137,7 +163,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "| one level of {} | | | 1 | | {} | | 1 |\n\n{}.",
+            "| one level of {} | | | 1 | | | {} | | 1 |\n\n{}.",
             Bytes(self.one_level_bytes),
             self.one_level_gbps,
             self.published
@@ -254,13 +280,7 @@ impl Bed<'_> {
             recipe = recipe.filter(|it| it.catalogue() == catalogue);
             let recipe = match &mut recipe {
                 Some(recipe) => recipe,
-                None => recipe.insert(Recipe::serial(
-                    catalogue,
-                    self.l1.chunks(),
-                    self.scale.batch_chunks(),
-                    self.memory,
-                    self.args.delay,
-                )?),
+                None => recipe.insert(self.recipe(catalogue)?),
             };
             rows.extend(self.row(cell, recipe, lookup_ns)?);
         }
@@ -271,6 +291,9 @@ impl Bed<'_> {
             l1_bytes: self.l1.chunks() * CHUNK_BYTES,
             memory: self.memory,
             delay: self.args.delay,
+            store: self.args.store,
+            max_ahead: self.args.ahead,
+            n_pending: self.args.pending,
             max_requests: self.args.requests,
             one_level_gbps: Mean::of(&one_level_gbps).unwrap_or(Mean {
                 mean: 0.0,
@@ -279,6 +302,23 @@ impl Bed<'_> {
             one_level_bytes: self.one_level.size().0,
             rows,
         })
+    }
+
+    fn recipe(&self, catalogue: Catalogue) -> anyhow::Result<Recipe> {
+        let (l1_chunks, batch_chunks) = (self.l1.chunks(), self.scale.batch_chunks());
+        let delay = self.args.delay;
+        match self.args.store {
+            Store::Serial => Recipe::serial(catalogue, l1_chunks, batch_chunks, self.memory, delay),
+            Store::Router => {
+                let settings = Settings {
+                    batch_chunks,
+                    max_ahead: self.args.ahead,
+                    max_reads: 64,
+                    max_pending: self.args.pending.into(),
+                };
+                Recipe::router(catalogue, l1_chunks, settings, self.memory, delay)
+            }
+        }
     }
 
     /// Everything in one level, asked one by one as two levels are.
@@ -332,6 +372,8 @@ impl Bed<'_> {
         let (Some(hit_ratio), Some(gbps)) = (Mean::of(&hits), Mean::of(&gbps)) else {
             return Ok(None);
         };
+        let read: u64 = runs.iter().map(|run| run.counts.second_bytes).sum();
+        let asked: u64 = runs.iter().map(|run| run.counts.n_requests).sum();
         eprintln!("{} {} Gbit/s: {gbps}", catalogue.size(), cell.rate_gbps);
         Ok(Some(Row {
             l2_bytes: catalogue.size().0,
@@ -339,6 +381,7 @@ impl Bed<'_> {
             n_requests,
             hit_ratio,
             expected_hit_ratio,
+            read_by_asked: read as f64 / (asked * CHUNK_BYTES).max(1) as f64,
             gbps,
             expected_gbps: delays.serial_gbps(1.0 - expected_hit_ratio),
         }))

@@ -20,6 +20,7 @@ mod figure8a;
 mod figure9a;
 mod fit;
 mod forwarder;
+mod made;
 mod model;
 mod paced;
 mod packets;

@@ -1,6 +1,7 @@
 //! Requests at the workload's own times.
 
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::packets::Asked;
 use super::store::{Hcs, Measured};
@@ -8,6 +9,9 @@ use super::workload::Requests;
 
 /// Requests that are carried together if they are due together, as a burst of the router.
 const MAX_TOGETHER: usize = 32;
+/// How long nothing is looked at, at most: who sleeps is not kept from going on by others that
+/// want the processor, as who watches the clock all the time is.
+const NAP: Duration = Duration::from_micros(100);
 
 /// What became of requests that came at their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,6 +51,9 @@ pub(super) fn measure(
             store.request_burst(&asked);
         } else {
             store.go_on();
+            let due_ns = requests.peek().map_or(0, |it| due_ns(it.at_ns));
+            let now_ns = begun.elapsed().as_nanos() as u64;
+            thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(NAP));
         }
     }
     store.settle();

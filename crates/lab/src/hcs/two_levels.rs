@@ -12,13 +12,17 @@ use anyhow::{Context as _, ensure};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, FaceId, MonoNs, Name, PacketView};
-use tachonym_store::device::{self, Backend, Completion, Device, DirectoryLock, Volume};
+use tachonym_store::device::{
+    self, Backend, Completion, Content, Contents, Device, DirectoryLock, Emulated, Volume, Waiting,
+};
 use tachonym_store::layout::{MAGIC, Superblock};
 use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
 use super::catalogue::{Catalogue, Chunk};
 use super::dram::{MAX_BYTES_EACH, fifo, hash_key};
+use super::emulated::Memory;
+use super::made::MadeVolume;
 use super::packets::{Asked, MAX_DATA_BYTES, PREFIX, write_data};
 use super::store::{Counts, Hcs, Hit};
 use crate::engine_bed::SendBuffer;
@@ -73,8 +77,17 @@ fn volume_bytes(catalogue: Catalogue) -> u64 {
 /// # Errors
 /// If a volume cannot be divided.
 fn superblock(bytes: u64, batch_chunks: u32) -> anyhow::Result<Superblock> {
-    let batch_len = batch_chunks as usize;
-    let geometry = Geometry::new(&[bytes], batch_len)?;
+    superblock_of(
+        &Geometry::new(&[bytes], batch_chunks as usize)?,
+        batch_chunks,
+    )
+}
+
+/// A superblock of a store of one volume that is divided so.
+///
+/// # Errors
+/// If batches are too long.
+pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::Result<Superblock> {
     Ok(Superblock {
         key: [7; 16],
         worker: 0,
@@ -120,19 +133,80 @@ impl TwoLevels {
         device: Box<dyn Device>,
         volume_bytes: u64,
     ) -> anyhow::Result<Self> {
+        let block = superblock(volume_bytes, settings.batch_chunks)?;
+        // Batches of the catalogue and some more, since a prefix takes an entry, too.
+        let max_batches = catalogue.n_chunks() as usize / settings.batch_chunks as usize * 2
+            + catalogue.n_contents as usize * 2
+            + 1_024;
+        let begins = (block, max_batches, Beginning::New);
+        let mut store = Self::begin(l1_chunks, settings, device, begins)?;
+        store.fill(catalogue)?;
+        Ok(store)
+    }
+
+    /// The same on a device that is emulated (`store::device::Emulated`), as if all had been
+    /// written before and were found again: with Data in memory or made when they are read,
+    /// which takes none, and transfers of so many Gbit/s.
+    ///
+    /// # Errors
+    /// If there is not as much memory.
+    pub(super) fn emulated(
+        l1_chunks: usize,
+        catalogue: Catalogue,
+        settings: &Settings,
+        memory: Memory,
+        (waiting, rate_gbps): (Waiting, f64),
+    ) -> anyhow::Result<Self> {
+        let mut volume = MadeVolume::new(catalogue, settings.batch_chunks)?;
+        let (block, n_batches) = (volume.superblock(), volume.n_batches());
+        let contents = match memory {
+            Memory::Static => {
+                let mut bytes = vec![0; usize::try_from(volume.bytes())?];
+                for (region, bytes) in (0..).zip(bytes.chunks_mut(block.region_bytes as usize)) {
+                    volume.fill(0, region * u64::from(block.region_bytes), bytes);
+                }
+                Contents::Static(vec![bytes])
+            }
+            Memory::Dynamic => Contents::Dynamic {
+                volume_bytes: vec![volume.bytes()],
+                content: Box::new(volume),
+            },
+        };
+        let n_requests = settings.max_reads + N_WRITES;
+        let device = Emulated::new(contents, waiting, Some((rate_gbps * 1e9) as u64))
+            .with_capacity(n_requests);
+        let max_batches = n_batches as usize * 5 / 4 + 1_024;
+        let begins = (block, max_batches, Beginning::Existing);
+        let mut store = Self::begin(l1_chunks, settings, Box::new(device), begins)?;
+        store.wait("finding what was written", |store| {
+            let second = store.engine.second_level();
+            second.is_some_and(|second| !second.is_recovering())
+        })?;
+        let n_found = store.engine.second_level().map_or(0, |it| it.index_len().0);
+        ensure!(
+            n_found as u64 == n_batches,
+            "of {n_batches} batches {n_found} were found"
+        );
+        Ok(store)
+    }
+
+    /// With what a second level begins with: its superblock, most batches, and whether there
+    /// are any.
+    fn begin(
+        l1_chunks: usize,
+        settings: &Settings,
+        device: Box<dyn Device>,
+        (block, max_batches, beginning): (Superblock, usize, Beginning),
+    ) -> anyhow::Result<Self> {
         let second = Config {
             batch_len: settings.batch_chunks as usize,
-            // Batches of the catalogue and some more, since a prefix takes an entry, too.
-            max_batches: catalogue.n_chunks() as usize / settings.batch_chunks as usize * 2
-                + catalogue.n_contents as usize * 2
-                + 1_024,
+            max_batches,
             max_reads: settings.max_reads,
             n_write_buffers: N_WRITES,
             max_ahead: settings.max_ahead,
             ..Config::default()
         };
-        let block = superblock(volume_bytes, settings.batch_chunks)?;
-        let second = SecondLevel::new(second, &[block], Beginning::New)?;
+        let second = SecondLevel::new(second, &[block], beginning)?;
         let config = EngineConfig {
             cs: CsCapacity {
                 max_pkts: l1_chunks,
@@ -150,7 +224,7 @@ impl TwoLevels {
         let prefix = Name::new().with(Component::generic(PREFIX).view());
         engine.add_next_hop(prefix.view(), NextHop::new(PRODUCER, 0))?;
         engine.set_second_level(Some(second));
-        let mut store = Self {
+        Ok(Self {
             engine,
             device,
             completions: Vec::new(),
@@ -160,9 +234,7 @@ impl TwoLevels {
             counts: Counts::default(),
             busy_since_ns: None,
             data: Vec::new(),
-        };
-        store.fill(catalogue)?;
-        Ok(store)
+        })
     }
 
     /// Has the producer answer for every chunk, so that all are written.
@@ -417,6 +489,43 @@ mod tests {
             }
             assert_eq!(ask(2, 10), expected);
             assert_eq!(ask(40, 0), Hit::Miss);
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_found_and_answers_as_what_was_written() {
+        // Of 25 batches of ten, and one of five.
+        let catalogue = Catalogue {
+            n_contents: 12,
+            content_chunks: 255,
+        };
+        for (memory, waiting) in [
+            (Memory::Dynamic, Waiting::Deferred),
+            (Memory::Static, Waiting::Busy),
+        ] {
+            let settings = Settings {
+                batch_chunks: 10,
+                max_ahead: 0,
+                max_reads: 16,
+                max_pending: 8,
+            };
+            let mut store = TwoLevels::emulated(200, catalogue, &settings, memory, (waiting, 50.0))
+                .expect("a small store");
+            let requests = model::shrunk_settings(catalogue, 1);
+            for kind in Kind::ALL {
+                let mut requests = Requests::new(kind, &requests, 3);
+                warm(&mut store, &mut requests, 1_000, |_| true);
+                let counts = measure(&mut store, &mut requests, 4_000, |_| true).counts;
+                let n_answered = counts.n_first + counts.n_second;
+                assert_eq!(
+                    (n_answered, counts.n_missed),
+                    (4_000, 0),
+                    "{kind}: {counts:?}"
+                );
+                assert!(counts.second_bytes > 0, "{kind}: {counts:?}");
+            }
+            let counters = store.counters();
+            assert_eq!((counters.n_damaged, counters.n_false_reads), (0, 0));
         }
     }
 }
