@@ -10,10 +10,12 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, RxPacket};
+use tachonym_memory::IoBuffer;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, FaceId, MonoNs, Name, PacketView};
 use tachonym_store::device::{
-    self, Backend, Completion, Content, Contents, Device, DirectoryLock, Emulated, Volume, Waiting,
+    self, Backend, Completion, Content, Contents, Device, DirectoryLock, Emulated, Op, Request,
+    Volume, Waiting,
 };
 use tachonym_store::layout::{MAGIC, Superblock};
 use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
@@ -101,6 +103,41 @@ pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::R
     })
 }
 
+/// Writes a superblock and its copy, and waits for it.
+///
+/// # Errors
+/// If it cannot be written.
+fn write_superblock(device: &mut dyn Device, block: &Superblock) -> anyhow::Result<()> {
+    let bytes = block.encode().repeat(2);
+    let mut buffer = IoBuffer::new(bytes.len(), 0)?;
+    buffer.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
+    let request = Request {
+        token: 0,
+        volume: 0,
+        op: Op::Write,
+        offset: 0,
+        len: bytes.len() as u32,
+        buffer: Some(buffer),
+    };
+    ensure!(
+        device.submit(request).is_ok(),
+        "an idle device takes requests"
+    );
+    device.start();
+    let mut completions = Vec::new();
+    while completions.is_empty() {
+        device.poll(MonoNs::ZERO, &mut completions);
+    }
+    for completion in completions {
+        let n_written = completion.outcome.context("the volume's head")?;
+        ensure!(
+            n_written as usize == bytes.len(),
+            "the volume's head is cut off"
+        );
+    }
+    Ok(())
+}
+
 impl TwoLevels {
     /// A first level of so many chunks, and a second one that has all of a catalogue, in a file
     /// `experiment` in a directory, which is there afterwards.
@@ -117,8 +154,10 @@ impl TwoLevels {
         let volume = Volume::in_directory(&lock, "experiment", volume_bytes(catalogue), &MAGIC)?;
         let bytes = volume.bytes();
         let n_requests = (settings.max_reads + N_WRITES) as u32;
-        let (device, _) = device::open(vec![volume], &[], n_requests, Backend::Auto)
+        let (mut device, _) = device::open(vec![volume], &[], n_requests, Backend::Auto)
             .with_context(|| format!("a device in {}", directory.display()))?;
+        // By this the file is known for a store's, and may be used again.
+        write_superblock(&mut *device, &superblock(bytes, settings.batch_chunks)?)?;
         Self::on_device(l1_chunks, catalogue, settings, device, bytes)
     }
 
