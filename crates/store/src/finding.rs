@@ -90,8 +90,12 @@ impl SecondLevel {
         })
     }
 
-    /// The last record that seems to have a chunk of a batch.
+    /// The last record that seems to have a chunk of a batch; none before it is known what has
+    /// been erased, or written later.
     pub(crate) fn find_stored(&self, key: u64, bit: u16) -> Option<Location> {
+        if self.is_recovering() {
+            return None;
+        }
         let found = self.index.find(key);
         let has_it = found.filter(|it| it.extent.mask & bit != 0 && self.is_in_service(*it));
         has_it.max_by_key(|it| self.log.position_of(*it))
@@ -102,6 +106,9 @@ impl SecondLevel {
         if let Some(batch) = self.assembler.find_below(hash) {
             let (key, place) = (batch.key(), None);
             return Some(Place::Open { key, place });
+        }
+        if self.is_recovering() {
+            return None;
         }
         let found = self.index.find(hash);
         let prefixes = found.filter(|it| it.extent.mask == 0 && self.is_in_service(*it));
@@ -186,7 +193,7 @@ impl SecondLevel {
         sought: Sought,
         location: Location,
     ) -> Option<u64> {
-        if self.reads.n_free_buffers() <= self.deferred.len() {
+        if !self.has_buffer() {
             return None;
         }
         let purpose = Purpose::Batch { sought, location };

@@ -217,6 +217,14 @@ impl Log {
         }
     }
 
+    /// All regions have been looked through. Numbers of which nothing was found may have been
+    /// used: the head of a region that was begun before a loss of power need not have outlived
+    /// it, though records or the table of contents have. So as many are left out as there are
+    /// regions.
+    pub(crate) fn end_recovery(&mut self) {
+        self.next_seq += self.regions.len() as u64;
+    }
+
     /// Nothing of a region is in the index any more.
     pub(crate) fn set_free(&mut self, region: u32) {
         let region = &mut self.regions[region as usize];

@@ -104,6 +104,9 @@ impl SecondLevel {
     /// Appends batches that are closed to the log, as many as it takes.
     pub(crate) fn write_closed(&mut self, now: MonoNs) {
         self.log.set_now(now);
+        if self.is_recovering() {
+            return;
+        }
         self.write_erasures();
         while let Some(batch) = self.assembler.next_closed() {
             let (head, mask) = (batch.head(), batch.mask(&self.names));
@@ -138,6 +141,16 @@ impl SecondLevel {
         self.counters.n_erased += n_erased as u64;
         self.counters.n_erased_prefixes += 1;
         let hash = self.names.prefix(prefix);
+        match self.is_recovering() {
+            true => self.erased_meanwhile.push(hash),
+            false => self.erase_stored(hash),
+        }
+        self.write_closed(now);
+        n_erased
+    }
+
+    /// Erases what the log has below the prefix of this hash.
+    pub(crate) fn erase_stored(&mut self, hash: u64) {
         // What is appended from now on is not older.
         let position = self.log.position();
         self.note_erasure(hash, position);
@@ -150,8 +163,6 @@ impl SecondLevel {
             self.index.remove(hash, location);
         }
         self.unwritten_erasures.push_back(hash);
-        self.write_closed(now);
-        n_erased
     }
 
     /// What has a prefix of this hash and was written before `position` is erased: all, if it

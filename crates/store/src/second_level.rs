@@ -104,6 +104,8 @@ pub struct SecondLevel {
     pub(crate) deferred: Vec<u64>,
     /// The first region that has not been looked through since the start; `None`: all have.
     pub(crate) next_to_recover: Option<u32>,
+    /// Prefixes that were erased while regions were looked through.
+    pub(crate) erased_meanwhile: Vec<u64>,
     /// Erased prefixes whose records are not in the log yet.
     pub(crate) unwritten_erasures: VecDeque<u64>,
     /// Since when something waits for a full buffer.
@@ -207,6 +209,7 @@ impl SecondLevel {
             requests: VecDeque::new(),
             deferred: Vec::new(),
             next_to_recover: (beginning == Beginning::Existing).then_some(0),
+            erased_meanwhile: Vec::new(),
             unwritten_erasures: VecDeque::new(),
             dirty_since: None,
             given_up: Vec::new(),
@@ -243,7 +246,8 @@ impl SecondLevel {
         self.volumes.iter().filter(|volume| volume.is_lost).count()
     }
 
-    /// Whether what was written before the start is still being looked for.
+    /// Whether what was written before the start is still being looked for. Until it is known
+    /// what of it has been erased, none of it is found, and nothing is written.
     #[must_use]
     pub fn is_recovering(&self) -> bool {
         self.next_to_recover.is_some()
@@ -309,7 +313,8 @@ impl SecondLevel {
         let stall = self
             .oldest_request()
             .map(|it| it.plus_ms(self.config.stall_ms));
-        let recovery = (self.is_recovering() && self.looks.len() == 0).then_some(MonoNs::ZERO);
+        let can_look = self.is_recovering() && self.looks.len() == 0 && self.has_buffer();
+        let recovery = can_look.then_some(MonoNs::ZERO);
         let timers = [self.assembler.poll_timeout(), dirty, stall, recovery];
         timers.into_iter().flatten().min()
     }

@@ -16,6 +16,10 @@ use crate::second_level::{Event, SecondLevel, VolumeFault};
 /// How full the index is, in percent, when what is oldest goes early.
 const CROWDED_PCT: usize = 98;
 
+/// Regions that are looked through at a time: enough to keep a disk busy. Tables of contents,
+/// up to half a region each, are in memory meanwhile.
+const MAX_LOOKS: usize = 16;
+
 /// What a read has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
@@ -248,6 +252,7 @@ impl SecondLevel {
         if !self.is_in_use() {
             self.counters.n_lost += self.assembler.drop_all() as u64;
             self.unwritten_erasures.clear();
+            self.erased_meanwhile.clear();
             self.next_to_recover = None;
             self.index.clear();
         }
@@ -289,15 +294,21 @@ impl SecondLevel {
         }
     }
 
+    /// Whether there is a buffer that is not promised to a read.
+    pub(crate) fn has_buffer(&self) -> bool {
+        self.reads.n_free_buffers() > self.deferred.len()
+    }
+
     /// Looks through regions that have not been since the start.
     pub(crate) fn go_on_recovering(&mut self, now: MonoNs) {
+        // A volume that stalls does not take all of the buffers with it.
+        let max_looks = MAX_LOOKS.min(self.reads.n_buffers() / 2);
         while let Some(region) = self.next_to_recover {
             if region as usize == self.log.regions().len() {
                 self.end_recovery();
                 return;
             }
-            // Interests have the other half.
-            if self.reads.n_free_buffers() <= self.reads.n_buffers() / 2 {
+            if self.looks.len() >= max_looks || !self.has_buffer() {
                 return;
             }
             self.next_to_recover = Some(region + 1);
@@ -309,11 +320,16 @@ impl SecondLevel {
     }
 
     fn end_recovery(&mut self) {
-        if self.looks.len() == 0 {
-            self.next_to_recover = None;
-            let n_batches = self.counters.n_recovered;
-            self.events.push_back(Event::Recovered { n_batches });
+        if self.looks.len() > 0 {
+            return;
         }
+        self.next_to_recover = None;
+        self.log.end_recovery();
+        for hash in std::mem::take(&mut self.erased_meanwhile) {
+            self.erase_stored(hash);
+        }
+        let n_batches = self.counters.n_recovered;
+        self.events.push_back(Event::Recovered { n_batches });
     }
 
     fn look(&mut self, now: MonoNs, region: u32, (start, len): (usize, usize)) {
@@ -398,8 +414,7 @@ impl SecondLevel {
             _ if is_crowded => self.log.oldest_held(),
             _ => None,
         };
-        let Some(region) = region.filter(|_| self.reads.n_free_buffers() > self.deferred.len())
-        else {
+        let Some(region) = region.filter(|_| self.has_buffer()) else {
             return;
         };
         if region != next {
@@ -415,6 +430,7 @@ impl SecondLevel {
     pub(crate) fn go_on_flushing(&mut self, now: MonoNs) {
         if self.flush.stage == (Stage::Appending { n_batches: 0 })
             && self.unwritten_erasures.is_empty()
+            && !self.is_recovering()
         {
             self.log.write_buffer();
             self.dirty_since = None;

@@ -162,7 +162,7 @@ impl MadeVolume {
                 let extent = Extent {
                     at: (self.start_of(batch - first) / STEP) as u32,
                     len_kib: self.stride.div_ceil(1_024) as u16,
-                    mask: places.fold(0, |mask, place| mask | self.names.mask_bit(place)),
+                    mask: places.fold(0, |mask, place| mask | 1 << place),
                 };
                 TocEntry::Batch(self.key(chunk), extent)
             })

@@ -85,45 +85,56 @@ impl Harness {
         }
     }
 
-    /// The same volumes with these contents, in a router that has just begun.
+    /// The same volumes with these contents, in a router that has looked through them.
     pub(crate) fn reboot(&self, image: Vec<Vec<u8>>, config: Config) -> Self {
-        let device = Ram::from_image(image);
-        let mut again = Self::on(device, self.volumes.clone(), config, Beginning::Existing);
-        let since_ms = self.now.0 / MS;
-        again.store.set_wall_clock(MonoNs(0), UNIX_MS + since_ms);
-        assert!(again.store.poll_timeout().is_some());
+        let mut again = self.begin_again(image, config);
         again.tick(0);
         assert!(!again.store.is_recovering());
         again
     }
 
+    /// The same volumes with these contents, in a router that has not read anything yet.
+    pub(crate) fn begin_again(&self, image: Vec<Vec<u8>>, config: Config) -> Self {
+        let device = Ram::from_image(image);
+        let mut again = Self::on(device, self.volumes.clone(), config, Beginning::Existing);
+        let since_ms = self.now.0 / MS;
+        again.store.set_wall_clock(MonoNs(0), UNIX_MS + since_ms);
+        assert_eq!(again.store.poll_timeout(), Some(MonoNs::ZERO));
+        assert!(again.store.is_recovering());
+        again.store.handle_timeout(again.now);
+        again
+    }
+
     /// Lets device and store go on until neither has anything to do.
     pub(crate) fn pump(&mut self) {
+        while self.pump_once() {}
+    }
+
+    /// Lets the device do some of what it has to do, and the store go on; false if neither has
+    /// anything to do.
+    pub(crate) fn pump_once(&mut self) -> bool {
         let mut completions = Vec::new();
-        loop {
-            let mut has_submitted = false;
-            while let Some(request) = self.store.poll_request() {
-                if let Err(request) = self.device.submit(request) {
-                    self.store.give_back(request);
-                    break;
-                }
-                has_submitted = true;
-            }
-            self.device.start();
-            self.device.poll(self.now, &mut completions);
-            if completions.is_empty() && !has_submitted {
+        let mut has_submitted = false;
+        while let Some(request) = self.store.poll_request() {
+            if let Err(request) = self.device.submit(request) {
+                self.store.give_back(request);
                 break;
             }
-            for completion in completions.drain(..) {
-                if let Some(recalled) = self.store.handle_completion(self.now, completion) {
-                    self.take(recalled);
-                }
-            }
-            self.take_given_up();
+            has_submitted = true;
         }
+        self.device.start();
+        self.device.poll(self.now, &mut completions);
+        let is_busy = has_submitted || !completions.is_empty();
+        for completion in completions.drain(..) {
+            if let Some(recalled) = self.store.handle_completion(self.now, completion) {
+                self.take(recalled);
+            }
+        }
+        self.take_given_up();
         while let Some(event) = self.store.poll_event() {
             self.events.push(event);
         }
+        is_busy
     }
 
     fn take_given_up(&mut self) {
@@ -177,6 +188,21 @@ impl Harness {
                 self.pump();
                 self.answer(waiter, name, can_be_prefix)
             }
+        }
+    }
+
+    /// What the store has for a name without reading.
+    ///
+    /// # Panics
+    /// If it would read.
+    pub(crate) fn ask_memory(
+        &mut self,
+        name: NameView<'_>,
+        can_be_prefix: bool,
+    ) -> Option<Vec<u8>> {
+        match self.begin_asking(name, can_be_prefix)? {
+            Ok((wire, _)) => Some(wire),
+            Err(_) => panic!("{} is read", name.to_name()),
         }
     }
 

@@ -1,0 +1,162 @@
+//! What a store does while it looks for what it had, and what it makes of volumes that have
+//! lost a part of it.
+
+mod common;
+
+use common::{Harness, chunk, name_of};
+use tachonym_packet::{Component, Name};
+use tachonym_store::device::{Fault, Injection, Op, Ram};
+use tachonym_store::layout::{REGIONS_START, STEP};
+use tachonym_store::{Config, Event, Offered};
+
+fn config() -> Config {
+    Config {
+        batch_len: 4,
+        max_batches: 4_000,
+        max_reads: 8,
+        n_write_buffers: 4,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 256 << 10,
+        ..Config::default()
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().expect("a name")
+}
+
+fn has(it: &mut Harness, wire: &[u8]) -> bool {
+    let found = it.ask(name_of(wire).view(), false);
+    found.is_some_and(|(found, _)| found == wire)
+}
+
+/// Offers so many chunks of an object, each batch whole.
+fn fill(it: &mut Harness, object: &str, n_chunks: u64, len: usize) -> Vec<Vec<u8>> {
+    let wires: Vec<_> = (0..n_chunks).map(|n| chunk(object, n, 1, len)).collect();
+    for wire in &wires {
+        assert_eq!(it.offer(wire, true), Offered::Kept);
+        it.pump();
+    }
+    wires
+}
+
+#[test]
+fn nothing_erased_or_replaced_is_given_out_while_regions_are_looked_through() {
+    let mut it = Harness::new(&[24 << 20], config());
+    let erased = fill(&mut it, "/erased", 4, 1_000);
+    let old = fill(&mut it, "/new", 4, 1_000);
+    fill(&mut it, "/other", 800, 8_000);
+    it.store.erase(it.now, name("/erased").view());
+    let new: Vec<_> = (0..4).map(|n| chunk("/new", n, 2, 1_000)).collect();
+    for wire in &new {
+        it.offer(wire, true);
+    }
+    it.flush();
+    let mut again = it.begin_again(it.device.image(), config());
+    again.device = Ram::from_image(it.device.image()).with_seed(5);
+    let mut n_rounds = 0;
+    while again.store.is_recovering() {
+        for (old, new) in old.iter().zip(&new) {
+            let found = again.ask_memory(name_of(old).view(), false);
+            assert!(found.is_none_or(|found| found == *new));
+        }
+        for wire in &erased {
+            assert_eq!(again.ask_memory(name_of(wire).view(), false), None);
+        }
+        assert_eq!(again.ask_memory(name("/erased").view(), true), None);
+        assert!(again.pump_once());
+        n_rounds += 1;
+    }
+    assert!(n_rounds > 2, "there was time to ask");
+    assert!(again.store.counters().n_reads == 0);
+    assert!(new.iter().all(|wire| has(&mut again, wire)));
+    assert!(!erased.iter().any(|wire| has(&mut again, wire)));
+}
+
+#[test]
+fn what_is_erased_and_offered_while_regions_are_looked_through_is_so_for_good() {
+    let mut it = Harness::new(&[24 << 20], config());
+    let first = fill(&mut it, "/a", 4, 1_000);
+    fill(&mut it, "/other", 800, 8_000);
+    let last = fill(&mut it, "/a/b", 4, 1_000);
+    it.flush();
+    let mut again = it.begin_again(it.device.image(), config());
+    again.store.erase(again.now, name("/a").view());
+    let offered = chunk("/a/c", 0, 1, 1_000);
+    assert_eq!(again.offer(&offered, true), Offered::Kept);
+    assert!(again.store.is_recovering());
+    assert!(again.ask_memory(name_of(&offered).view(), false).is_some());
+    let ticket = again.flush();
+    assert_eq!(again.store.poll_flushed(), ticket);
+    let reboot = again.reboot(again.device.image(), config());
+    for mut it in [again, reboot] {
+        assert!(!first.iter().chain(&last).any(|wire| has(&mut it, wire)));
+        assert!(has(&mut it, &offered));
+    }
+}
+
+#[test]
+fn regions_whose_heads_are_lost_are_not_taken_for_those_written_after() {
+    let mut it = Harness::new(&[24 << 20], config());
+    // Records long enough to begin at multiples of 4,096 bytes.
+    let erased = fill(&mut it, "/a", 40, 8_000);
+    it.flush();
+    let mut image = it.device.image();
+    let head = REGIONS_START as usize;
+    image[0][head..head + STEP].fill(0);
+    let mut second = it.reboot(image, config());
+    second.store.erase(second.now, name("/a").view());
+    let flushed = fill(&mut second, "/b", 4, 100);
+    second.flush();
+    let mut third = second.reboot(second.device.image(), config());
+    assert!(flushed.iter().all(|wire| has(&mut third, wire)));
+    assert!(!erased.iter().any(|wire| has(&mut third, wire)));
+}
+
+#[test]
+fn what_is_flushed_is_there_where_a_table_of_contents_of_a_lost_head_remains() {
+    let mut it = Harness::new(&[24 << 20], config());
+    // The first region is ended.
+    fill(&mut it, "/a", 400, 8_000);
+    it.flush();
+    let mut image = it.device.image();
+    let region_bytes = it.volumes[0].region_bytes as usize;
+    for region in 0..it.volumes[0].n_regions as usize {
+        let head = REGIONS_START as usize + region * region_bytes;
+        image[0][head..head + STEP].fill(0);
+    }
+    let mut second = it.reboot(image, config());
+    assert!(second.events.contains(&Event::Recovered { n_batches: 0 }));
+    let flushed = fill(&mut second, "/b", 4, 100);
+    second.flush();
+    let mut third = second.reboot(second.device.image(), config());
+    assert!(flushed.iter().all(|wire| has(&mut third, wire)));
+}
+
+#[test]
+fn a_volume_that_stalls_does_not_keep_the_others_from_being_looked_through() {
+    let mut it = Harness::new(&[12 << 20, 12 << 20], config());
+    fill(&mut it, "/a", 400, 8_000);
+    it.flush();
+    let mut again = it.begin_again(it.device.image(), config());
+    // Those of the first volume that are under way; the volumes' regions take turns.
+    for skip in [0, 1, 2, 3] {
+        again.device.inject(Injection {
+            op: Op::Read,
+            skip,
+            times: u64::from(skip % 2 == 0),
+            fault: Fault::Stall,
+        });
+    }
+    again.tick(0);
+    assert!(again.store.is_recovering());
+    again.tick(6_000);
+    assert!(!again.store.is_recovering());
+    assert_eq!(again.store.n_lost_volumes(), 1);
+    assert!(again.store.counters().n_recovered > 0);
+    let last = name("/a").with(&Component::segment(399));
+    let _ = again.ask(last.view(), false);
+    let kept = fill(&mut again, "/b", 4, 100);
+    again.flush();
+    assert!(kept.iter().all(|wire| has(&mut again, wire)));
+}
