@@ -11,7 +11,10 @@ use hashbrown::HashMap;
 use tachonym_packet::{DataView, MonoNs};
 
 use crate::layout::{Chunk, RecordHead, RecordKind};
-use crate::naming::{Names, Part};
+use crate::naming::{Names, Part, mask_bit};
+
+/// Batches that have gone and are still in the list by age, if that is more than there are.
+const MAX_GONE: usize = 1024;
 
 /// What an open batch takes beside its Data, in bytes, about.
 const BATCH_BYTES: usize = 512;
@@ -59,8 +62,8 @@ impl OpenBatch {
     }
 
     /// Which places it has, as bits of an index entry.
-    pub(crate) fn mask(&self, names: &Names) -> u16 {
-        let bits = self.chunks.iter().map(|it| names.mask_bit(it.place));
+    pub(crate) fn mask(&self) -> u16 {
+        let bits = self.chunks.iter().map(|it| mask_bit(it.place));
         bits.fold(0, |mask, bit| mask | bit)
     }
 
@@ -76,6 +79,11 @@ impl OpenBatch {
     /// The Data at a place.
     pub(crate) fn find(&self, place: u8) -> Option<(Chunk, &[u8])> {
         self.chunks().find(|(chunk, _)| chunk.place == place)
+    }
+
+    /// Whether it is still the one of this generation, and is not closed.
+    fn is_open(&self, generation: u32) -> bool {
+        self.generation == generation && !self.is_closed
     }
 
     fn bytes(&self) -> usize {
@@ -128,7 +136,7 @@ pub(crate) struct Assembler {
     by_key: HashMap<u64, u32, foldhash::fast::FixedState>,
     /// By the hash of each prefix, what was opened last below it.
     below: HashMap<u64, u32, foldhash::fast::FixedState>,
-    /// Slots with the generations of their batches, by age; those of batches that have gone
+    /// Slots of chunks' batches with their generations, by age; some of batches that have gone
     /// are still there.
     by_age: VecDeque<(u32, u32)>,
     /// Closed ones, in the order in which they are to be written.
@@ -236,8 +244,21 @@ impl Assembler {
         }
         self.used_bytes += batch.bytes();
         self.by_key.insert(part.key, slot);
-        self.by_age.push_back((slot, batch.generation));
+        // A Data that is alone is closed at once.
+        if part.chunk.is_some() {
+            self.by_age.push_back((slot, batch.generation));
+            self.forget_gone();
+        }
         slot
+    }
+
+    /// Behind one that waits, those that have gone do not gather.
+    fn forget_gone(&mut self) {
+        if self.by_age.len() > 2 * self.by_key.len() + MAX_GONE {
+            let slots = &self.slots;
+            self.by_age
+                .retain(|&(slot, generation)| slots[slot as usize].is_open(generation));
+        }
     }
 
     fn close(&mut self, slot: u32) {
@@ -248,7 +269,7 @@ impl Assembler {
     /// The oldest batch that is not closed.
     fn oldest(&mut self) -> Option<u32> {
         while let Some(&(slot, generation)) = self.by_age.front() {
-            if self.is_open(slot, generation) {
+            if self.slots[slot as usize].is_open(generation) {
                 return Some(slot);
             }
             self.by_age.pop_front();
@@ -278,13 +299,10 @@ impl Assembler {
     /// When [`Assembler::handle_timeout`] next has work.
     pub(crate) fn poll_timeout(&self) -> Option<MonoNs> {
         let mut slots = self.by_age.iter();
-        let &(slot, _) = slots.find(|&&(slot, generation)| self.is_open(slot, generation))?;
+        let is_open =
+            |(slot, generation): (u32, u32)| self.slots[slot as usize].is_open(generation);
+        let &(slot, _) = slots.find(|&&it| is_open(it))?;
         Some(self.slots[slot as usize].since.plus_ms(self.max_age_ms))
-    }
-
-    fn is_open(&self, slot: u32, generation: u32) -> bool {
-        let batch = &self.slots[slot as usize];
-        batch.generation == generation && !batch.is_closed
     }
 
     /// Closes all.
@@ -463,6 +481,27 @@ mod tests {
             .map(<[u8]>::to_vec);
         assert_eq!(first, Some(chunk("/b", 0, &[2; 500], None)));
         assert!(!assembler.is_full());
+    }
+
+    #[test]
+    fn batches_that_have_gone_do_not_gather_behind_one_that_waits() {
+        let (names, mut assembler) = assembler(1 << 20);
+        let now = MonoNs(1);
+        add(&mut assembler, &names, now, &chunk("/waits", 0, b"x", None));
+        for number in 0..4_000 {
+            let alone: Name = format!("/alone/{number}").parse().expect("a name");
+            let wire = Data::new(alone).encode_with_digest();
+            add(&mut assembler, &names, now, &wire);
+            let last = chunk(&format!("/short/{number}"), 0, b"x", Some(0));
+            add(&mut assembler, &names, now, &last);
+            while assembler.next_closed().is_some() {
+                assembler.drop_closed();
+            }
+        }
+        assert!(assembler.by_age.len() <= MAX_GONE + 4);
+        assert_eq!(assembler.poll_timeout(), Some(now.plus_ms(1_000)));
+        assembler.close_all();
+        assert_eq!(assembler.n_closed(), 1);
     }
 
     proptest! {

@@ -199,15 +199,16 @@ pub struct Counters {
     pub n_known: u64,
     /// Of these, for which there was no room where batches are put together.
     pub n_no_room: u64,
-    /// Of these, with a name that has no component or too many, or larger than a packet.
+    /// Of these, with a name that has no component or too many, or while no volume was in
+    /// service.
     pub n_unsuited: u64,
-    /// Data that were written.
+    /// Data that were put into buffers to be written.
     pub n_written: u64,
     /// Their bytes.
     pub n_written_data_bytes: u64,
     /// Bytes that the devices were given to write.
     pub n_written_bytes: u64,
-    /// Data that were to be written when their device went out of service.
+    /// Data that were to be written, or being written, when their volume went out of service.
     pub n_lost: u64,
     /// Batches that found no place in the index.
     pub n_not_indexed: u64,
@@ -243,7 +244,7 @@ mod tests {
         let of = |bytes: u64, len| Geometry::new(&[bytes], len);
         assert_eq!(of(1 << 30, 10).map(|it| it.region_bytes), Ok(4 << 20));
         assert_eq!(of(1 << 40, 10).map(|it| it.region_bytes), Ok(64 << 20));
-        assert_eq!(of(1 << 30, 64).map(|it| it.region_bytes), Ok(4 << 20));
+        assert_eq!(of(1 << 30, 16).map(|it| it.region_bytes), Ok(4 << 20));
         assert!(matches!(
             of(1 << 20, 10),
             Err(GeometryError::TooSmall { .. })
@@ -252,11 +253,11 @@ mod tests {
             of(20 << 40, 10),
             Err(GeometryError::TooLarge { .. })
         ));
-        let least = match of(1, 64) {
+        let least = match of(1, 16) {
             Err(GeometryError::TooSmall { min_bytes, .. }) => min_bytes,
             other => panic!("{other:?}"),
         };
-        assert!(of(least, 64).is_ok() && of(least - 1, 64).is_err());
+        assert!(of(least, 16).is_ok() && of(least - 1, 16).is_err());
         let two = Geometry::new(&[1 << 30, 3 << 30], 10).expect("enough");
         assert_eq!(two.n_regions, [63, 191]);
         assert_eq!(two.region_bytes, 16 << 20);

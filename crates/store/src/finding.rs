@@ -7,7 +7,7 @@ use crate::device::{Op, Request};
 use crate::index::Location;
 use crate::layout::Record;
 use crate::log::{Position, RegionState, Whereabouts};
-use crate::naming::{chunk_number, parent, write_chunk_name};
+use crate::naming::{chunk_number, mask_bit, parent, write_chunk_name};
 use crate::reads::{Purpose, Sought, Waiter};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
@@ -86,7 +86,7 @@ impl SecondLevel {
         Some(Place::Stored {
             sought: Sought::Batch(key),
             place: Some(place),
-            location: self.find_stored(key, self.names.mask_bit(place))?,
+            location: self.find_stored(key, mask_bit(place))?,
         })
     }
 
@@ -125,6 +125,7 @@ impl SecondLevel {
 
     /// Gets what [`SecondLevel::find`] has just found; `waiter` waits for it if it must be read.
     pub fn recall(&mut self, now: MonoNs, place: Place, waiter: Waiter) -> Recall<'_> {
+        self.log.set_now(now);
         let (sought, place, location) = match place {
             Place::Open { key, place } => {
                 let batch = self.assembler.find(key);
@@ -258,6 +259,7 @@ impl SecondLevel {
         name: NameView<'_>,
         mut is_at_hand: impl FnMut(NameView<'_>) -> bool,
     ) -> bool {
+        self.log.set_now(now);
         let Some(chunk) = chunk_number(name) else {
             return true;
         };

@@ -2,7 +2,8 @@
 //!
 //! A flush ends when the batches that were closed for it are in the log, what was in the log
 //! then has been written, and the devices say that it stays. Flushes that are asked for while
-//! one is under way begin together when it ends.
+//! one is under way begin together when it ends. One during which a volume failed ends, too,
+//! and is known to have failed.
 
 /// A flush: all with a lower number end before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,8 @@ pub(crate) struct Flush {
     /// What the one in hand ends.
     in_hand: u64,
     done: u64,
+    /// The last that did not make everything last.
+    failed: u64,
     pub(crate) stage: Stage,
 }
 
@@ -66,6 +69,17 @@ impl Flush {
             return *n_volumes == 0;
         }
         false
+    }
+
+    /// A volume has failed, and with it what it was to make last, if a flush is under way.
+    pub(crate) fn note_failed(&mut self) {
+        if self.stage != Stage::Idle {
+            self.failed = self.in_hand;
+        }
+    }
+
+    pub(crate) const fn failed(&self) -> Ticket {
+        Ticket(self.failed)
     }
 
     /// The flush in hand has ended; whether another one was asked for meanwhile.

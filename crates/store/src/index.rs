@@ -227,6 +227,19 @@ impl Index {
         found.is_some()
     }
 
+    /// Removes all but those that are as `is_kept` says.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(Location) -> bool) {
+        for line in 0..self.n_lines {
+            for entry in 0..LINE_ENTRIES {
+                let word = self.word(line, entry);
+                if word != 0 && !is_kept(Location::unpack(word)) {
+                    self.set(line, entry, 0, 0);
+                    self.len -= 1;
+                }
+            }
+        }
+    }
+
     /// Removes all.
     pub fn clear(&mut self) {
         self.words.as_mut_slice().fill(0);
@@ -381,7 +394,11 @@ mod tests {
         assert!(index.replace(5, location(1), location(3)));
         assert!(index.find(5).eq([location(3)]));
         assert_eq!(index.len(), 1);
+        assert!(index.insert(6, location(1)));
+        index.retain(|it| it == location(1));
+        assert!(index.find(6).eq([location(1)]) && index.find(5).next().is_none());
+        assert_eq!(index.len(), 1);
         index.clear();
-        assert!(index.is_empty() && index.find(5).next().is_none());
+        assert!(index.is_empty() && index.find(6).next().is_none());
     }
 }

@@ -7,13 +7,16 @@
 //! ```
 //!
 //! All numbers are little-endian. Records begin at multiples of [`STEP`] bytes. Each thing
-//! carries a checksum and the sequence number of its region's writing, which only grows:
+//! carries a checksum and the sequence number of its region's writing, and none is used twice:
 //! what a former writing of a region has left is told from what belongs to the present one,
-//! and a torn write from a whole one, wherever the power went. A record's checksums are two,
+//! and a torn write from a whole one, wherever the power went. Checksums have no key: what
+//! somebody else may have written is read like the rest, and must do no harm. A record's checksums are two,
 //! so that its head can be believed before all of it is read.
 
 use crc_fast::{CrcAlgorithm, checksum};
 use tachonym_packet::types::MAX_PACKET_BYTES;
+
+use crate::index::MAX_REGIONS;
 
 /// How a volume that holds a store begins.
 pub const MAGIC: [u8; 16] = *b"Tachonym CS L2\r\n";
@@ -33,8 +36,11 @@ pub const STEP: usize = 64;
 /// Bytes that a region has at least, and at most.
 pub const REGION_BYTES: std::ops::RangeInclusive<u32> = 1 << 20..=64 << 20;
 
-/// Most chunks of a batch: as many as a word has bits.
-pub const MAX_BATCH_LEN: usize = 64;
+/// Most chunks of a batch: as many as the mask of an [`Extent`] has bits.
+pub const MAX_BATCH_LEN: usize = 16;
+
+/// Most of a sequence number: no store gets as far.
+pub const MAX_SEQ: u64 = 1 << 43;
 
 /// Most hashes of prefixes that a record has.
 pub const MAX_PREFIXES: usize = 32;
@@ -186,7 +192,9 @@ impl Superblock {
         };
         let makes_sense = u64_at(bytes, 72) == crc64(&bytes[..72])
             && REGION_BYTES.contains(&found.region_bytes)
-            && (1..=MAX_BATCH_LEN).contains(&usize::from(found.batch_len));
+            && (1..=MAX_BATCH_LEN).contains(&usize::from(found.batch_len))
+            && found.n_regions as usize <= MAX_REGIONS
+            && found.first_seq <= MAX_SEQ;
         match makes_sense {
             true => Ok(Some(found)),
             false => Err(SuperblockError::Damaged),
@@ -209,7 +217,8 @@ pub fn encode_region_head(seq: u64) -> [u8; REGION_HEAD_BYTES] {
 #[must_use]
 pub fn decode_region_head(bytes: &[u8]) -> Option<u64> {
     let is_one = u32_at(bytes, 0) == REGION_MAGIC && u32_at(bytes, 4) == crc32(&bytes[8..16]);
-    is_one.then(|| u64_at(bytes, 8)).filter(|&seq| seq > 0)
+    let seq = is_one.then(|| u64_at(bytes, 8));
+    seq.filter(|seq| (1..=MAX_SEQ).contains(seq))
 }
 
 /// Where a record lies in its region, how much of it is to be read, and which chunks of its
@@ -220,8 +229,7 @@ pub struct Extent {
     pub at: u32,
     /// In KiB, rounded up; below 2^10.
     pub len_kib: u16,
-    /// A bit for each place of the batch, or for several if it has more than sixteen;
-    /// zero for what is no part of a batch.
+    /// A bit for each place of the batch; zero for what is no part of a batch.
     pub mask: u16,
 }
 
@@ -253,6 +261,15 @@ impl Extent {
         self.at as usize * STEP
     }
 
+    /// Whether it may be that of a record of so many bytes at most, in a region of so many.
+    #[must_use]
+    pub const fn is_within(self, region_bytes: usize, record_bytes: usize) -> bool {
+        self.at > 0
+            && self.len_kib > 0
+            && self.start_bytes() < region_bytes
+            && self.len_bytes() <= record_bytes.next_multiple_of(1024)
+    }
+
     /// Bytes to read, at most 1023 more than the record has.
     #[must_use]
     pub const fn len_bytes(self) -> usize {
@@ -265,8 +282,8 @@ impl Extent {
 pub enum RecordKind {
     /// Chunks of a batch, or a Data that belongs to none.
     Batch = 1,
-    /// All Data with a prefix, the only hash that it has, which were written before it are
-    /// erased.
+    /// All Data with a prefix, the only hash that it has, are erased which were written before
+    /// it, or before the place of which its only chunk, without Data, tells.
     Erasure = 2,
 }
 
@@ -394,7 +411,10 @@ impl<'a> Record<'a> {
             len,
         };
         let payload: usize = found.places().map(|chunk| usize::from(chunk.len)).sum();
-        match head_bytes + payload == len {
+        let has_places = found
+            .places()
+            .all(|chunk| usize::from(chunk.place) < MAX_BATCH_LEN);
+        match has_places && head_bytes + payload == len {
             true => Ok(found),
             false => Err(RecordError::Damaged),
         }
@@ -471,7 +491,8 @@ pub enum TocEntry {
     Batch(u64, Extent),
     /// The last record with Data below the prefix of this hash.
     Prefix(u64, Extent),
-    /// An erasure of the prefix of this hash.
+    /// An erasure of the prefix of this hash; in place of its extent is before which place of
+    /// the log it erases.
     Erasure(u64, Extent),
 }
 
@@ -646,7 +667,7 @@ mod tests {
             flip: prop::sample::Index,
         ) {
             let chunks: Vec<_> = wires.iter().enumerate().map(|(i, wire)| Chunk {
-                place: i as u8 * 3,
+                place: i as u8 + 3,
                 len: wire.len() as u16,
                 fresh_until_ms: key >> (i * 4),
             }).collect();
@@ -703,6 +724,52 @@ mod tests {
             let last = bytes.len() - REGION_HEAD_BYTES - 1;
             bytes[last] ^= 1;
             prop_assert!(foot.entries(&bytes).is_none() || hashes.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_no_store_writes_is_refused_though_its_checksum_is_right() {
+        for seq in [0, MAX_SEQ + 1, u64::MAX] {
+            assert_eq!(decode_region_head(&encode_region_head(seq)), None);
+        }
+        assert_eq!(
+            decode_region_head(&encode_region_head(MAX_SEQ)),
+            Some(MAX_SEQ)
+        );
+        let hostile = [
+            Superblock {
+                first_seq: u64::MAX,
+                ..SUPERBLOCK
+            },
+            Superblock {
+                n_regions: u32::MAX,
+                ..SUPERBLOCK
+            },
+            Superblock {
+                batch_len: 17,
+                ..SUPERBLOCK
+            },
+        ];
+        for superblock in hostile {
+            let bytes = superblock.encode();
+            let found = Superblock::decode(&both(&bytes, &bytes));
+            assert_eq!(found, Err(SuperblockError::Damaged), "{superblock:?}");
+        }
+        for (place, is_one) in [(15, true), (16, false), (255, false)] {
+            let chunk = Chunk {
+                place,
+                len: 0,
+                fresh_until_ms: 1,
+            };
+            let head = RecordHead {
+                kind: RecordKind::Batch,
+                key: 1,
+                prefixes: &[],
+                chunks: &[chunk],
+            };
+            let mut bytes = Vec::new();
+            head.encode((1, 1), &[], &mut bytes);
+            assert_eq!(Record::parse(&bytes, (1, 1)).is_ok(), is_one, "{place}");
         }
     }
 

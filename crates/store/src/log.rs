@@ -16,6 +16,7 @@ use tachonym_memory::{IO_ALIGN, IoBuffer};
 use tachonym_packet::MonoNs;
 
 use crate::device::{Op, Request};
+use crate::erasures::to_extent;
 use crate::index::Location;
 use crate::layout::{
     Extent, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP, TocEntry, encode_region_head,
@@ -82,6 +83,8 @@ struct OpenRegion {
     buffer_start: usize,
     batches: Vec<TocEntry>,
     prefixes: HashMap<u64, Extent, foldhash::fast::FixedState>,
+    /// Data that end in the buffer.
+    n_chunks: usize,
 }
 
 impl OpenRegion {
@@ -107,6 +110,17 @@ struct Write {
     region: u32,
     start: usize,
     end: usize,
+    /// Data that end in it.
+    n_chunks: usize,
+}
+
+/// A write that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) volume: u8,
+    pub(crate) n_bytes: usize,
+    /// Data that it was to write the end of.
+    pub(crate) n_chunks: usize,
 }
 
 /// See the module.
@@ -233,8 +247,9 @@ impl Log {
         }
     }
 
-    /// A volume is not to be used any more.
-    pub(crate) fn lose_volume(&mut self, volume: u8) {
+    /// A volume is not to be used any more. How many Data were on their way to it.
+    pub(crate) fn lose_volume(&mut self, volume: u8) -> usize {
+        let mut n_lost = 0;
         for region in &mut self.regions {
             if region.volume == volume {
                 region.state = RegionState::Lost;
@@ -243,8 +258,9 @@ impl Log {
         let regions = &self.regions;
         let is_lost = |region: u32| regions[region as usize].volume == volume;
         if self.open.as_ref().is_some_and(|open| is_lost(open.region)) {
-            let buffer = self.open.take().and_then(|open| open.buffer);
-            self.buffers.extend(buffer);
+            let open = self.open.take();
+            n_lost += open.as_ref().map_or(0, |open| open.n_chunks);
+            self.buffers.extend(open.and_then(|open| open.buffer));
         }
         self.sealing.retain(|sealing| !is_lost(sealing.region));
         let buffers = &mut self.buffers;
@@ -255,8 +271,21 @@ impl Log {
             }
             stays
         });
-        self.writes.retain(|write| write.volume != volume);
+        self.writes.retain(|write| {
+            let stays = write.volume != volume;
+            n_lost += if stays { 0 } else { write.n_chunks };
+            stays
+        });
         self.skip_lost();
+        n_lost
+    }
+
+    /// Whether a volume may hold what was written up to the writing `seq` of a region, but for
+    /// this region: what has left the index is there until it is written over, a volume that is
+    /// lost may come back, and of some regions it is not known what they hold.
+    pub(crate) fn may_hold_older(&self, region: u32, seq: u64) -> bool {
+        let mut others = (0..).zip(&self.regions).filter(|&(idx, _)| idx != region);
+        others.any(|(_, it)| it.seq <= seq)
     }
 
     fn skip_lost(&mut self) {
@@ -317,6 +346,7 @@ impl Log {
         match head.kind {
             RecordKind::Batch => open.batches.push(TocEntry::Batch(head.key, extent)),
             RecordKind::Erasure => {
+                let extent = to_extent((open.seq, at), head.chunks.first().copied());
                 let erasures = head.prefixes.iter();
                 open.batches
                     .extend(erasures.map(|&hash| TocEntry::Erasure(hash, extent)));
@@ -334,8 +364,23 @@ impl Log {
         self.put(&bytes);
         self.put(payload);
         self.put(&[0; STEP][..n_padding]);
+        if head.kind == RecordKind::Batch {
+            self.note_chunks(head.chunks.len());
+        }
         self.head = bytes;
         Ok(Location { region, extent })
+    }
+
+    /// So many Data end with what was put last.
+    fn note_chunks(&mut self, n_chunks: usize) {
+        let open = self.open.as_mut();
+        let last = self.writes.iter_mut().max_by_key(|write| write.id);
+        match (open.filter(|open| open.buffer.is_some()), last) {
+            (Some(open), _) => open.n_chunks += n_chunks,
+            // The buffer has just become full.
+            (None, Some(write)) => write.n_chunks += n_chunks,
+            (None, None) => debug_assert!(false, "something was put"),
+        }
     }
 
     /// Has a record of so many bytes begin at a multiple of [`IO_ALIGN`] if that costs little:
@@ -377,6 +422,7 @@ impl Log {
             buffer_start: 0,
             batches: Vec::new(),
             prefixes: HashMap::default(),
+            n_chunks: 0,
         });
         self.put(&encode_region_head(seq));
         Ok(())
@@ -417,10 +463,18 @@ impl Log {
         buffer.as_mut_slice()[filled..len].fill(0);
         let (region, start) = (open.region, open.buffer_start);
         open.at = start + len;
-        self.write(region, start, len, buffer);
+        let n_chunks = std::mem::take(&mut open.n_chunks);
+        self.write(region, start..start + len, buffer, n_chunks);
     }
 
-    fn write(&mut self, region: u32, start: usize, len: usize, buffer: IoBuffer) {
+    fn write(
+        &mut self,
+        region: u32,
+        range: std::ops::Range<usize>,
+        buffer: IoBuffer,
+        n_chunks: usize,
+    ) {
+        let (start, len) = (range.start, range.len());
         let id = self.next_write;
         self.next_write += 1;
         let volume = self.region(region).volume;
@@ -430,7 +484,8 @@ impl Log {
             since: self.now,
             region,
             start,
-            end: start + len,
+            end: range.end,
+            n_chunks,
         });
         let region = self.region(region);
         self.requests.push_back(Request {
@@ -489,7 +544,7 @@ impl Log {
             if sealing.n_written == sealing.bytes.len() {
                 self.sealing.pop_front();
             }
-            self.write(region, start, len, buffer);
+            self.write(region, start..start + len, buffer, 0);
         }
         true
     }
@@ -517,22 +572,27 @@ impl Log {
             .map(|(idx, _)| idx)
     }
 
+    /// Takes back a request that the device could not take.
+    pub(crate) fn give_back(&mut self, request: Request) {
+        self.requests.push_front(request);
+    }
+
     /// The next request for the device; its token is to be told to [`Log::handle_written`].
     pub(crate) fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
 
-    /// A write has ended. On which volume it was, and how many bytes, unless it was given up.
-    pub(crate) fn handle_written(
-        &mut self,
-        id: u64,
-        buffer: Option<IoBuffer>,
-    ) -> Option<(u8, usize)> {
+    /// A write has ended. Which it was, unless it was given up.
+    pub(crate) fn handle_written(&mut self, id: u64, buffer: Option<IoBuffer>) -> Option<Written> {
         self.buffers.extend(buffer);
         let idx = self.writes.iter().position(|write| write.id == id)?;
         let write = self.writes.swap_remove(idx);
         self.go_on_sealing();
-        Some((write.volume, write.end - write.start))
+        Some(Written {
+            volume: write.volume,
+            n_bytes: write.end - write.start,
+            n_chunks: write.n_chunks,
+        })
     }
 
     /// Where a record is.

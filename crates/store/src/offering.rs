@@ -2,9 +2,12 @@
 
 use tachonym_packet::{DataView, MonoNs, NameView};
 
+use crate::config::Counters;
+use crate::erasures::{Added, to_chunk};
 use crate::index::{Index, Location};
 use crate::layout::{Extent, RecordHead, RecordKind};
 use crate::log::{Log, NotWritten, Position};
+use crate::naming::mask_bit;
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
 /// What is known of a Data that is offered.
@@ -49,7 +52,7 @@ impl SecondLevel {
             return Offered::Refused;
         }
         let part = self.names.part_of(name);
-        let bit = self.names.mask_bit(part.place);
+        let bit = mask_bit(part.place);
         let open = self.assembler.find(part.key);
         let is_open = open.is_some_and(|batch| batch.find(part.place).is_some());
         let is_known = match novelty {
@@ -109,7 +112,7 @@ impl SecondLevel {
         }
         self.write_erasures();
         while let Some(batch) = self.assembler.next_closed() {
-            let (head, mask) = (batch.head(), batch.mask(&self.names));
+            let (head, mask) = (batch.head(), batch.mask());
             let (key, n_chunks) = (batch.key(), batch.n_chunks() as u64);
             if n_chunks > 0 {
                 match self.log.append(&head, batch.payload(), mask) {
@@ -117,11 +120,8 @@ impl SecondLevel {
                         let n_bytes = batch.payload().len() as u64;
                         self.counters.n_written += n_chunks;
                         self.counters.n_written_data_bytes += n_bytes;
-                        let prefixes = head.prefixes;
-                        let noted =
-                            note_written(&mut self.index, &self.log, key, location, prefixes);
-                        self.counters.n_not_indexed += u64::from(!noted.is_in);
-                        self.counters.n_crowded_out += noted.n_crowded_out;
+                        let (index, counters) = (&mut self.index, &mut self.counters);
+                        note_record(index, &self.log, counters, (key, head.prefixes), location);
                         self.dirty_since.get_or_insert(now);
                     }
                     Err(NotWritten::NoBuffer | NotWritten::NoRegion) => break,
@@ -154,6 +154,7 @@ impl SecondLevel {
         // What is appended from now on is not older.
         let position = self.log.position();
         self.note_erasure(hash, position);
+        self.unwritten_erasures.push_back((hash, position));
         let below: Vec<Location> = self
             .index
             .find(hash)
@@ -162,29 +163,31 @@ impl SecondLevel {
         for location in below {
             self.index.remove(hash, location);
         }
-        self.unwritten_erasures.push_back(hash);
     }
 
     /// What has a prefix of this hash and was written before `position` is erased: all, if it
-    /// is that of the empty name, which no record has among its prefixes.
+    /// is that of the empty name.
     pub(crate) fn note_erasure(&mut self, hash: u64, position: Position) {
-        match hash == self.names.prefix(NameView::default()) {
-            true => self.erasures.add_all(position),
-            false => self.erasures.add(hash, position),
+        if self.erasures.add(hash, position) == Added::All {
+            let empty = self.names.prefix(NameView::default());
+            self.unwritten_erasures.retain(|&(hash, _)| hash != empty);
+            self.unwritten_erasures.push_back((empty, position));
         }
     }
 
     fn write_erasures(&mut self) {
-        while let Some(&hash) = self.unwritten_erasures.front() {
+        while let Some(&(hash, position)) = self.unwritten_erasures.front() {
             let head = RecordHead {
                 kind: RecordKind::Erasure,
                 key: hash,
                 prefixes: &[hash],
-                chunks: &[],
+                chunks: &[to_chunk(position)],
             };
-            if self.log.append(&head, &[], 0).is_err() {
+            let Ok(location) = self.log.append(&head, &[], 0) else {
                 return;
-            }
+            };
+            let seq = self.log.region(location.region).seq;
+            self.erasures.note_record(hash, position, seq);
             self.unwritten_erasures.pop_front();
         }
     }
@@ -194,36 +197,27 @@ impl SecondLevel {
 /// others out.
 const MAX_RECORDS_PER_KEY: usize = 6;
 
-/// What became of a record.
-pub(crate) struct Noted {
-    /// Whether there was room for it.
-    pub(crate) is_in: bool,
-    /// Older records of the batch that made room for it, but for those of which it has
-    /// everything.
-    pub(crate) n_crowded_out: u64,
-}
-
-/// Puts a record, the last of its batch, into the index.
-pub(crate) fn note_written(
+/// Puts a record, of a batch with a key and prefixes, into the index; whether it is there.
+pub(crate) fn note_record(
     index: &mut Index,
     log: &Log,
-    key: u64,
+    counters: &mut Counters,
+    (key, prefixes): (u64, &[u64]),
     location: Location,
-    prefixes: &[u64],
-) -> Noted {
-    let mut noted = Noted {
-        is_in: false,
-        n_crowded_out: 0,
-    };
+) -> bool {
+    let (mut is_wanted, mut n_crowded_out) = (true, 0);
     if index.find(key).count() >= MAX_RECORDS_PER_KEY {
-        noted.n_crowded_out = crowd_out(index, log, key, location.extent.mask);
+        (is_wanted, n_crowded_out) = crowd_out(index, log, key, location);
     }
-    noted.is_in = index.insert(key, location);
-    if !noted.is_in {
+    let is_in = is_wanted && index.insert(key, location);
+    if is_wanted && !is_in {
         // What is older must not be taken for the last.
-        let overlaps = |it: &Location| it.extent.mask & location.extent.mask != 0;
-        let older: Vec<Location> = index.find(key).filter(overlaps).collect();
-        noted.n_crowded_out += older.len() as u64;
+        let (mask, position) = (location.extent.mask, log.position_of(location));
+        let older = index.find(key);
+        let older =
+            older.filter(|it| it.extent.mask & mask != 0 && log.position_of(*it) < position);
+        let older: Vec<Location> = older.collect();
+        n_crowded_out += older.len() as u64;
         for older in older {
             index.remove(key, older);
         }
@@ -231,27 +225,35 @@ pub(crate) fn note_written(
     for &prefix in prefixes {
         note_prefix(index, log, prefix, location);
     }
-    noted
+    counters.n_not_indexed += u64::from(is_wanted && !is_in);
+    counters.n_crowded_out += n_crowded_out;
+    is_in
 }
 
-/// Removes records of a batch of which later ones have everything, and more if these are too
-/// many; how many of the latter.
+/// Makes room for one more record of a batch: removes those of which later ones have everything,
+/// and more if these are too many. Whether the new one is among those that stay, and how many
+/// went, it included, that had something of their own.
 #[cold]
-fn crowd_out(index: &mut Index, log: &Log, key: u64, mask: u16) -> u64 {
+fn crowd_out(index: &mut Index, log: &Log, key: u64, new: Location) -> (bool, u64) {
     let mut records: Vec<Location> = index.find(key).collect();
+    records.push(new);
     records.sort_unstable_by_key(|it| std::cmp::Reverse(log.position_of(*it)));
-    let (mut covered, mut n_kept, mut n_crowded_out) = (mask, 0, 0);
+    let (mut covered, mut n_kept, mut n_crowded_out) = (0, 0, 0);
+    let mut is_wanted = true;
     for record in records {
         let is_covered = record.extent.mask & !covered == 0;
         covered |= record.extent.mask;
-        if is_covered || n_kept + 1 >= MAX_RECORDS_PER_KEY {
-            n_crowded_out += u64::from(!is_covered);
-            index.remove(key, record);
-        } else {
+        if !is_covered && n_kept < MAX_RECORDS_PER_KEY {
             n_kept += 1;
+            continue;
+        }
+        n_crowded_out += u64::from(!is_covered);
+        match record == new {
+            true => is_wanted = false,
+            false => drop(index.remove(key, record)),
         }
     }
-    n_crowded_out
+    (is_wanted, n_crowded_out)
 }
 
 /// Notes a record as the last one below a prefix, unless there is a later one.

@@ -9,10 +9,13 @@ use std::collections::HashMap;
 
 use tachonym_memory::IO_ALIGN;
 
+use crate::erasures::to_extent;
 use crate::layout::{
     Extent, Foot, REGION_HEAD_BYTES, Record, RecordKind, STEP, TocEntry, decode_region_head,
+    max_record_bytes, toc_bytes,
 };
-use crate::naming::Names;
+use crate::log::Position;
+use crate::naming::mask_bit;
 
 /// Why a region is looked through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +41,7 @@ pub(crate) struct Contents {
     /// Of the present writing; `None` if there was none.
     pub(crate) seq: Option<u64>,
     pub(crate) entries: Vec<TocEntry>,
-    /// Whether the region lacks a table of contents.
+    /// Whether the region lacks a table of contents, and has room for it.
     pub(crate) is_unsealed: bool,
 }
 
@@ -80,8 +83,9 @@ enum Stage {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Looks {
-    names: Names,
     region_bytes: usize,
+    /// Of the largest that a store writes.
+    record_bytes: usize,
     /// Bytes of a read at most.
     read_bytes: usize,
     looks: HashMap<u32, Look>,
@@ -89,11 +93,11 @@ pub(crate) struct Looks {
 
 impl Looks {
     /// `read_bytes` is a multiple of [`IO_ALIGN`], and more than the head of any record.
-    pub(crate) fn new(names: Names, region_bytes: usize, read_bytes: usize) -> Self {
+    pub(crate) fn new(batch_len: usize, region_bytes: usize, read_bytes: usize) -> Self {
         let read_bytes = read_bytes.min(region_bytes);
         Self {
-            names,
             region_bytes,
+            record_bytes: max_record_bytes(batch_len),
             read_bytes,
             looks: HashMap::new(),
         }
@@ -162,7 +166,7 @@ impl Looks {
                     Some(foot) if foot.toc_bytes() <= bytes.len() => match foot.entries(bytes) {
                         Some(entries) => look.known(Contents {
                             seq: look.seq,
-                            entries: entries.collect(),
+                            entries: entries.filter_map(|it| self.sound(it)).collect(),
                             is_unsealed: false,
                         }),
                         None => self.follow_records(look),
@@ -192,7 +196,8 @@ impl Looks {
                 if *n_missing > 0 {
                     return self.read_table(*n_missing, table.len());
                 }
-                let entries = foot.entries(table).map(Iterator::collect);
+                let entries = foot.entries(table);
+                let entries = entries.map(|it| it.filter_map(|it| self.sound(it)).collect());
                 match entries {
                     Some(entries) => look.known(Contents {
                         seq: look.seq,
@@ -214,10 +219,13 @@ impl Looks {
                         let mut entries = std::mem::take(found);
                         let prefixes = std::mem::take(prefixes).into_iter();
                         entries.extend(prefixes.map(|(hash, it)| TocEntry::Prefix(hash, it)));
+                        // What a store has written leaves room for it.
+                        let n_toc_bytes = toc_bytes(entries.len()).next_multiple_of(IO_ALIGN);
+                        let end = at.next_multiple_of(IO_ALIGN);
                         look.known(Contents {
                             seq: look.seq,
+                            is_unsealed: end + n_toc_bytes <= self.region_bytes,
                             entries,
-                            is_unsealed: true,
                         })
                     }
                 }
@@ -264,7 +272,7 @@ impl Looks {
             let place = (seq, (*at / STEP) as u32);
             match Record::parse_head(&bytes[*at - start..], place) {
                 Ok(record) => {
-                    self.note_record(&record, place.1, found, prefixes);
+                    self.note_record(&record, place, found, prefixes);
                     *at += record.record_bytes();
                 }
                 // A head may reach beyond what was read, but none beyond twice that.
@@ -285,11 +293,11 @@ impl Looks {
     fn note_record(
         &self,
         record: &Record<'_>,
-        at: u32,
+        (seq, at): Position,
         found: &mut Vec<TocEntry>,
         prefixes: &mut HashMap<u64, Extent>,
     ) {
-        let bits = record.places().map(|it| self.names.mask_bit(it.place));
+        let bits = record.places().map(|it| mask_bit(it.place));
         let extent = Extent {
             at,
             len_kib: record.record_bytes().div_ceil(1024) as u16,
@@ -297,14 +305,30 @@ impl Looks {
         };
         match record.kind() {
             RecordKind::Batch => {
-                found.push(TocEntry::Batch(record.key(), extent));
-                let extent = Extent { mask: 0, ..extent };
-                prefixes.extend(record.prefixes().map(|hash| (hash, extent)));
+                if let Some(entry) = self.sound(TocEntry::Batch(record.key(), extent)) {
+                    found.push(entry);
+                    let extent = Extent { mask: 0, ..extent };
+                    prefixes.extend(record.prefixes().map(|hash| (hash, extent)));
+                }
             }
             RecordKind::Erasure => {
+                let extent = to_extent((seq, at), record.places().next());
                 let erasures = record.prefixes();
                 found.extend(erasures.map(|hash| TocEntry::Erasure(hash, extent)));
             }
+        }
+    }
+
+    /// An entry as it may be used: `None` for one that no store writes.
+    fn sound(&self, entry: TocEntry) -> Option<TocEntry> {
+        let is_within = |it: &Extent| it.is_within(self.region_bytes, self.record_bytes);
+        match entry {
+            TocEntry::Batch(_, extent) => (extent.mask != 0 && is_within(&extent)).then_some(entry),
+            TocEntry::Prefix(hash, extent) => {
+                let extent = Extent { mask: 0, ..extent };
+                is_within(&extent).then_some(TocEntry::Prefix(hash, extent))
+            }
+            TocEntry::Erasure(..) => Some(entry),
         }
     }
 }

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use tachonym_memory::{IO_ALIGN, IoBuffer, MemoryError, Pages};
-use tachonym_packet::MonoNs;
+use tachonym_packet::{MonoNs, NameView};
 
 use crate::admission::Gate;
 use crate::ahead::Ahead;
@@ -23,14 +23,14 @@ use crate::device::{Completion, Request};
 use crate::erasures::Erasures;
 use crate::flush::{Flush, Ticket};
 use crate::index::Index;
-use crate::layout::{MAX_PREFIXES, REGIONS_START, Superblock, max_record_bytes};
-use crate::log::{Log, Region, RegionState};
+use crate::layout::{MAX_BATCH_LEN, MAX_PREFIXES, REGIONS_START, Superblock, max_record_bytes};
+use crate::log::{Log, Position, Region, RegionState};
 use crate::naming::Names;
 use crate::reads::{Reads, is_read};
 use crate::recalled::{Recalled, WallClock};
 use crate::regions::Looks;
 
-/// Most Data with a longer name than this are not kept: the first level does not either.
+/// Data with a longer name than this are not kept.
 pub(crate) const MAX_COMPONENTS: usize = MAX_PREFIXES;
 
 /// What has happened that an operator wants to know.
@@ -106,8 +106,8 @@ pub struct SecondLevel {
     pub(crate) next_to_recover: Option<u32>,
     /// Prefixes that were erased while regions were looked through.
     pub(crate) erased_meanwhile: Vec<u64>,
-    /// Erased prefixes whose records are not in the log yet.
-    pub(crate) unwritten_erasures: VecDeque<u64>,
+    /// Erased prefixes whose records are not in the log yet, and before what is erased.
+    pub(crate) unwritten_erasures: VecDeque<(u64, Position)>,
     /// Since when something waits for a full buffer.
     pub(crate) dirty_since: Option<MonoNs>,
     /// What is told to those who waited for reads that were given up.
@@ -149,7 +149,8 @@ impl SecondLevel {
     /// If there is not as much memory as index and buffers take.
     ///
     /// # Panics
-    /// If there is no volume, or they belong to different stores.
+    /// If there is no volume, they belong to different stores, or batches are longer than
+    /// [`MAX_BATCH_LEN`].
     pub fn new(
         config: Config,
         volumes: &[Superblock],
@@ -179,6 +180,10 @@ impl SecondLevel {
                 == (first.key, first.batch_len, first.region_bytes)
         };
         assert!(volumes.iter().all(is_same), "volumes of one store");
+        assert!(
+            (1..=MAX_BATCH_LEN).contains(&usize::from(first.batch_len)),
+            "batches of 1 to {MAX_BATCH_LEN} chunks"
+        );
         let config = Config {
             batch_len: first.batch_len.into(),
             ..config
@@ -191,6 +196,8 @@ impl SecondLevel {
             Beginning::New => RegionState::Free,
             Beginning::Existing => RegionState::Held,
         };
+        let n_regions: u64 = volumes.iter().map(|it| u64::from(it.n_regions)).sum();
+        let store_bytes = n_regions * u64::from(first.region_bytes);
         let mut log = Log::new(region_bytes, ring(volumes, state), write_buffers);
         log.set_first_seq(first.first_seq);
         Ok(Self {
@@ -198,10 +205,10 @@ impl SecondLevel {
             assembler: Assembler::new(names.clone(), config.assembly_bytes, config.assembly_ms),
             log,
             reads: Reads::new(buffers),
-            looks: Looks::new(names.clone(), region_bytes, read_bytes(config.batch_len)),
+            looks: Looks::new(config.batch_len, region_bytes, read_bytes(config.batch_len)),
             ahead: Ahead::new(config.max_ahead),
             gate: Gate::new(config.admission, config.pages)?,
-            erasures: Erasures::default(),
+            erasures: Erasures::new(names.prefix(NameView::default()), store_bytes),
             flush: Flush::default(),
             volumes: vec![Volume::default(); volumes.len()],
             wall: WallClock::default(),
@@ -261,14 +268,18 @@ impl SecondLevel {
         self.log.poll_request()
     }
 
-    /// Takes back a request that the device could not take; it comes next again.
+    /// Takes back a request that the device could not take; it comes again.
     pub fn give_back(&mut self, request: Request) {
-        self.requests.push_front(request);
+        match is_read(request.token) {
+            true => self.requests.push_front(request),
+            false => self.log.give_back(request),
+        }
     }
 
     /// Takes what has become of a request. A batch that was read comes out, to be put into the
     /// first level and [recycled](SecondLevel::recycle).
     pub fn handle_completion(&mut self, now: MonoNs, completion: Completion) -> Option<Recalled> {
+        self.log.set_now(now);
         let recalled = match is_read(completion.token) {
             true => self.handle_read(now, completion),
             false => {
@@ -294,6 +305,7 @@ impl SecondLevel {
 
     /// Does what has become due.
     pub fn handle_timeout(&mut self, now: MonoNs) {
+        self.log.set_now(now);
         self.assembler.handle_timeout(now);
         self.give_up_stalled(now);
         self.write_closed(now);
@@ -327,8 +339,9 @@ impl SecondLevel {
         self.go_on_flushing(now);
     }
 
-    /// Begins to write all that was offered so far. [`SecondLevel::poll_flushed`] tells when it
-    /// will survive a loss of power.
+    /// Begins to write all that was offered and erased so far. [`SecondLevel::poll_flushed`]
+    /// tells when that has ended, and [`SecondLevel::poll_flush_failed`] whether it survives a
+    /// loss of power then.
     pub fn flush(&mut self, now: MonoNs) -> Ticket {
         self.assembler.close_all();
         let ticket = self.flush.begin(self.assembler.n_closed());
@@ -340,6 +353,13 @@ impl SecondLevel {
     #[must_use]
     pub const fn poll_flushed(&self) -> Ticket {
         self.flush.done()
+    }
+
+    /// The last flush during which a volume failed, or for which there was none, so that not all
+    /// that it was to write will survive; zero if there was no such.
+    #[must_use]
+    pub const fn poll_flush_failed(&self) -> Ticket {
+        self.flush.failed()
     }
 
     /// What happened.

@@ -1,14 +1,16 @@
 //! What devices answer, regions that are looked through, volumes that fail.
 
+use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
 use crate::device::{Completion, Op, Request};
+use crate::erasures::from_extent;
 use crate::flush::Stage;
 use crate::index::Location;
 use crate::layout::{Record, RecordError, TocEntry};
 use crate::log::RegionState;
-use crate::offering::note_prefix;
-use crate::reads::{Purpose, Read, Sought};
+use crate::offering::{note_prefix, note_record};
+use crate::reads::{Purpose, Read, Sought, Waiter};
 use crate::recalled::Recalled;
 use crate::regions::{Contents, Next, Why};
 use crate::second_level::{Event, SecondLevel, VolumeFault};
@@ -38,32 +40,21 @@ impl SecondLevel {
             outcome,
             buffer,
         } = completion;
-        let Some(read) = self.reads.get(token) else {
+        let Some(read) = self.reads.end(token) else {
             // It was given up.
             self.reads.give_buffer(buffer);
             return None;
         };
-        let (purpose, volume) = (read.purpose, read.volume);
-        let expected = match purpose {
-            Purpose::Batch { location, .. } => {
-                let (start, end) = self.log.range_of(location);
-                end - start
-            }
-            Purpose::Region { len, .. } => len,
-            Purpose::Sync => 0,
-        };
-        let is_whole = outcome.is_ok_and(|n_bytes| n_bytes as usize >= expected);
-        let read = self.reads.end(token)?;
-        self.note_outcome(volume, is_whole, purpose == Purpose::Sync);
-        match purpose {
+        let n_read = outcome.ok().map(|n_bytes| n_bytes as usize);
+        let has_read = |len: usize| n_read.is_some_and(|n_read| n_read >= len);
+        match read.purpose {
             Purpose::Sync => {
-                if self.flush.note_synced() {
-                    self.end_flush(now);
-                }
+                self.handle_synced(now, read.volume, has_read(0));
                 None
             }
             Purpose::Region { region, start, len } => {
-                let bytes = buffer.as_ref().filter(|_| is_whole);
+                self.note_read(read.volume, has_read(len));
+                let bytes = buffer.as_ref().filter(|_| has_read(len));
                 let bytes = bytes.map(|it| &it.as_slice()[..len]);
                 let next = bytes.and_then(|bytes| self.looks.handle_read(region, start, bytes));
                 self.counters.n_read_bytes += next.as_ref().map_or(0, |_| len as u64);
@@ -76,21 +67,15 @@ impl SecondLevel {
                 None
             }
             Purpose::Batch { sought, location } => {
+                let (start, end) = self.log.range_of(location);
+                let is_whole = has_read(end - start);
+                self.note_read(read.volume, is_whole);
+                let since = read.since;
+                let mut recalled = self.recalled(now, buffer, read.waiters);
                 if is_whole {
-                    self.counters.n_read_bytes += expected as u64;
+                    self.counters.n_read_bytes += (end - start) as u64;
                     self.ahead
-                        .note_read(now.saturating_since(read.since).as_nanos() as u64);
-                }
-                let mut recalled = Recalled {
-                    buffer,
-                    record: None,
-                    waiters: read.waiters,
-                    erased: 0,
-                    trigger_place: self.trigger_place(),
-                    wall: self.wall,
-                    now,
-                };
-                if is_whole {
+                        .note_read(now.saturating_since(since).as_nanos() as u64);
                     let found = self.check_batch(sought, location, &mut recalled);
                     if found == Found::Another
                         && self.read_older(now, sought, location, &mut recalled)
@@ -101,6 +86,30 @@ impl SecondLevel {
                 }
                 Some(recalled)
             }
+        }
+    }
+
+    /// A volume has said that what was written stays, or failed to.
+    fn handle_synced(&mut self, now: MonoNs, volume: u8, is_done: bool) {
+        if !is_done {
+            self.counters.n_device_errors += 1;
+            self.lose_volume(volume, VolumeFault::Writing);
+        }
+        if self.flush.note_synced() {
+            self.end_flush(now);
+        }
+    }
+
+    /// What has come of a read for those who wait, before anything is known of it.
+    fn recalled(&self, now: MonoNs, buffer: Option<IoBuffer>, waiters: Vec<Waiter>) -> Recalled {
+        Recalled {
+            buffer,
+            record: None,
+            waiters,
+            erased: 0,
+            trigger_place: self.trigger_place(),
+            wall: self.wall,
+            now,
         }
     }
 
@@ -188,18 +197,16 @@ impl SecondLevel {
         Found::It
     }
 
-    /// Notes whether a volume has done what it was to do.
-    fn note_outcome(&mut self, volume: u8, is_done: bool, is_write: bool) {
-        if is_done {
-            self.volumes[usize::from(volume)].n_read_errors = 0;
+    /// Notes whether a volume has read what it was to read.
+    fn note_read(&mut self, volume: u8, is_whole: bool) {
+        let of_volume = &mut self.volumes[usize::from(volume)];
+        if is_whole {
+            of_volume.n_read_errors = 0;
             return;
         }
         self.counters.n_device_errors += 1;
-        let of_volume = &mut self.volumes[usize::from(volume)];
         of_volume.n_read_errors += 1;
-        if is_write {
-            self.lose_volume(volume, VolumeFault::Writing);
-        } else if of_volume.n_read_errors >= self.config.max_read_errors {
+        if of_volume.n_read_errors >= self.config.max_read_errors {
             self.lose_volume(volume, VolumeFault::Reading);
         }
     }
@@ -210,12 +217,15 @@ impl SecondLevel {
             outcome,
             buffer,
         } = completion;
-        let write = self.log.handle_written(token, buffer);
-        if let Some((volume, len)) = write {
-            let is_whole = outcome.is_ok_and(|n_bytes| n_bytes as usize >= len);
-            if !is_whole {
-                self.note_outcome(volume, false, true);
-            }
+        let Some(write) = self.log.handle_written(token, buffer) else {
+            // It was given up.
+            return;
+        };
+        let is_whole = outcome.is_ok_and(|n_bytes| n_bytes as usize >= write.n_bytes);
+        if !is_whole {
+            self.counters.n_lost += write.n_chunks as u64;
+            self.counters.n_device_errors += 1;
+            self.lose_volume(write.volume, VolumeFault::Writing);
         }
     }
 
@@ -226,7 +236,14 @@ impl SecondLevel {
             return;
         }
         self.events.push_back(Event::VolumeLost { volume, why });
-        self.log.lose_volume(volume);
+        self.flush.note_failed();
+        self.counters.n_lost += self.log.lose_volume(volume) as u64;
+        let regions = self.log.regions();
+        self.index
+            .retain(|it| regions[it.region as usize].state != RegionState::Lost);
+        // Their records may have been there, and what they erase elsewhere.
+        self.unwritten_erasures.clear();
+        self.unwritten_erasures.extend(self.erasures.iter());
         let reads = &mut self.reads;
         self.requests.retain_mut(|request| {
             let stays = request.volume != volume;
@@ -259,15 +276,8 @@ impl SecondLevel {
     }
 
     fn give_up(&mut self, read: Read) {
-        self.given_up.push(Recalled {
-            buffer: None,
-            record: None,
-            waiters: read.waiters,
-            erased: 0,
-            trigger_place: 0,
-            wall: self.wall,
-            now: MonoNs::ZERO,
-        });
+        let recalled = self.recalled(self.log.now(), None, read.waiters);
+        self.given_up.push(recalled);
     }
 
     pub(crate) fn oldest_request(&self) -> Option<MonoNs> {
@@ -358,9 +368,10 @@ impl SecondLevel {
         for &entry in &contents.entries {
             match entry {
                 TocEntry::Batch(key, extent) => {
-                    let is_in = self.index.insert(key, Location { region, extent });
+                    let (index, counters) = (&mut self.index, &mut self.counters);
+                    let location = Location { region, extent };
+                    let is_in = note_record(index, &self.log, counters, (key, &[]), location);
                     self.counters.n_recovered += u64::from(is_in);
-                    self.counters.n_not_indexed += u64::from(!is_in);
                 }
                 TocEntry::Prefix(hash, extent) => {
                     note_prefix(
@@ -371,7 +382,9 @@ impl SecondLevel {
                     );
                 }
                 TocEntry::Erasure(hash, extent) => {
-                    self.note_erasure(hash, (seq, extent.at));
+                    let position = from_extent(seq, extent);
+                    self.note_erasure(hash, position);
+                    self.erasures.note_record(hash, position, seq);
                 }
             }
         }
@@ -388,7 +401,16 @@ impl SecondLevel {
                 TocEntry::Batch(hash, extent) | TocEntry::Prefix(hash, extent) => {
                     self.index.remove(hash, Location { region, extent });
                 }
-                TocEntry::Erasure(hash, _) => self.erasures.forget(hash, seq),
+                TocEntry::Erasure(hash, extent) => {
+                    let position = from_extent(seq, extent);
+                    if !self.erasures.is_last_record(hash, position, seq) {
+                        continue;
+                    }
+                    match self.log.may_hold_older(region, position.0) {
+                        true => self.unwritten_erasures.push_back((hash, position)),
+                        false => self.erasures.forget(hash),
+                    }
+                }
             }
         }
         self.log.set_free(region);
@@ -396,9 +418,11 @@ impl SecondLevel {
     }
 
     /// A region could not be looked through. What of it is in the index will be found to be
-    /// gone when it is read.
+    /// gone when it is read; erasures whose records it has are written again.
     fn give_up_look(&mut self, region: u32) {
         self.looks.give_up(region);
+        let seq = self.log.region(region).seq;
+        self.unwritten_erasures.extend(self.erasures.of_region(seq));
         self.log.set_free(region);
     }
 
@@ -447,6 +471,7 @@ impl SecondLevel {
                 n_volumes: in_service.len(),
             };
             if in_service.is_empty() {
+                self.flush.note_failed();
                 self.end_flush(now);
             }
             for volume in in_service {

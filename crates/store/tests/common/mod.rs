@@ -1,5 +1,7 @@
 //! A store on a device in memory, and Data for it.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::collections::BTreeMap;
 
 use tachonym_packet::{Component, Data, DataView, Interest, InterestView, MonoNs, Name, NameView};
