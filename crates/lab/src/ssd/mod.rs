@@ -55,7 +55,7 @@ struct StoreArgs {
     store_mib: u32,
     /// Chunks of a batch
     #[arg(long, default_value_t = 10, value_name = "N",
-          value_parser = clap::value_parser!(u8).range(1..=64))]
+          value_parser = clap::value_parser!(u8).range(1..=16))]
     batch: u8,
     /// Chunks of an object
     #[arg(long, default_value_t = 1_000, value_name = "N",

@@ -21,7 +21,7 @@ use super::check::Faults;
 pub struct SecondLevel {
     /// Directories and block devices.
     pub volume: Vec<Volume>,
-    /// Segments of a batch. It cannot be changed for volumes that are in use.
+    /// Segments of a batch, 1 to 16. It cannot be changed for volumes that are in use.
     pub batch: usize,
     /// Memory of the index, for all workers together, in bytes: some 12 for each batch, and as
     /// much for each prefix of names. 0: enough for batches of packets of 2 KiB. When it is

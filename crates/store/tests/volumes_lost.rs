@@ -1,0 +1,249 @@
+//! What volumes take with them that go out of service, and what outlives them.
+
+mod common;
+
+use common::{Harness, chunk, name_of};
+use tachonym_packet::Name;
+use tachonym_store::device::{Fault, Injection, Op, Ram};
+use tachonym_store::{Config, Event, Offered, VolumeFault};
+
+fn config() -> Config {
+    Config {
+        batch_len: 4,
+        max_batches: 8_000,
+        max_reads: 8,
+        n_write_buffers: 4,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 256 << 10,
+        ..Config::default()
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().expect("a name")
+}
+
+fn has(it: &mut Harness, wire: &[u8]) -> bool {
+    let found = it.ask(name_of(wire).view(), false);
+    found.is_some_and(|(found, _)| found == wire)
+}
+
+/// Offers so many chunks of an object, each batch whole.
+fn fill(it: &mut Harness, object: &str, n_chunks: u64, len: usize) -> Vec<Vec<u8>> {
+    let wires: Vec<_> = (0..n_chunks).map(|n| chunk(object, n, 1, len)).collect();
+    for wire in &wires {
+        assert_eq!(it.offer(wire, true), Offered::Kept);
+        it.pump();
+    }
+    wires
+}
+
+fn fail(it: &mut Harness, op: Op, times: u64) {
+    it.device.inject(Injection {
+        op,
+        skip: 0,
+        times,
+        fault: Fault::Error(5),
+    });
+}
+
+/// Volumes as the first, but for one as the second holds it.
+fn with_volume(mut image: Vec<Vec<u8>>, volume: usize, old: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    image[volume] = old[volume].clone();
+    image
+}
+
+/// Of two volumes one holds Data, the other the erasure and fails: in both orders.
+#[test]
+fn an_erasure_outlives_the_volume_with_its_record() {
+    let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+    let erased = fill(&mut it, "/a", 4, 1_000);
+    it.flush();
+    // Volumes take turns: the record of the erasure is in the region of the second.
+    fill(&mut it, "/b", 160, 8_000);
+    let n_before = it.store.counters().n_written_bytes;
+    assert!(n_before > u64::from(it.volumes[0].region_bytes));
+    it.store.erase(it.now, name("/a").view());
+    fail(&mut it, Op::Write, 1);
+    it.flush();
+    let why = VolumeFault::Writing;
+    assert_eq!(it.events, [Event::VolumeLost { volume: 1, why }]);
+    it.flush();
+    let later = fill(&mut it, "/a/later", 4, 1_000);
+    it.flush();
+    let mut again = it.reboot(it.device.image(), config());
+    assert!(!erased.iter().any(|wire| has(&mut again, wire)));
+    assert!(later.iter().all(|wire| has(&mut again, wire)));
+}
+
+#[test]
+fn an_erasure_outlives_its_region_while_a_lost_volume_may_come_back() {
+    let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+    let in_first = fill(&mut it, "/a", 4, 1_000);
+    fill(&mut it, "/b", 160, 8_000);
+    let in_second = fill(&mut it, "/a/c", 4, 1_000);
+    it.flush();
+    let old = it.device.image();
+    // It is lost with all that it has, which is to come back.
+    fail(&mut it, Op::Read, 8);
+    for wire in in_second.iter().cycle().take(8) {
+        it.ask(name_of(wire).view(), false);
+    }
+    let why = VolumeFault::Reading;
+    assert_eq!(it.events, [Event::VolumeLost { volume: 1, why }]);
+    it.store.erase(it.now, name("/a").view());
+    let later = fill(&mut it, "/a/later", 4, 1_000);
+    it.flush();
+    assert!(later.iter().all(|wire| has(&mut it, wire)));
+    let check = |it: &mut Harness| {
+        for wire in in_first.iter().chain(&in_second) {
+            assert!(!has(it, wire));
+        }
+    };
+    check(&mut it);
+    // Soon, and after the region with the record has been written over, more than once.
+    for round in 0..3 {
+        let mut again = it.reboot(with_volume(it.device.image(), 1, &old), config());
+        assert_eq!(again.store.n_lost_volumes(), 0);
+        check(&mut again);
+        if round == 0 {
+            assert!(later.iter().all(|wire| has(&mut again, wire)));
+        }
+        // The ring's order is not that of age now.
+        fill(&mut again, "/e", 1_000, 8_000);
+        again.flush();
+        let image = with_volume(again.device.image(), 1, &old);
+        check(&mut again.reboot(image, config()));
+        fill(&mut it, &format!("/d/{round}"), 1_200, 8_000);
+        it.flush();
+    }
+}
+
+#[test]
+fn data_that_are_lost_with_a_volume_are_counted() {
+    for fault in [Fault::Error(5), Fault::Stall] {
+        let mut it = Harness::new(&[8 << 20], config());
+        let wires = fill(&mut it, "/a", 40, 1_000);
+        it.flush();
+        assert_eq!(it.store.counters().n_lost, 0);
+        it.device.inject(Injection {
+            op: Op::Write,
+            skip: 2,
+            times: 1,
+            fault,
+        });
+        let n_before = it.store.counters().n_written;
+        assert_eq!(n_before, wires.len() as u64);
+        for number in 0..400 {
+            if it.offer(&chunk("/b", number, 1, 1_000), true) != Offered::Kept {
+                break;
+            }
+            it.pump();
+        }
+        it.flush();
+        it.tick(6_000);
+        assert!(!it.store.is_in_use());
+        let counters = it.store.counters();
+        let n_kept = counters.n_offered - counters.n_unsuited - counters.n_no_room;
+        let by_write = (64 << 10) / 1_100..(64 << 10) / 1_000;
+        match fault {
+            // All but one write ended well.
+            Fault::Stall => assert!(by_write.contains(&counters.n_lost), "{}", counters.n_lost),
+            // But for two writes nothing did.
+            _ => {
+                let n_there = n_kept - n_before - counters.n_lost;
+                assert!(by_write.contains(&(n_there / 2)), "{n_there} of {n_kept}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flush_during_which_a_volume_fails_is_known_to_have_failed() {
+    for op in [Op::Write, Op::Sync] {
+        let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+        fill(&mut it, "/a", 4, 1_000);
+        let first = it.flush();
+        assert!(it.store.poll_flush_failed() < first);
+        fill(&mut it, "/b", 4, 1_000);
+        fail(&mut it, op, 1);
+        let second = it.flush();
+        assert_eq!(it.store.poll_flushed(), second);
+        assert_eq!(it.store.poll_flush_failed(), second, "{op:?}");
+        fill(&mut it, "/c", 4, 1_000);
+        let third = it.flush();
+        assert_eq!(it.store.poll_flushed(), third);
+        assert_eq!(it.store.poll_flush_failed(), second);
+    }
+}
+
+#[test]
+fn what_a_lost_volume_had_leaves_the_index() {
+    let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+    fill(&mut it, "/a", 900, 8_000);
+    it.flush();
+    let (n_before, _) = it.store.index_len();
+    fail(&mut it, Op::Write, 1);
+    fill(&mut it, "/b", 4, 1_000);
+    it.flush();
+    assert_eq!(it.store.n_lost_volumes(), 1);
+    let (n_after, _) = it.store.index_len();
+    assert!(
+        n_after > n_before / 4 && n_after < n_before * 3 / 4,
+        "{n_after} of {n_before}"
+    );
+}
+
+/// A device that takes few requests at a time gives many back, reads and writes.
+#[test]
+fn requests_that_are_given_back_keep_their_buffers_apart() {
+    let sizes = [8 << 20, 8 << 20];
+    let mut it = Harness::new(&sizes, config());
+    fill(&mut it, "/a", 40, 8_000);
+    it.flush();
+    it.device = Ram::from_image(it.device.image()).with_capacity(1);
+    for number in 0..20 {
+        it.offer(&chunk("/b", number, 1, 8_000), true);
+    }
+    // All are asked for, and only one is taken.
+    let request = it.store.poll_request().expect("a buffer was full");
+    assert_eq!(request.op, Op::Write);
+    let volume = request.volume;
+    it.store.give_back(request);
+    it.device.inject(Injection {
+        op: Op::Write,
+        skip: 0,
+        times: 1,
+        fault: Fault::Error(5),
+    });
+    it.pump();
+    assert_eq!(it.store.n_lost_volumes(), 1, "volume {volume}");
+    for object in ["/c", "/d", "/e"] {
+        let wires = fill(&mut it, object, 200, 8_000);
+        it.flush();
+        assert!(wires.iter().rev().take(100).all(|wire| has(&mut it, wire)));
+    }
+}
+
+/// A read of what is half in a buffer has that written; what is asked of the device now has
+/// not been waiting since the last offer.
+#[test]
+fn writes_are_dated_by_the_call_that_makes_them() {
+    let config = Config {
+        stall_ms: 1_000,
+        write_delay_ms: 2_000,
+        ..config()
+    };
+    let mut it = Harness::new(&[8 << 20], config);
+    // The last batch begins in a buffer and ends in the next.
+    let wires = fill(&mut it, "/a", 8, 8_000);
+    let last = wires.last().expect("some");
+    assert_eq!(it.store.counters().n_reads, 0);
+    let later = it.now.plus_ms(1_500);
+    it.now = later;
+    assert!(it.begin_asking(name_of(last).view(), false).is_some());
+    let due = it.store.poll_timeout().expect("a write is under way");
+    assert!(due > later, "nothing has stalled yet");
+    it.store.handle_timeout(later);
+    assert!(it.store.is_in_use());
+}
