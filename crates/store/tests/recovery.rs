@@ -162,3 +162,28 @@ fn a_volume_that_stalls_does_not_keep_the_others_from_being_looked_through() {
     again.flush();
     assert!(kept.iter().all(|wire| has(&mut again, wire)));
 }
+
+#[test]
+fn what_is_older_is_not_found_for_want_of_room_for_what_is_newer() {
+    let mut it = Harness::new(&[24 << 20], config());
+    let old = fill(&mut it, "/a", 4, 1_000);
+    fill(&mut it, "/other", 1_600, 8_000);
+    let new: Vec<_> = (0..4).map(|n| chunk("/a", n, 2, 1_000)).collect();
+    for wire in &new {
+        it.offer(wire, true);
+    }
+    it.flush();
+    let small = Config {
+        max_batches: 100,
+        ..config()
+    };
+    let mut again = it.begin_again(it.device.image(), small);
+    while again.store.is_recovering() {
+        assert!(again.pump_once());
+    }
+    assert!(again.store.counters().n_not_indexed > 0);
+    for (old, new) in old.iter().zip(&new) {
+        let found = again.ask(name_of(old).view(), false);
+        assert!(found.is_none_or(|(found, _)| found == *new));
+    }
+}
