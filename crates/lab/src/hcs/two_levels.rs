@@ -17,7 +17,7 @@ use tachonym_store::device::{
     self, Backend, Completion, Content, Contents, Device, DirectoryLock, Emulated, Op, Request,
     Volume, Waiting,
 };
-use tachonym_store::layout::{MAGIC, Superblock};
+use tachonym_store::layout::{MAGIC, MAX_BATCH_LEN, Superblock};
 use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
@@ -90,12 +90,16 @@ fn superblock(bytes: u64, batch_chunks: u32) -> anyhow::Result<Superblock> {
 /// # Errors
 /// If batches are too long.
 pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::Result<Superblock> {
+    ensure!(
+        batch_chunks as usize <= MAX_BATCH_LEN,
+        "a batch has {MAX_BATCH_LEN} chunks at most"
+    );
     Ok(Superblock {
         key: [7; 16],
         worker: 0,
         volume: 0,
         n_volumes: 1,
-        batch_len: u8::try_from(batch_chunks).context("batches are too long")?,
+        batch_len: batch_chunks as u8,
         region_bytes: geometry.region_bytes,
         n_regions: geometry.n_regions.first().copied().unwrap_or(0),
         first_seq: 1,
