@@ -670,6 +670,12 @@ impl Ssd {
                 .second_level()
                 .is_none_or(|store| store.poll_flushed() >= ticket || !store.is_in_use());
             if done {
+                let store = engine.second_level();
+                if store.is_some_and(|store| store.poll_flush_failed() >= ticket) {
+                    warn!(
+                        "not all that was to be written in the end is there after the next start"
+                    );
+                }
                 return;
             }
             if Instant::now() > deadline {
