@@ -10,7 +10,7 @@ const HEAD_BYTES: usize = 256;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Copies as [`slice::copy_from_slice`] does, but for the first [`HEAD_BYTES`] past the cache:
+/// Copies as [`slice::copy_from_slice`] does, but for the first 256 bytes past the cache:
 /// for what is large and nobody reads soon, into memory that was not used lately. On other
 /// processors than x86-64 a plain copy.
 ///
