@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tachonym_packet::MonoNs;
 use tachonym_store::{Beginning, Config};
 
@@ -17,16 +17,28 @@ use crate::output;
 use crate::random::Random;
 use crate::stats::Histogram;
 
-/// Measures how long Interests for batches drawn at random wait, at half the rate of the disk
+/// What a rate is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Saturation {
+    /// Interests a second that the store answers from the disk at most
+    Hits,
+    /// Reads a second that the disk does at most for who does nothing with them
+    Disk,
+}
+
+/// Measures how long Interests for batches drawn at random wait, at half the highest rate
 #[derive(Args, Clone, Debug)]
 pub(super) struct LatencyArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Reads at a time when the disk's rate is measured
+    /// Interests, or reads, at a time when the highest rate is measured
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     depth: u16,
-    /// Share of the disk's rate at which Interests come, in percent
+    /// The highest rate of what
+    #[arg(long, value_enum, default_value_t = Saturation::Hits)]
+    of: Saturation,
+    /// Share of the highest rate at which Interests come, in percent
     #[arg(long, default_value_t = 50, value_name = "PCT",
           value_parser = clap::value_parser!(u8).range(1..=95))]
     load_pct: u8,
@@ -98,6 +110,26 @@ fn ask_at(
     Ok(histogram)
 }
 
+/// Asks for chunks drawn at random, so many at a time; how many are answered a second.
+fn saturate(
+    rig: &mut Rig,
+    (depth, time): (usize, Duration),
+    mut draw: impl FnMut() -> ChunkId,
+) -> anyhow::Result<f64> {
+    rig.forget_sent();
+    let (begun, mut n_asked) = (now(), 0);
+    while now().saturating_since(begun) < time {
+        while rig.engine.sizes().n_pit_entries < depth {
+            rig.receive_known(draw(), n_asked)?;
+            n_asked += 1;
+        }
+        rig.turn();
+    }
+    let rate = rig.sink.n_data as f64 / now().saturating_since(begun).as_secs_f64();
+    rig.settle();
+    Ok(rate)
+}
+
 /// Runs the command.
 pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
     const FILE: &str = "latency";
@@ -141,7 +173,10 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
         let volume = disk.volume(FILE, args.store.bytes())?;
         Raw::new((volume, used_bytes), read_bytes as usize, depth)
     };
-    let rate = raw(args.depth.into())?.saturate(slot, &mut random)?;
+    let rate = match args.of {
+        Saturation::Hits => saturate(&mut rig, (args.depth.into(), slot), &mut draw)?,
+        Saturation::Disk => raw(args.depth.into())?.saturate(slot, &mut random)?,
+    };
     let load = rate * f64::from(args.load_pct) / 100.0;
     let mut raw = raw(MAX_READS)?;
     const PERMILLES: [(u64, &str); 3] = [(500, "p50"), (990, "p99"), (999, "p99.9")];
@@ -158,11 +193,15 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
         }
     }
     let mut report = Report::new(format!(
-        "Interests for batches drawn among {} MiB, at {load:.0} a second: {} % of the {rate:.0} \
-         reads of {} bytes a second that the device does, {} at a time",
+        "Interests for batches of {} bytes drawn among {} MiB, at {load:.0} a second: {} % of the \
+         {rate:.0} that {} at most, {} at a time",
+        raw.read_bytes(),
         args.store.store_mib,
         args.load_pct,
-        raw.read_bytes(),
+        match args.of {
+            Saturation::Hits => "are answered",
+            Saturation::Disk => "the disk reads",
+        },
         args.depth
     ));
     for ((permille, label), (device, store, above)) in PERMILLES.into_iter().zip(columns) {
