@@ -4,8 +4,8 @@
 use tachonym_packet::lp::Headers;
 use tachonym_packet::types::component::GENERIC;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes,
-    NameView, Nonce, PitToken,
+    FaceId, HashKey, HashSpan, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameHash,
+    NameHashes, NameView, Nonce, PitToken,
 };
 use tachonym_policy::PolicyConfig;
 use tachonym_store::SecondLevel;
@@ -113,6 +113,7 @@ pub(crate) struct Scratch {
     pub(crate) name: Vec<u8>,
     /// Of the Data that come from the second level.
     pub(crate) recalled_hashes: NameHashes,
+    pub(crate) recalled_spans: Vec<HashSpan>,
     pub(crate) hint_hashes: NameHashes,
     pub(crate) name_hashes: NameHashes,
 }

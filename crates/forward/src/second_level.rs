@@ -12,6 +12,7 @@
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NackReason, NameHash, NameView};
 use tachonym_store::device::Completion;
+use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{Novelty, Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
 use tachonym_tables::{
     Admission, DataRef, EntryIdx, FibView, InRecord, Inserted, Marks, NotAdmitted, PitEntry,
@@ -31,9 +32,9 @@ use crate::sought::{SoughtReads, is_seeker};
 /// When this Data answers, the next batch of its object is to be read, if the first level does
 /// not have it. After that was looked for, it mostly leaves the first level later than this.
 /// Where it was sooner after all, and somebody has had to wait for it, it is looked for anew.
-const TRIGGERS: Marks = Marks(1);
+const TRIGGERS: Marks = Marks::new(1);
 /// When this Data answers, it is to be offered to the second level again.
-const IS_TO_BE_OFFERED: Marks = Marks(2);
+const IS_TO_BE_OFFERED: Marks = Marks::new(2);
 
 /// Answers for which the first level is believed to have the next batch once it has had it.
 const N_BELIEVED: u8 = Marks::MAX_PAUSE;
@@ -237,7 +238,7 @@ impl Pipelines {
                     fresh_until,
                     is_trigger: false,
                 };
-                self.take_chunk(&chunk, arrival.fib, out);
+                self.take_chunks([chunk].into_iter(), arrival.fib, out);
                 self.tables.pit().get(idx).is_none()
             }
             recall @ (Recall::Reading | Recall::Joined) => {
@@ -273,17 +274,11 @@ impl Pipelines {
         if recalled.waiters().iter().any(|&waiter| is_seeker(waiter)) {
             self.take_for_seekers(recalled);
         }
-        for chunk in recalled.chunks() {
-            let is_wanted = self.take_chunk(&chunk, fib, out);
-            if is_wanted
-                && chunk.is_trigger
-                && let Ok(data) = DataView::parse(chunk.wire)
-                && self.read_ahead(second, data.name())
-            {
-                let (name, hash) = (data.name(), self.key.hash_name(data.name()));
-                self.tables
-                    .change_marks(name, hash, |marks| marks.after(N_BELIEVED));
-            }
+        if let Some((name, hash)) = self.take_chunks(recalled.chunks(), fib, out)
+            && self.read_ahead(second, name)
+        {
+            self.tables
+                .change_marks(name, hash, |marks| marks.after(N_BELIEVED));
         }
         let waiters = recalled.waiters().iter().filter(|&&it| !is_seeker(it));
         for &waiter in waiters {
@@ -304,23 +299,58 @@ impl Pipelines {
         }
     }
 
-    /// Puts a chunk into the first level, after it has answered who waits for it. Whether
-    /// anybody did.
+    /// Puts chunks into the first level, after they have answered who waits for them. The name
+    /// of the one after which the next batch is to be read, if somebody wanted it.
+    ///
+    /// As with a burst, what each looks at is on its way to the cache while others are dealt
+    /// with.
+    fn take_chunks<'r>(
+        &mut self,
+        chunks: impl Iterator<Item = RecalledChunk<'r>>,
+        fib: &FibView<'_>,
+        out: &mut impl Output,
+    ) -> Option<(NameView<'r>, NameHash)> {
+        let mut all = [None; MAX_BATCH_LEN];
+        // Whoever can write to the disk can put anything there.
+        let data = chunks.filter_map(|chunk| Some((chunk, DataView::parse(chunk.wire).ok()?)));
+        for (place, chunk) in all.iter_mut().zip(data) {
+            *place = Some(chunk);
+        }
+        let all = all.iter().flatten();
+        let mut hashes = std::mem::take(&mut self.scratch.recalled_hashes);
+        let mut spans = std::mem::take(&mut self.scratch.recalled_spans);
+        (hashes.clear(), spans.clear());
+        let names = all.clone().map(|(_, data)| data.name());
+        hashes.push_burst(&self.key, names, &mut spans);
+        for &span in &spans {
+            self.tables.prefetch_buckets_for_data(hashes.slice(span));
+        }
+        for &span in &spans {
+            self.tables.prefetch_entries_for_data(hashes.slice(span));
+        }
+        let mut trigger = None;
+        for ((chunk, data), &span) in all.zip(&spans) {
+            self.tables.prefetch_victims();
+            let hashes = hashes.slice(span);
+            let is_wanted = self.take_chunk(chunk, data, (hashes, fib), out);
+            if is_wanted && chunk.is_trigger {
+                trigger = Some((data.name(), hashes[data.name().len()]));
+            }
+        }
+        self.scratch.recalled_hashes = hashes;
+        self.scratch.recalled_spans = spans;
+        trigger
+    }
+
+    /// The same for one, whose name has these hashes. Whether anybody waited for it.
     fn take_chunk(
         &mut self,
         chunk: &RecalledChunk<'_>,
-        fib: &FibView<'_>,
+        data: &DataView<'_>,
+        (hashes, fib): (&[NameHash], &FibView<'_>),
         out: &mut impl Output,
     ) -> bool {
-        let Ok(data) = DataView::parse(chunk.wire) else {
-            // Whoever can write to the disk can put anything there.
-            return false;
-        };
-        let fresh_until = credible(chunk.fresh_until, &data, self.now);
-        let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
-        name_hashes.clear();
-        let span = name_hashes.push_name(&self.key, data.name());
-        let hashes = name_hashes.slice(span);
+        let fresh_until = credible(chunk.fresh_until, data, self.now);
         let arrival = Arrival {
             face: FaceId::CONTENT_STORE,
             traits: STORE_TRAITS,
@@ -331,7 +361,7 @@ impl Pipelines {
             fib,
             probe: None,
         };
-        let is_wanted = self.answer_with(&arrival, &data, fresh_until, out);
+        let is_wanted = self.answer_with(&arrival, data, fresh_until, out);
         out.enter(Block::StoreInsertion);
         let period_ms = data.freshness_period_ms();
         let regained = Regained {
@@ -342,8 +372,7 @@ impl Pipelines {
             },
             has_answered: is_wanted,
         };
-        self.tables.insert_recalled(&data, hashes, regained);
-        self.scratch.recalled_hashes = name_hashes;
+        self.tables.insert_recalled(data, hashes, regained);
         is_wanted
     }
 

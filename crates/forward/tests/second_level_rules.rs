@@ -11,7 +11,7 @@ use tachonym_packet::{Component, FaceId, InterestView, NackReason, Name};
 use tachonym_store::device::{Device, Fault, Injection, Op, Ram};
 use tachonym_store::layout::Superblock;
 use tachonym_store::{Admission, Beginning, Config, SecondLevel};
-use tachonym_tables::CsCapacity;
+use tachonym_tables::{CsCapacity, Marks};
 
 /// A face of a program on this machine.
 const LOCAL_FACE: FaceId = FaceId(400);
@@ -572,7 +572,7 @@ fn the_next_batch_is_looked_for_again_some_time_after_it_was_at_hand() {
         ask(&mut it, 2);
     }
     let n_ahead = it.store().counters().n_reads_ahead;
-    for _ in 0..16 {
+    for _ in 0..=Marks::MAX_PAUSE {
         ask(&mut it, 2);
     }
     assert_eq!(it.store().counters().n_reads_ahead, n_ahead + 1);

@@ -58,57 +58,75 @@ impl<'a> DataRef<'a> {
     }
 }
 
-/// What the owner of a store notes about a Data, to be told when it answers an Interest: up to
-/// four marks, the lower bits, whose meaning is the owner's own. The upper ones tell after how
-/// many more answers.
+/// What the owner of a store wants to be told when a Data answers: marks whose meaning is the
+/// owner's own, told at once or after some more answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks(pub u8);
+pub struct Marks {
+    bits: u8,
+    /// Answers that come before they are told.
+    pause: u8,
+}
 
 impl Marks {
     /// Nothing.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self::new(0);
 
     /// Most answers after which marks are told again.
-    pub const MAX_PAUSE: u8 = 15;
+    pub const MAX_PAUSE: u8 = u8::MAX;
 
-    /// The same, to be told after so many answers without; at most [`Marks::MAX_PAUSE`].
+    /// These bits, to be told at once.
+    #[must_use]
+    pub const fn new(bits: u8) -> Self {
+        Self { bits, pause: 0 }
+    }
+
+    /// The same, to be told after so many answers without.
     #[must_use]
     pub const fn after(self, n_answers: u8) -> Self {
-        Self(self.0 & 15 | n_answers << 4)
+        Self {
+            pause: n_answers,
+            ..self
+        }
     }
 
     /// What is told with an answer.
     #[inline]
     pub(super) const fn tell(&mut self) -> Self {
-        if self.0 < 16 {
+        if self.pause == 0 {
             return *self;
         }
-        self.0 -= 16;
+        self.pause -= 1;
         Self::NONE
     }
 
     /// These and those.
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
-        Self(self.0 | others.0)
+        Self {
+            bits: self.bits | others.bits,
+            ..self
+        }
     }
 
     /// These without those.
     #[must_use]
     pub const fn without(self, others: Self) -> Self {
-        Self(self.0 & !others.0)
+        Self {
+            bits: self.bits & !others.bits,
+            ..self
+        }
     }
 
     /// Whether all of those are among these.
     #[must_use]
     pub const fn include(self, others: Self) -> bool {
-        self.0 & others.0 == others.0
+        self.bits & others.bits == others.bits
     }
 
     /// Whether there is nothing to tell.
     #[must_use]
     pub const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.bits == 0
     }
 }
 
