@@ -76,6 +76,27 @@ struct Place {
     lines: [usize; 2],
 }
 
+/// Which entries of a line have a tag, not 0.
+fn tagged(words: &[u64; LINE_WORDS], tag: u16) -> impl Iterator<Item = usize> + use<> {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const TOPS: u64 = 0x8000_8000_8000_8000;
+    // Tags that differ by nothing are those whose top bit neither a carry nor a bit sets.
+    let equal = |tags: u64| {
+        let differing = tags ^ (ONES * u64::from(tag));
+        !((differing & !TOPS) + !TOPS | differing) & TOPS
+    };
+    let mut found = [equal(words[TAG_WORD]), equal(words[TAG_WORD + 1])];
+    std::iter::from_fn(move || {
+        let half = usize::from(found[0] == 0);
+        let place = found[half].trailing_zeros() as usize / 16;
+        // The last two of a line's eight tags are no entry's, and stay 0.
+        (found[half] != 0).then(|| {
+            found[half] &= found[half] - 1;
+            4 * half + place
+        })
+    })
+}
+
 impl Index {
     /// An empty one for so many entries.
     ///
@@ -175,14 +196,18 @@ impl Index {
         }
     }
 
+    fn line(&self, line: usize) -> &[u64; LINE_WORDS] {
+        let (lines, _) = self.words.as_slice().as_chunks();
+        &lines[line]
+    }
+
     fn entries(&self, key: u64) -> impl Iterator<Item = (usize, usize, u64)> + use<'_> {
-        let place = self.place(key);
-        let [first, second] = place.lines;
-        let lines = [Some(first), (second != first).then_some(second)];
-        let entries = lines.into_iter().flatten().flat_map(move |line| {
-            (0..LINE_ENTRIES).map(move |entry| (line, entry, self.word(line, entry)))
-        });
-        entries.filter(move |&(line, entry, word)| word != 0 && self.tag(line, entry) == place.tag)
+        let Place { tag, lines } = self.place(key);
+        let n_lines = if lines[0] == lines[1] { 1 } else { 2 };
+        lines.into_iter().take(n_lines).flat_map(move |line| {
+            let words = self.line(line);
+            tagged(words, tag).map(move |entry| (line, entry, words[entry]))
+        })
     }
 
     /// What may be under a key, in no particular order.
@@ -322,6 +347,24 @@ mod tests {
     fn mix(seed: u64) -> u64 {
         let mixed = (seed ^ seed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) ^ mixed >> 31
+    }
+
+    #[test]
+    fn entries_with_a_tag_are_found_in_every_place_and_no_others() {
+        for tag in [1, 2, 0x7FFF, 0x8000, 0xFFFF] {
+            for pattern in 0..1_u32 << LINE_ENTRIES {
+                let mut words = [0; LINE_WORDS];
+                let mut expected = Vec::new();
+                for entry in 0..LINE_ENTRIES {
+                    let has_it = pattern >> entry & 1 == 1;
+                    // Those beside it differ in one bit.
+                    let here = if has_it { tag } else { tag ^ 1 << (entry * 3) };
+                    words[TAG_WORD + entry / 4] |= u64::from(here) << (entry % 4 * 16);
+                    expected.extend(has_it.then_some(entry));
+                }
+                assert_eq!(tagged(&words, tag).collect::<Vec<_>>(), expected);
+            }
+        }
     }
 
     fn location(n: u64) -> Location {
