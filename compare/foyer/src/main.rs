@@ -68,7 +68,8 @@ struct Report {
     dram_hit_ns: f64,
 }
 
-type Cache = HybridCache<u64, Vec<u8>>;
+/// Keys are names, as they are on the wire.
+type Cache = HybridCache<Vec<u8>, Vec<u8>>;
 
 /// CPU time of this process, in seconds.
 fn cpu_s() -> anyhow::Result<f64> {
@@ -82,38 +83,72 @@ fn cpu_s() -> anyhow::Result<f64> {
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_S)
 }
 
-fn value(key: u64, bytes: usize) -> Vec<u8> {
-    let mut value = vec![key as u8; bytes];
-    value[..8].copy_from_slice(&key.to_le_bytes());
+fn value(chunk: u64, bytes: usize) -> Vec<u8> {
+    let mut value = vec![chunk as u8; bytes];
+    value[..8].copy_from_slice(&chunk.to_le_bytes());
     value
 }
 
-/// Asks for `keys`, so many at a time; what is missing is inserted if `inserts`.
+/// Appends the name of a chunk, `/lab/ssd/OBJECT/seg=NUMBER`.
+fn write_name(chunk: u64, object_chunks: u64, name: &mut Vec<u8>) {
+    const GENERIC: u8 = 8;
+    const SEGMENT: u8 = 50;
+    let (object, number) = (chunk / object_chunks, chunk % object_chunks);
+    let mut push = |typ, value: &[u8]| {
+        name.extend([typ, value.len() as u8]);
+        name.extend(value);
+    };
+    push(GENERIC, b"lab");
+    push(GENERIC, b"ssd");
+    push(GENERIC, &object.to_be_bytes());
+    let width = match number {
+        0..0x100 => 1,
+        0x100..0x1_0000 => 2,
+        0x1_0000..0x1_0000_0000 => 4,
+        _ => 8,
+    };
+    push(SEGMENT, &number.to_be_bytes()[8 - width..]);
+}
+
+fn name(chunk: u64, object_chunks: u64) -> Vec<u8> {
+    let mut name = Vec::new();
+    write_name(chunk, object_chunks, &mut name);
+    name
+}
+
+/// Asks for `chunks`, as many at a time as the window allows; what is missing is inserted if
+/// `inserts`.
 async fn ask(
     cache: &Cache,
-    keys: Arc<Vec<u64>>,
-    (window, inserts): (u64, Option<usize>),
+    chunks: Arc<Vec<u64>>,
+    cli: &Cli,
+    inserts: bool,
 ) -> anyhow::Result<Phase> {
+    let (object_chunks, value_bytes) = (cli.object_chunks, cli.value_bytes);
     let counts: Arc<[AtomicU64; 4]> = Arc::default();
     let (begun, cpu_begun) = (Instant::now(), cpu_s()?);
-    let tasks: Vec<_> = (0..window)
+    let tasks: Vec<_> = (0..cli.window)
         .map(|_| {
-            let (cache, keys, counts) = (cache.clone(), Arc::clone(&keys), Arc::clone(&counts));
+            let (cache, counts) = (cache.clone(), Arc::clone(&counts));
+            let chunks = Arc::clone(&chunks);
             tokio::spawn(async move {
+                let mut key = Vec::new();
                 loop {
                     let next = counts[3].fetch_add(1, Ordering::Relaxed);
-                    let Some(&key) = keys.get(next as usize) else {
+                    let Some(&chunk) = chunks.get(next as usize) else {
                         return Ok::<_, foyer::Error>(());
                     };
+                    key.clear();
+                    write_name(chunk, object_chunks, &mut key);
                     let get = cache.get(&key);
                     let from_disk = get.need_await();
                     let place = match get.await? {
-                        Some(found) if found.value()[..8] == key.to_le_bytes() => {
+                        Some(found) if found.value()[..8] == chunk.to_le_bytes() => {
                             usize::from(from_disk)
                         }
                         _ => {
-                            if let Some(bytes) = inserts {
-                                cache.insert(key, value(key, bytes));
+                            if inserts {
+                                cache.insert(key.clone(), value(chunk, value_bytes));
                             }
                             2
                         }
@@ -128,7 +163,7 @@ async fn ask(
     }
     let count = |idx: usize| counts[idx].load(Ordering::Relaxed);
     Ok(Phase {
-        n_requests: keys.len() as u64,
+        n_requests: chunks.len() as u64,
         n_dram_hits: count(0),
         n_disk_hits: count(1),
         n_missing: count(2),
@@ -154,12 +189,15 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         .await?;
 
     let (begun, cpu_begun) = (Instant::now(), cpu_s()?);
-    for key in 0..cli.n_chunks {
-        cache.insert(key, value(key, cli.value_bytes));
+    for chunk in 0..cli.n_chunks {
+        cache.insert(
+            name(chunk, cli.object_chunks),
+            value(chunk, cli.value_bytes),
+        );
         // Not faster than a disk writes.
-        if key % 64 == 0 {
+        if chunk % 64 == 0 {
             let due = Duration::from_secs_f64(
-                (key * cli.value_bytes as u64) as f64 / (400.0 * f64::from(1 << 20)),
+                (chunk * cli.value_bytes as u64) as f64 / (400.0 * f64::from(1 << 20)),
             );
             tokio::time::sleep(due.saturating_sub(begun.elapsed())).await;
         }
@@ -172,30 +210,39 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         ..Phase::default()
     };
     let all = Arc::new((0..cli.n_chunks).collect::<Vec<_>>());
-    let scan = ask(&cache, all, (cli.window, None)).await?;
+    let scan = ask(&cache, all, &cli, false).await?;
 
     let objects = fs::read(&cli.trace).context("cannot read the trace")?;
     let objects = objects
         .chunks_exact(4)
         .map(|bytes| u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))));
-    let keys = objects.flat_map(|object| {
+    let chunks = objects.flat_map(|object| {
         let first = object * cli.object_chunks;
         first..first + cli.object_chunks
     });
-    let keys = Arc::new(keys.collect::<Vec<_>>());
-    let trace = ask(&cache, keys, (cli.window, Some(cli.value_bytes))).await?;
+    let chunks = Arc::new(chunks.collect::<Vec<_>>());
+    let trace = ask(&cache, chunks, &cli, true).await?;
 
     const N_HOT: u64 = 512;
     const N_HITS: u64 = 1_000_000;
-    for key in 0..N_HOT {
-        cache.insert(key, value(key, cli.value_bytes));
+    let (mut names, mut ends) = (Vec::new(), Vec::new());
+    for chunk in 0..N_HOT {
+        cache.insert(
+            name(chunk, cli.object_chunks),
+            value(chunk, cli.value_bytes),
+        );
+    }
+    for request in 0..N_HITS {
+        let chunk = request.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 & (N_HOT - 1);
+        write_name(chunk, cli.object_chunks, &mut names);
+        ends.push(names.len());
     }
     cache.storage().wait().await;
     let begun = Instant::now();
-    let mut n_hits = 0;
-    for request in 0..N_HITS {
-        let key = request.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 & (N_HOT - 1);
-        let get = cache.get(&key);
+    let (mut n_hits, mut start) = (0, 0);
+    for end in ends {
+        let get = cache.get(&names[start..end]);
+        start = end;
         n_hits += u64::from(!get.need_await() && get.await?.is_some());
     }
     let dram_hit_ns = begun.elapsed().as_nanos() as f64 / N_HITS as f64;

@@ -12,6 +12,7 @@ use tachonym_tables::{CsCapacity, CsConfig, Known, PitCs, PitCsConfig, Sighted};
 use super::catalogue::Chunk;
 use super::packets::{Asked, write_data};
 use super::store::{Counts, Hcs, Hit};
+use crate::engine_bed::workload::Burst;
 use crate::random::Random;
 
 /// Bytes that are allowed to each Data, more than any takes: the number of Data is to be
@@ -40,7 +41,7 @@ pub(super) fn hash_key(seed: u64) -> HashKey {
 
 /// The tables of a first level.
 #[derive(Debug)]
-pub(super) struct FirstLevel {
+pub(crate) struct FirstLevel {
     tables: PitCs<StorePolicy>,
     key: HashKey,
     hashes: NameHashes,
@@ -54,6 +55,15 @@ impl FirstLevel {
     /// # Errors
     /// If there is not as much memory as the indexes take.
     pub(super) fn new(n_chunks: usize) -> anyhow::Result<Self> {
+        Self::with_policy(&fifo(n_chunks))
+    }
+
+    /// The same, with another policy and as many chunks as it is for.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with_policy(policy: &PolicyConfig) -> anyhow::Result<Self> {
+        let n_chunks = policy.capacity;
         let capacity = CsCapacity {
             max_pkts: n_chunks,
             max_bytes: n_chunks.saturating_mul(MAX_BYTES_EACH),
@@ -65,7 +75,7 @@ impl FirstLevel {
             },
             ..PitCsConfig::default()
         };
-        let policy = StorePolicy::new(&fifo(n_chunks), capacity.max_slots())?;
+        let policy = StorePolicy::new(policy, capacity.max_slots())?;
         let key = hash_key(7);
         let tables = PitCs::new(config, policy, key.clone());
         Ok(Self {
@@ -88,17 +98,22 @@ impl FirstLevel {
         found.is_ok_and(|data| read_ends(data.wire()))
     }
 
-    /// Does [`Self::find`] for each, with what they read fetched ahead as the router does it.
-    pub(super) fn find_burst(&mut self, asked: &Asked, mut found: impl FnMut(Chunk, bool)) {
+    /// Finds the Data for each, with what they read fetched ahead as the router does it. Tells
+    /// which Interest it is, and the Data if there is one.
+    pub(crate) fn find_burst(
+        &mut self,
+        asked: &Burst,
+        mut found: impl FnMut(usize, Option<&[u8]>),
+    ) {
         let parse = |wire| InterestView::parse(wire).expect("written here");
-        let interests: Vec<_> = asked.interests().iter().map(parse).collect();
+        let interests: Vec<_> = asked.iter().map(parse).collect();
         self.hashes.clear();
         self.spans.clear();
         let names = interests.iter().map(InterestView::name);
         self.hashes.push_burst(&self.key, names, &mut self.spans);
         let groups = interests.chunks(BURST_DISTANCE);
-        let groups = groups.zip(self.spans.chunks(BURST_DISTANCE));
-        for ((interests, spans), chunks) in groups.zip(asked.chunks().chunks(BURST_DISTANCE)) {
+        let mut numbers = 0..;
+        for (interests, spans) in groups.zip(self.spans.chunks(BURST_DISTANCE)) {
             for (interest, &span) in interests.iter().zip(spans) {
                 let hash = self.hashes.get(span, interest.name().len());
                 self.tables.prefetch_buckets_for_interest(hash);
@@ -111,18 +126,18 @@ impl FirstLevel {
             for &sighted in &self.sighted[..interests.len()] {
                 self.tables.prefetch_hit(sighted);
             }
-            for ((interest, &span), &chunk) in interests.iter().zip(spans).zip(chunks) {
-                let data = self
-                    .tables
-                    .find_data(interest, self.hashes.slice(span), NOW);
-                found(chunk, data.is_ok_and(|data| read_ends(data.wire())));
+            let interests = interests.iter().zip(spans);
+            for ((interest, &span), number) in interests.zip(&mut numbers) {
+                let hashes = self.hashes.slice(span);
+                let data = self.tables.find_data(interest, hashes, NOW);
+                found(number, data.ok().map(|data| data.wire()));
             }
         }
     }
 
     /// Caches copies of Data, evicting what came first; those that are there stay where they
     /// are.
-    pub(super) fn insert_burst<'a>(&mut self, wires: impl Iterator<Item = &'a [u8]> + Clone) {
+    pub(crate) fn insert_burst<'a>(&mut self, wires: impl Iterator<Item = &'a [u8]> + Clone) {
         let parse = |wire| DataView::parse(wire).expect("written here");
         self.hashes.clear();
         self.spans.clear();
@@ -200,10 +215,11 @@ impl Hcs for Dram {
     fn request_burst(&mut self, asked: &Asked) {
         let (counts, missed) = (&mut self.counts, &mut self.missed);
         missed.clear();
-        self.first.find_burst(asked, |chunk, is_there| {
+        self.first.find_burst(asked.interests(), |number, data| {
+            let is_there = data.is_some_and(read_ends);
             counts.count(if is_there { Hit::First } else { Hit::Miss });
             if !is_there {
-                missed.push(chunk);
+                missed.push(asked.chunks()[number]);
             }
         });
         for nth in 0..self.missed.len() {

@@ -10,7 +10,7 @@ mod bed;
 mod catalogue;
 mod disk;
 mod division;
-mod dram;
+pub(crate) mod dram;
 mod emulated;
 mod figure3;
 mod figure4;

@@ -7,7 +7,8 @@ use std::{env, fs};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use serde_json::Value;
+use serde::Deserialize;
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_store::{Beginning, Config};
 
 use super::StoreArgs;
@@ -15,8 +16,10 @@ use super::disk::Disk;
 use super::packets::{ChunkId, Packets, in_order};
 use super::report::{Bound, Report};
 use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, now, process_cpu_ns};
+use super::serve::ratios;
 use crate::cache::zipf::Zipf;
 use crate::engine_bed::workload::Burst;
+use crate::hcs::dram::FirstLevel;
 use crate::output;
 use crate::random::Random;
 
@@ -58,6 +61,10 @@ pub(super) struct FoyerArgs {
     /// What objects are drawn from
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// Rounds, each of which measures both from the beginning
+    #[arg(long, default_value_t = 3, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
 }
 
 /// What some requests have taken.
@@ -118,21 +125,28 @@ fn fetch(
     })
 }
 
-/// Nanoseconds of a hit in DRAM, as the other program measures its own: Data are looked at,
-/// not copied.
-fn dram_hit_ns(rig: &mut Rig, packets: &Packets, object_chunks: u64) -> anyhow::Result<f64> {
-    let hot = |number| ChunkId {
+/// Names of Data that DRAM has, as many as hits are measured.
+fn hot_names(object_chunks: u64) -> impl Iterator<Item = ChunkId> {
+    let mut random = Random::new(7);
+    (0..N_HITS).map(move |_| hot(random.next_u64() % N_HOT, object_chunks))
+}
+
+const fn hot(number: u64, object_chunks: u64) -> ChunkId {
+    ChunkId {
         object: number / object_chunks,
         number: number % object_chunks,
-    };
-    fetch(rig, packets, 32, (0..N_HOT).map(hot))?;
+    }
+}
+
+/// Nanoseconds of an Interest that DRAM answers, all of the engine's work for it included.
+/// Data are looked at, not copied.
+fn exchange_ns(rig: &mut Rig, packets: &Packets, object_chunks: u64) -> anyhow::Result<f64> {
+    let all_hot = (0..N_HOT).map(|number| hot(number, object_chunks));
+    fetch(rig, packets, 32, all_hot)?;
     rig.settle();
-    let mut random = Random::new(7);
     let mut bursts = vec![Burst::default(); N_HITS / BURST_PKTS];
-    for burst in &mut bursts {
-        for _ in 0..BURST_PKTS {
-            rig.ask(hot(random.next_u64() % N_HOT), burst);
-        }
+    for (i, chunk) in hot_names(object_chunks).enumerate() {
+        rig.ask(chunk, &mut bursts[i / BURST_PKTS]);
     }
     rig.sink.reads = false;
     let begun = Instant::now();
@@ -144,144 +158,264 @@ fn dram_hit_ns(rig: &mut Rig, packets: &Packets, object_chunks: u64) -> anyhow::
     Ok(begun.elapsed().as_nanos() as f64 / n_pkts as f64)
 }
 
+/// Nanoseconds of a hit of the content store alone, by the bytes of an Interest: what the
+/// other program measures of its own. A store is asked in bursts, as routers do.
+fn store_hit_ns(packets: &Packets, object_chunks: u64, n_fit: usize) -> anyhow::Result<f64> {
+    let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, n_fit);
+    let mut store = FirstLevel::with_policy(&lru)?;
+    let mut wire = Vec::new();
+    for number in 0..N_HOT {
+        wire.clear();
+        packets.write_data(hot(number, object_chunks), &mut wire);
+        store.insert_burst(std::iter::once(&wire[..]));
+    }
+    let mut bursts = vec![Burst::default(); N_HITS / BURST_PKTS];
+    for (i, chunk) in hot_names(object_chunks).enumerate() {
+        let burst = &mut bursts[i / BURST_PKTS];
+        burst.push(|out| Packets::write_interest(chunk, i as u32, out));
+    }
+    let mut n_hits = 0;
+    let begun = Instant::now();
+    for burst in &bursts {
+        store.find_burst(burst, |_, data| n_hits += usize::from(data.is_some()));
+    }
+    let elapsed_ns = begun.elapsed().as_nanos() as f64;
+    ensure!(
+        n_hits == N_HITS,
+        "of {N_HITS} requests DRAM answered {n_hits}"
+    );
+    Ok(elapsed_ns / N_HITS as f64)
+}
+
+/// What is asked of both.
+struct Task<'a> {
+    args: &'a FoyerArgs,
+    packets: Packets,
+    n_chunks: u64,
+    /// Of the trace.
+    objects: Vec<u32>,
+}
+
+/// What a round has shown of ours.
+#[derive(Clone, Copy, Debug)]
+struct Ours {
+    scan: Phase,
+    trace: Phase,
+    exchange_ns: f64,
+    store_hit_ns: f64,
+    /// Of what was inserted, what was not there.
+    n_missing: u64,
+    /// Of what was offered to the disk, that of which nothing is known.
+    n_uncounted: f64,
+}
+
+impl Ours {
+    fn disk_hits_in_cpu_s(&self) -> f64 {
+        (self.scan.n_data - self.n_missing) as f64 / self.scan.cpu_s
+    }
+}
+
+/// What the other program has said of itself.
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Theirs {
+    scan: TheirPhase,
+    trace: TheirPhase,
+    dram_hit_ns: f64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct TheirPhase {
+    n_dram_hits: f64,
+    n_disk_hits: f64,
+    n_missing: f64,
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+impl TheirPhase {
+    /// In a CPU second, by its clock of ticks.
+    fn in_cpu_s(&self, n: f64) -> f64 {
+        n / self.cpu_s.max(0.01)
+    }
+}
+
+impl Task<'_> {
+    fn dram_bytes(&self) -> u64 {
+        u64::from(self.args.dram_mib) << 20
+    }
+
+    fn measure_ours(&self, disk: &Disk) -> anyhow::Result<Ours> {
+        const FILE: &str = "ours";
+        let (args, packets) = (self.args, &self.packets);
+        let batch_len = args.store.batch_len();
+        let object_chunks = args.store.object_chunks;
+        let n_fit = (self.dram_bytes() / packets.data_bytes() as u64) as usize;
+        let options = RigOptions {
+            l1_pkts: n_fit,
+            n_consumers: 1,
+            config: Config {
+                batch_len,
+                max_batches: args.store.max_batches(batch_len),
+                max_reads: 2 * (args.window as usize / batch_len) + 32,
+                ..Config::default()
+            },
+        };
+        let store = disk.format(FILE, args.store.bytes(), batch_len)?;
+        let mut rig = Rig::with_store(&options, store, Beginning::New)?;
+        let all = || in_order(self.n_chunks, object_chunks);
+        rig.fill(packets, all())?;
+        rig.flush()?;
+        let window = u64::from(args.window);
+        let upstream_before = rig.engine.counters().n_out_interests;
+        let scan = fetch(&mut rig, packets, window, all())?;
+        let n_missing = rig.engine.counters().n_out_interests - upstream_before;
+        let chunks = self.objects.iter().flat_map(|&object| {
+            (0..object_chunks).map(move |number| ChunkId {
+                object: object.into(),
+                number,
+            })
+        });
+        let trace = fetch(&mut rig, packets, window, chunks)?;
+        let exchange_ns = exchange_ns(&mut rig, packets, object_chunks)?;
+        rig.flush()?;
+        let counters = rig.second()?.counters();
+        let n_counted = counters.n_written
+            + counters.n_known
+            + counters.n_not_admitted
+            + counters.n_no_room
+            + counters.n_unsuited
+            + counters.n_lost;
+        let n_uncounted = (counters.n_offered as f64 - n_counted as f64).abs();
+        rig.stop();
+        disk.remove(FILE)?;
+        Ok(Ours {
+            scan,
+            trace,
+            exchange_ns,
+            store_hit_ns: store_hit_ns(packets, object_chunks, n_fit)?,
+            n_missing,
+            n_uncounted,
+        })
+    }
+
+    fn measure_theirs(&self, disk: &Disk, disk_bytes: u64) -> anyhow::Result<Theirs> {
+        let trace_path = disk.path("trace");
+        let bytes: Vec<u8> = self
+            .objects
+            .iter()
+            .flat_map(|it| it.to_le_bytes())
+            .collect();
+        fs::write(&trace_path, bytes)?;
+        let folder = disk.path("foyer");
+        fs::create_dir(&folder)?;
+        let program = env::current_dir()?.join(&self.args.program);
+        let output = Command::new(program)
+            .arg("--trace")
+            .arg(&trace_path)
+            .arg("--directory")
+            .arg(&folder)
+            .arg(format!("--n-chunks={}", self.n_chunks))
+            .arg(format!("--object-chunks={}", self.args.store.object_chunks))
+            .arg(format!("--value-bytes={}", self.packets.data_bytes()))
+            .arg(format!("--dram-bytes={}", self.dram_bytes()))
+            .arg(format!("--disk-bytes={disk_bytes}"))
+            .arg(format!("--window={}", self.args.window))
+            .output()
+            .context(HOW_TO_BUILD)?;
+        ensure!(
+            output.status.success(),
+            "the program that runs foyer fails: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        fs::remove_dir_all(folder)?;
+        serde_json::from_slice(&output.stdout).context("the program that runs foyer says otherwise")
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(args: &FoyerArgs) -> anyhow::Result<()> {
-    const FILE: &str = "ours";
     ensure!(
         args.program.exists(),
         "there is no {}: {HOW_TO_BUILD}",
         args.program.display()
     );
-    let packets = args.store.packets();
     // The other one writes each value to whole pages of 4 KiB, and needs as much more.
     let its_bytes = 2 * args.store.bytes();
     let disk = Disk::new(&args.store.directory, args.store.bytes() + its_bytes)?;
-    let batch_len = args.store.batch_len();
     let object_chunks = args.store.object_chunks;
     let n_objects = args.store.n_chunks() / object_chunks;
     ensure!(n_objects > 0, "the store is smaller than an object");
-    let n_chunks = n_objects * object_chunks;
-    let dram_bytes = u64::from(args.dram_mib) << 20;
     let mut random = Random::new(args.seed);
     let zipf = Zipf::new(n_objects as u32, args.alpha);
-    let objects: Vec<u32> = (0..args.requests).map(|_| zipf.draw(&mut random)).collect();
-
-    let n_reads = args.window as usize / batch_len;
-    let options = RigOptions {
-        l1_pkts: (dram_bytes / packets.data_bytes() as u64) as usize,
-        n_consumers: 1,
-        config: Config {
-            batch_len,
-            max_batches: args.store.max_batches(batch_len),
-            max_reads: 2 * n_reads + 32,
-            ..Config::default()
-        },
+    let task = Task {
+        args,
+        packets: args.store.packets(),
+        n_chunks: n_objects * object_chunks,
+        objects: (0..args.requests).map(|_| zipf.draw(&mut random)).collect(),
     };
-    let store = disk.format(FILE, args.store.bytes(), batch_len)?;
-    let mut rig = Rig::with_store(&options, store, Beginning::New)?;
-    rig.fill(&packets, in_order(n_chunks, object_chunks))?;
-    rig.flush()?;
-    let window = u64::from(args.window);
-    let upstream_before = rig.engine.counters().n_out_interests;
-    let scan = fetch(
-        &mut rig,
-        &packets,
-        window,
-        in_order(n_chunks, object_chunks),
-    )?;
-    let n_missing = rig.engine.counters().n_out_interests - upstream_before;
-    let chunks = objects.iter().flat_map(|&object| {
-        (0..object_chunks).map(move |number| ChunkId {
-            object: object.into(),
-            number,
-        })
-    });
-    let trace = fetch(&mut rig, &packets, window, chunks)?;
-    let hit_ns = dram_hit_ns(&mut rig, &packets, object_chunks)?;
-    rig.flush()?;
-    let counters = rig.second()?.counters();
-    let n_counted = counters.n_written
-        + counters.n_known
-        + counters.n_not_admitted
-        + counters.n_no_room
-        + counters.n_unsuited
-        + counters.n_lost;
-    rig.stop();
-    disk.remove(FILE)?;
+    let mut rounds = Vec::new();
+    for _ in 0..args.rounds {
+        let ours = task.measure_ours(&disk)?;
+        rounds.push((ours, task.measure_theirs(&disk, its_bytes)?));
+    }
+    output::print(&report(&task, &rounds)?, args.store.json)
+}
 
-    let trace_path = disk.path("trace");
-    let bytes: Vec<u8> = objects.iter().flat_map(|it| it.to_le_bytes()).collect();
-    fs::write(&trace_path, bytes)?;
-    let folder = disk.path("foyer");
-    fs::create_dir(&folder)?;
-    let program = env::current_dir()?.join(&args.program);
-    let output = Command::new(program)
-        .arg("--trace")
-        .arg(&trace_path)
-        .arg("--directory")
-        .arg(&folder)
-        .arg(format!("--n-chunks={n_chunks}"))
-        .arg(format!("--object-chunks={object_chunks}"))
-        .arg(format!("--value-bytes={}", packets.data_bytes()))
-        .arg(format!("--dram-bytes={dram_bytes}"))
-        .arg(format!("--disk-bytes={its_bytes}"))
-        .arg(format!("--window={window}"))
-        .output()
-        .context(HOW_TO_BUILD)?;
-    ensure!(
-        output.status.success(),
-        "the program that runs foyer fails: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let other: Value = serde_json::from_slice(&output.stdout)?;
-    let field = |phase: &str, name: &str| {
-        let value = other[phase][name].as_f64();
-        value.with_context(|| format!("no {phase}.{name} was printed"))
-    };
-
-    let ours = (scan.n_data - n_missing) as f64 / scan.cpu_s;
-    let theirs = field("scan", "n_disk_hits")? / field("scan", "cpu_s")?.max(0.01);
-    let our_trace = trace.n_data as f64 / trace.cpu_s;
-    let their_hits = field("trace", "n_disk_hits")? + field("trace", "n_dram_hits")?;
-    let their_trace = their_hits / field("trace", "cpu_s")?.max(0.01);
-    let other_ns = other["dram_hit_ns"].as_f64().context("no DRAM hits")?;
+fn report(task: &Task<'_>, rounds: &[(Ours, Theirs)]) -> anyhow::Result<Report> {
+    let args = task.args;
     let mut report = Report::new(format!(
-        "{n_chunks} Data of {} bytes in objects of {object_chunks}, DRAM of {} MiB, {window} \
-         requests at a time; then {} objects by Zipf {}",
-        packets.data_bytes(),
+        "{} Data of {} bytes in objects of {}, DRAM of {} MiB, {} requests at a time; then {} \
+         objects by Zipf {}; keys are names",
+        task.n_chunks,
+        task.packets.data_bytes(),
+        args.store.object_chunks,
         args.dram_mib,
+        args.window,
         args.requests,
         args.alpha
     ));
-    let rate = |n: f64, s: f64| n / s / 1e3;
-    let our_rate = rate(scan.n_data as f64, scan.wall_s);
-    let their_rate = rate(field("scan", "n_disk_hits")?, field("scan", "wall_s")?);
-    report.add("read once in order", "thousand/s", &[our_rate])?;
-    report.add("foyer, the same", "thousand/s", &[their_rate])?;
-    report.add(
-        "hits of the disk, thousand in a CPU second",
-        "",
-        &[ours / 1e3],
-    )?;
-    report.add("foyer, the same", "", &[theirs / 1e3])?;
-    report.add(
-        "trace, thousand hits in a CPU second",
-        "",
-        &[our_trace / 1e3],
-    )?;
-    report.add("foyer, the same", "", &[their_trace / 1e3])?;
-    report.add("a hit of DRAM", "ns", &[hit_ns])?;
-    report.add("foyer, the same", "ns", &[other_ns])?;
-    report.add("of what was inserted, not there", "", &[n_missing as f64])?;
-    let missing = field("scan", "n_missing")?;
-    report.add("foyer, the same", "", &[missing])?;
-    let at_least = Bound::AtLeast;
+    let ours = |figure: fn(&Ours) -> f64| -> Vec<f64> {
+        rounds.iter().map(|(ours, _)| figure(ours)).collect()
+    };
+    let theirs = |figure: fn(&Theirs) -> f64| -> Vec<f64> {
+        rounds.iter().map(|(_, theirs)| figure(theirs)).collect()
+    };
+    let rate = ours(|it| it.scan.n_data as f64 / it.scan.wall_s / 1e3);
+    report.add("read once in order", "thousand/s", &rate)?;
+    let rate = theirs(|it| it.scan.n_disk_hits / it.scan.wall_s / 1e3);
+    report.add("foyer, the same", "thousand/s", &rate)?;
+    let disk_hits = ours(|it| it.disk_hits_in_cpu_s() / 1e3);
+    let their_disk_hits = theirs(|it| it.scan.in_cpu_s(it.scan.n_disk_hits) / 1e3);
+    report.add("hits of the disk, thousand in a CPU second", "", &disk_hits)?;
+    report.add("foyer, the same", "", &their_disk_hits)?;
+    let hits = ours(|it| it.trace.n_data as f64 / it.trace.cpu_s / 1e3);
+    report.add("trace, thousand hits in a CPU second", "", &hits)?;
+    let hits = theirs(|it| {
+        let n_hits = it.trace.n_disk_hits + it.trace.n_dram_hits;
+        it.trace.in_cpu_s(n_hits) / 1e3
+    });
+    report.add("foyer, the same", "", &hits)?;
+    let store_hits = ours(|it| it.store_hit_ns);
+    let exchanges = ours(|it| it.exchange_ns);
+    let their_hits = theirs(|it| it.dram_hit_ns);
+    report.add("a hit of DRAM, the content store alone", "ns", &store_hits)?;
+    report.add("the same, all that an Interest takes", "ns", &exchanges)?;
+    report.add("foyer, a hit of DRAM", "ns", &their_hits)?;
+    let n_missing = ours(|it| it.n_missing as f64);
+    report.add("of what was inserted, not there", "", &n_missing)?;
+    let n_missing = theirs(|it| it.scan.n_missing);
+    report.add("foyer, the same", "", &n_missing)?;
+    let at_most = Bound::AtMost;
     let what = "hits of the disk in a CPU second, by foyer's";
-    report.promise(what, "", at_least(10.0), &[ours / theirs])?;
-    let what = "cost of a hit of DRAM, by foyer's";
-    report.promise(what, "", Bound::AtMost(0.5), &[hit_ns / other_ns])?;
-    let uncounted = counters.n_offered as f64 - n_counted as f64;
+    let by_theirs = ratios(&disk_hits, &their_disk_hits);
+    report.promise(what, "", Bound::AtLeast(10.0), &by_theirs)?;
+    let what = "cost of a hit of DRAM, the store alone, by foyer's";
+    let by_theirs = ratios(&store_hits, &their_hits);
+    report.promise(what, "", at_most(0.5), &by_theirs)?;
+    let what = "cost of a hit of DRAM, all that an Interest takes, by foyer's";
+    let by_theirs = ratios(&exchanges, &their_hits);
+    report.promise(what, "", at_most(0.5), &by_theirs)?;
     let what = "Data offered of which nothing is known";
-    report.promise(what, "", Bound::AtMost(0.0), &[uncounted.abs()])?;
-    output::print(&report, args.store.json)
+    report.promise(what, "", at_most(0.0), &ours(|it| it.n_uncounted))?;
+    Ok(report)
 }

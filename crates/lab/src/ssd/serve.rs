@@ -176,6 +176,9 @@ impl Bed {
         let elapsed_s = now().saturating_since(begun).as_secs_f64();
         let process_us = (process_cpu_ns() - cpu_begun) as f64 / 1e3;
         let thread_us = (thread_cpu_ns() - thread_begun) as f64 / 1e3;
+        // What was read ahead is taken now: as long as others are measured nobody looks, and
+        // what has not ended after that passes for stalled.
+        self.rig.settle();
         let sink = &self.rig.sink;
         ensure!(sink.n_nacks == 0, "{} Interests were refused", sink.n_nacks);
         let n_chunks = sink.n_data as f64;
