@@ -83,7 +83,7 @@ fn tagged(words: &[u64; LINE_WORDS], tag: u16) -> impl Iterator<Item = usize> + 
     // Tags that differ by nothing are those whose top bit neither a carry nor a bit sets.
     let equal = |tags: u64| {
         let differing = tags ^ (ONES * u64::from(tag));
-        !((differing & !TOPS) + !TOPS | differing) & TOPS
+        !(((differing & !TOPS) + !TOPS) | differing) & TOPS
     };
     let mut found = [equal(words[TAG_WORD]), equal(words[TAG_WORD + 1])];
     std::iter::from_fn(move || {
