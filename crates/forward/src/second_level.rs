@@ -319,7 +319,8 @@ impl Pipelines {
         let all = all.iter().flatten();
         let mut hashes = std::mem::take(&mut self.scratch.recalled_hashes);
         let mut spans = std::mem::take(&mut self.scratch.recalled_spans);
-        (hashes.clear(), spans.clear());
+        hashes.clear();
+        spans.clear();
         let names = all.clone().map(|(_, data)| data.name());
         hashes.push_burst(&self.key, names, &mut spans);
         for &span in &spans {
