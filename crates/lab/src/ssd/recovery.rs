@@ -1,5 +1,6 @@
 //! How soon a store is warm again after its router has ended.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -69,7 +70,8 @@ fn recover(
     Ok((rig, recovered))
 }
 
-/// How many chunks of a sample the store has.
+/// How many chunks of a sample the store has. None is asked for twice: two Interests of one
+/// consumer for one name, at a time, have one Data.
 fn n_found(
     rig: &mut Rig,
     args: &RecoveryArgs,
@@ -77,8 +79,13 @@ fn n_found(
     random: &mut Random,
 ) -> anyhow::Result<u64> {
     rig.forget_sent();
+    let n_chunks = among.end - among.start;
+    let mut drawn = HashSet::new();
     for token in 0..args.sample {
-        let place = among.start + random.next_u64() % (among.end - among.start);
+        let mut place = among.start + random.next_u64() % n_chunks;
+        while !drawn.insert(place) {
+            place = among.start + random.next_u64() % n_chunks;
+        }
         let chunk = ChunkId {
             object: place / args.store.object_chunks,
             number: place % args.store.object_chunks,
@@ -108,6 +115,11 @@ pub(super) fn run(args: &RecoveryArgs) -> anyhow::Result<()> {
     };
     let n_flushed = args.store.n_chunks();
     let n_more = n_flushed / 200;
+    ensure!(
+        u64::from(args.sample) <= n_flushed,
+        "the store has {n_flushed} chunks, of which no {} can be drawn: use a larger --store-mib",
+        args.sample
+    );
     let mut random = Random::new(args.seed);
     let store = disk.format(FILE, args.store.bytes(), batch_len)?;
     let mut rig = Rig::with_store(&options, store, Beginning::New)?;
