@@ -24,8 +24,9 @@ pub struct SecondLevel {
     /// Segments of a batch, 1 to 16. It cannot be changed for volumes that are in use.
     pub batch: usize,
     /// Memory of the index, for all workers together, in bytes: some 12 for each batch, and as
-    /// much for each prefix of names. 0: enough for batches of packets of 2 KiB. When it is
-    /// full, what is oldest is forgotten early, which the log tells.
+    /// much for each prefix of names. 0: enough for batches of packets of 2 KiB, so four times
+    /// too much for packets of 8 KiB. When it is full, what is oldest is forgotten early, which
+    /// the log tells.
     pub index_bytes: usize,
     /// Most batches that are read ahead of a consumer; 0: none.
     pub read_ahead: u32,

@@ -41,12 +41,12 @@ enum Command {
     Stats,
     /// Show what to expect of other sizes and policies, as names are asked for lately.
     Advise(advise::Arguments),
-    /// Erase packets under a prefix.
+    /// Erase packets under a prefix, from memory and from SSD.
     Erase {
         /// The prefix.
         #[arg(value_parser = name::parse)]
         prefix: Name,
-        /// Erase no more than this many.
+        /// Erase no more than this many, from memory alone: what is on SSD stays.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
     },
