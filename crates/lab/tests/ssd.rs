@@ -47,6 +47,8 @@ fn objects_are_served_from_the_disk_in_batches_and_one_by_one() {
         "2",
         "--slot-ms",
         "60",
+        "--window",
+        "320",
         "--no-fio",
     ]);
     let rate = of_promise(&figures, "rate by that of batches of one");

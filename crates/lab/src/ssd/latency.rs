@@ -56,7 +56,7 @@ pub(super) struct LatencyArgs {
 }
 
 /// Reads of the store that may be under way: more than ever are, unless it stalls.
-const MAX_READS: usize = 512;
+const MAX_READS: usize = 256;
 
 /// Times of events that come independently of each other at a rate a second, from now on.
 fn arrivals(rate: f64, time: Duration, random: &mut Random) -> Vec<MonoNs> {

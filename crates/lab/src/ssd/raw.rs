@@ -16,7 +16,8 @@ use crate::stats::Histogram;
 /// Reads a volume.
 pub(super) struct Raw {
     device: Box<dyn Device>,
-    free: Vec<IoBuffer>,
+    /// As in the store, the one that was read into longest ago is the next.
+    free: VecDeque<IoBuffer>,
     read_bytes: usize,
     volume_bytes: u64,
     next: u64,
@@ -46,7 +47,7 @@ impl Raw {
         let (device, _) = disk::open(volume, &free, depth)?;
         Ok(Self {
             device,
-            free,
+            free: free.into(),
             read_bytes,
             volume_bytes,
             next: 0,
@@ -66,7 +67,7 @@ impl Raw {
             op: Op::Read,
             offset,
             len: self.read_bytes as u32,
-            buffer: self.free.pop(),
+            buffer: self.free.pop_front(),
         };
         // There are as many places as buffers.
         let refused = self.device.submit(request);

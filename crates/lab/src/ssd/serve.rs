@@ -24,8 +24,8 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=64))]
     consumers: u16,
-    /// Interests that all together have on the way, in chunks
-    #[arg(long, default_value_t = 320, value_name = "N",
+    /// Interests that all together have on the way: enough for the disk to be what limits them
+    #[arg(long, default_value_t = 1_280, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=4_096))]
     window: u32,
     /// Batches read ahead of each, at most
