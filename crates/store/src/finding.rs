@@ -187,7 +187,7 @@ impl SecondLevel {
         }
     }
 
-    /// Reads a batch; the token, or `None` if there is no buffer.
+    /// Reads a batch; the token, or `None` if there is no buffer for this volume.
     pub(crate) fn begin_read(
         &mut self,
         now: MonoNs,
@@ -197,8 +197,13 @@ impl SecondLevel {
         if !self.has_buffer() {
             return None;
         }
-        let purpose = Purpose::Batch { sought, location };
         let volume = self.log.region(location.region).volume;
+        // One that stalls leaves buffers to the others.
+        let n_in_service = self.volumes.len() - self.n_lost_volumes();
+        if n_in_service > 1 && self.reads.n_of_volume(volume) >= self.reads.n_buffers() / 4 * 3 {
+            return None;
+        }
+        let purpose = Purpose::Batch { sought, location };
         let token = self.reads.begin(purpose, volume, now);
         match self.log.whereabouts(location) {
             Whereabouts::Device => self.request_batch(token, location),

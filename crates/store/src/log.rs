@@ -132,6 +132,8 @@ pub(crate) struct Log {
     sealing: VecDeque<Sealing>,
     buffers: Vec<IoBuffer>,
     buffer_bytes: usize,
+    /// Buffers that others have come for while a device kept them.
+    n_replaced: usize,
     writes: Vec<Write>,
     requests: VecDeque<Request>,
     /// The region after the one that was begun last.
@@ -157,6 +159,7 @@ impl Log {
             sealing: VecDeque::new(),
             buffers,
             buffer_bytes,
+            n_replaced: 0,
             writes: Vec::new(),
             requests: VecDeque::new(),
             next_region: 0,
@@ -234,9 +237,11 @@ impl Log {
     /// All regions have been looked through. Numbers of which nothing was found may have been
     /// used: the head of a region that was begun before a loss of power need not have outlived
     /// it, though records or the table of contents have. So as many are left out as there are
-    /// regions.
+    /// regions. What is to be written next is of a volume in service, whichever was lost
+    /// meanwhile.
     pub(crate) fn end_recovery(&mut self) {
         self.next_seq += self.regions.len() as u64;
+        self.skip_lost();
     }
 
     /// Nothing of a region is in the index any more.
@@ -263,19 +268,27 @@ impl Log {
             self.buffers.extend(open.and_then(|open| open.buffer));
         }
         self.sealing.retain(|sealing| !is_lost(sealing.region));
-        let buffers = &mut self.buffers;
+        let (buffers, mut n_kept_by_device) = (&mut self.buffers, 0);
+        self.writes.retain(|write| {
+            let stays = write.volume != volume;
+            if !stays {
+                n_lost += write.n_chunks;
+                n_kept_by_device += 1;
+            }
+            stays
+        });
         self.requests.retain_mut(|request| {
             let stays = request.volume != volume;
             if !stays {
                 buffers.extend(request.buffer.take());
+                n_kept_by_device -= 1;
             }
             stays
         });
-        self.writes.retain(|write| {
-            let stays = write.volume != volume;
-            n_lost += if stays { 0 } else { write.n_chunks };
-            stays
-        });
+        // They may never come back.
+        let replaced = IoBuffer::many(0..n_kept_by_device, self.buffer_bytes).unwrap_or_default();
+        self.n_replaced += replaced.len();
+        self.buffers.extend(replaced);
         self.skip_lost();
         n_lost
     }
@@ -584,8 +597,14 @@ impl Log {
 
     /// A write has ended. Which it was, unless it was given up.
     pub(crate) fn handle_written(&mut self, id: u64, buffer: Option<IoBuffer>) -> Option<Written> {
+        let Some(idx) = self.writes.iter().position(|write| write.id == id) else {
+            match self.n_replaced.checked_sub(1) {
+                Some(rest) => self.n_replaced = rest,
+                None => self.buffers.extend(buffer),
+            }
+            return None;
+        };
         self.buffers.extend(buffer);
-        let idx = self.writes.iter().position(|write| write.id == id)?;
         let write = self.writes.swap_remove(idx);
         self.go_on_sealing();
         Some(Written {

@@ -151,6 +151,9 @@ impl SecondLevel {
 
     /// Erases what the log has below the prefix of this hash.
     pub(crate) fn erase_stored(&mut self, hash: u64) {
+        if !self.is_in_use() {
+            return;
+        }
         // What is appended from now on is not older.
         let position = self.log.position();
         self.note_erasure(hash, position);

@@ -56,6 +56,8 @@ pub(crate) struct Read {
     pub(crate) volume: u8,
     pub(crate) since: MonoNs,
     pub(crate) waiters: Vec<Waiter>,
+    /// Whether a later record was passed over that the index had taken for one of this batch.
+    pub(crate) is_older: bool,
 }
 
 #[derive(Debug, Default)]
@@ -70,14 +72,18 @@ struct Slot {
 pub(crate) struct Reads {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Tokens of requests in the order in which they were made; of the first one at least it
-    /// is known that it has not ended.
+    /// Tokens in the order of their requests. The first has not ended; later ones may have.
     by_age: VecDeque<u64>,
     by_place: HashMap<u64, u32, foldhash::fast::FixedState>,
     /// Those of no request. The one that was looked at longest ago is read into next: into one
     /// that the cache still has, disks were seen to read a third slower.
     buffers: VecDeque<IoBuffer>,
     n_buffers: usize,
+    buffer_bytes: usize,
+    /// Buffers that others have come for while a device kept them.
+    n_replaced: usize,
+    /// Requests for each volume.
+    n_by_volume: Vec<usize>,
     /// For waiters of reads to come.
     spare: Vec<Vec<Waiter>>,
 }
@@ -102,6 +108,9 @@ impl Reads {
             by_age: VecDeque::new(),
             by_place: HashMap::default(),
             n_buffers: buffers.len(),
+            buffer_bytes: buffers.first().map_or(0, |it| it.as_slice().len()),
+            n_replaced: 0,
+            n_by_volume: Vec::new(),
             buffers: buffers.into(),
             spare: Vec::new(),
         }
@@ -122,6 +131,29 @@ impl Reads {
 
     pub(crate) fn give_buffer(&mut self, buffer: Option<IoBuffer>) {
         self.buffers.extend(buffer);
+    }
+
+    /// So many requests were given up while the device had their buffers, which may never come
+    /// back: others take their place, as far as there is memory.
+    pub(crate) fn replace_buffers(&mut self, n_kept_by_device: usize) {
+        let numbers = 0..n_kept_by_device as u16;
+        let replaced = IoBuffer::many(numbers, self.buffer_bytes).unwrap_or_default();
+        self.n_replaced += replaced.len();
+        self.buffers.extend(replaced);
+    }
+
+    /// Takes the buffer of a request that was given up, unless another one has its place.
+    pub(crate) fn give_late_buffer(&mut self, buffer: Option<IoBuffer>) {
+        match self.n_replaced.checked_sub(1) {
+            Some(rest) if buffer.is_some() => self.n_replaced = rest,
+            _ => self.give_buffer(buffer),
+        }
+    }
+
+    /// Requests for a volume.
+    pub(crate) fn n_of_volume(&self, volume: u8) -> usize {
+        let n = self.n_by_volume.get(usize::from(volume));
+        n.copied().unwrap_or_default()
     }
 
     /// The read of a batch at a place, if there is one.
@@ -147,7 +179,15 @@ impl Reads {
             volume,
             since: now,
             waiters,
+            is_older: false,
         });
+        match self.n_by_volume.get_mut(usize::from(volume)) {
+            Some(n) => *n += 1,
+            None => {
+                self.n_by_volume.resize(usize::from(volume), 0);
+                self.n_by_volume.push(1);
+            }
+        }
         let token = READ_TOKEN | u64::from(of_slot.generation) << 32 | u64::from(slot);
         // One that does not end shall not keep all that have ended since.
         if self.by_age.len() > 2 * self.slots.len() {
@@ -178,6 +218,7 @@ impl Reads {
         let slot = token as u32;
         let read = self.slots[slot as usize].read.take()?;
         self.free.push(slot);
+        self.n_by_volume[usize::from(read.volume)] -= 1;
         if let Purpose::Batch { location, .. } = read.purpose {
             self.by_place.remove(&place(location));
         }
@@ -247,6 +288,19 @@ mod tests {
         assert_ne!(again, token);
         assert!(reads.get(token).is_none() && reads.get(again).is_some());
         assert!(reads.end(sync).is_some());
+    }
+
+    #[test]
+    fn buffers_that_others_have_come_for_are_not_kept_when_they_come_back() {
+        let buffers = IoBuffer::many(0..4, 4_096).expect("memory");
+        let mut reads = Reads::new(buffers);
+        let late: Vec<_> = (0..3).map(|_| reads.take_buffer()).collect();
+        reads.replace_buffers(2);
+        assert_eq!(reads.n_free_buffers(), 3);
+        for (buffer, n_free) in late.into_iter().zip([3, 3, 4]) {
+            reads.give_late_buffer(buffer);
+            assert_eq!(reads.n_free_buffers(), n_free);
+        }
     }
 
     #[test]

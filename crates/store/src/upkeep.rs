@@ -9,6 +9,7 @@ use crate::flush::Stage;
 use crate::index::Location;
 use crate::layout::{Record, RecordError, TocEntry};
 use crate::log::RegionState;
+use crate::naming::mask_bit;
 use crate::offering::{note_prefix, note_record};
 use crate::reads::{Purpose, Read, Sought, Waiter};
 use crate::recalled::Recalled;
@@ -25,8 +26,8 @@ const MAX_LOOKS: usize = 16;
 /// What a read has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// What was looked for.
-    It,
+    /// What was looked for: a record of the batch with this key.
+    It(u64),
     /// A record of another batch.
     Another,
     /// Nothing that is to be used.
@@ -42,7 +43,7 @@ impl SecondLevel {
         } = completion;
         let Some(read) = self.reads.end(token) else {
             // It was given up.
-            self.reads.give_buffer(buffer);
+            self.reads.give_late_buffer(buffer);
             return None;
         };
         let n_read = outcome.ok().map(|n_bytes| n_bytes as usize);
@@ -70,18 +71,22 @@ impl SecondLevel {
                 let (start, end) = self.log.range_of(location);
                 let is_whole = has_read(end - start);
                 self.note_read(read.volume, is_whole);
-                let since = read.since;
+                let (since, is_older) = (read.since, read.is_older);
                 let mut recalled = self.recalled(now, buffer, read.waiters);
                 if is_whole {
                     self.counters.n_read_bytes += (end - start) as u64;
                     self.ahead
                         .note_read(now.saturating_since(since).as_nanos() as u64);
                     let found = self.check_batch(sought, location, &mut recalled);
-                    if found == Found::Another
-                        && self.read_older(now, sought, location, &mut recalled)
-                    {
-                        self.recycle(recalled);
-                        return None;
+                    match found {
+                        // What passes for later may be of another batch again.
+                        Found::It(_) if is_older => {}
+                        Found::It(key) => recalled.erased |= self.replaced(key, location),
+                        Found::Another if self.read_older(now, sought, location, &mut recalled) => {
+                            self.recycle(recalled);
+                            return None;
+                        }
+                        Found::Another | Found::Nothing => {}
                     }
                 }
                 Some(recalled)
@@ -135,8 +140,11 @@ impl SecondLevel {
         };
         self.reads.give_buffer(recalled.buffer.take());
         if self.reads.of_place(older).is_none() {
-            if self.begin_read(now, sought, older).is_none() {
+            let Some(token) = self.begin_read(now, sought, older) else {
                 return false;
+            };
+            if let Some(read) = self.reads.get_mut(token) {
+                read.is_older = true;
             }
             self.counters.n_reads += 1;
         }
@@ -194,7 +202,21 @@ impl SecondLevel {
                 }
             }
         }
-        Found::It
+        Found::It(record.key())
+    }
+
+    /// A bit for each place of the batch at `location` of which something later is here, which
+    /// is given out instead.
+    fn replaced(&self, key: u64, location: Location) -> u64 {
+        let position = self.log.position_of(location);
+        let is_later = |it: &Location| {
+            it.extent.mask != 0 && self.is_in_service(*it) && self.log.position_of(*it) > position
+        };
+        let stored = self.index.find(key).filter(is_later);
+        let stored = stored.map(|it| it.extent.mask);
+        let open = self.assembler.find(key).into_iter();
+        let open = open.flat_map(|batch| batch.chunks().map(|(chunk, _)| mask_bit(chunk.place)));
+        u64::from(stored.chain(open).fold(0, |places, place| places | place))
     }
 
     /// Notes whether a volume has read what it was to read.
@@ -244,15 +266,23 @@ impl SecondLevel {
         // Their records may have been there, and what they erase elsewhere.
         self.unwritten_erasures.clear();
         self.unwritten_erasures.extend(self.erasures.iter());
-        let reads = &mut self.reads;
+        let (reads, deferred) = (&mut self.reads, &self.deferred);
+        let tokens = reads.tokens(|read| read.volume == volume);
+        let has_buffer = |&&token: &&u64| {
+            let purpose = reads.get(token).map(|read| read.purpose);
+            purpose != Some(Purpose::Sync) && !deferred.contains(&token)
+        };
+        let mut n_kept_by_device = tokens.iter().filter(has_buffer).count();
         self.requests.retain_mut(|request| {
             let stays = request.volume != volume;
-            if !stays {
+            if !stays && request.buffer.is_some() {
                 reads.give_buffer(request.buffer.take());
+                n_kept_by_device -= 1;
             }
             stays
         });
-        for token in self.reads.tokens(|read| read.volume == volume) {
+        reads.replace_buffers(n_kept_by_device);
+        for token in tokens {
             let Some(read) = self.reads.end(token) else {
                 continue;
             };
@@ -272,6 +302,10 @@ impl SecondLevel {
             self.erased_meanwhile.clear();
             self.next_to_recover = None;
             self.index.clear();
+            // There is nothing that it could wait for.
+            if self.flush.stage != Stage::Idle {
+                self.end_flush(self.log.now());
+            }
         }
     }
 
@@ -417,11 +451,15 @@ impl SecondLevel {
         self.counters.n_regions_emptied += 1;
     }
 
-    /// A region could not be looked through. What of it is in the index will be found to be
-    /// gone when it is read; erasures whose records it has are written again.
+    /// A region could not be looked through: what of it is in the index goes, by a search
+    /// through all of it, and erasures whose records it has are written again.
     fn give_up_look(&mut self, region: u32) {
         self.looks.give_up(region);
         let seq = self.log.region(region).seq;
+        let is_lost = self.log.region(region).state == RegionState::Lost;
+        if !is_lost && !self.is_recovering() {
+            self.index.retain(|it| it.region != region);
+        }
         self.unwritten_erasures.extend(self.erasures.of_region(seq));
         self.log.set_free(region);
     }

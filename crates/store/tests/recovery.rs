@@ -163,6 +163,24 @@ fn a_volume_that_stalls_does_not_keep_the_others_from_being_looked_through() {
     assert!(kept.iter().all(|wire| has(&mut again, wire)));
 }
 
+/// What is written next is behind what was found last: in a region of the volume that is lost.
+#[test]
+fn a_volume_lost_while_regions_are_looked_through_does_not_keep_the_other_from_being_written() {
+    let mut it = Harness::new(&[24 << 20, 24 << 20], config());
+    fill(&mut it, "/a", 2_400, 8_000);
+    it.flush();
+    let mut image = it.device.image();
+    image[1].truncate(REGIONS_START as usize);
+    let mut again = it.reboot(image, config());
+    assert_eq!(again.store.n_lost_volumes(), 1);
+    let kept = fill(&mut again, "/b", 4, 100);
+    let ticket = again.flush();
+    assert_eq!(again.store.poll_flushed(), ticket);
+    assert!(again.store.poll_flush_failed() < ticket);
+    let mut third = again.reboot(again.device.image(), config());
+    assert!(kept.iter().all(|wire| has(&mut third, wire)));
+}
+
 #[test]
 fn what_is_older_is_not_found_for_want_of_room_for_what_is_newer() {
     let mut it = Harness::new(&[24 << 20], config());

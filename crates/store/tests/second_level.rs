@@ -179,6 +179,26 @@ fn little_more_is_written_than_the_data() {
     }
 }
 
+/// It comes with its neighbours, of which one has been replaced, and is in another record.
+#[test]
+fn a_replaced_chunk_does_not_come_back_with_its_neighbours() {
+    let mut it = Harness::new(&[8 << 20], config());
+    for number in 0..4 {
+        it.offer(&chunk("/a", number, 1, 1_000), true);
+    }
+    it.flush();
+    it.offer(&chunk("/a", 2, 2, 1_000), true);
+    for _ in 0..2 {
+        let name = name("/a").with(&Component::segment(3));
+        assert!(it.ask(name.view(), false).is_some());
+        let came = std::mem::take(&mut it.came);
+        let expected = [0, 1, 3].map(|number| chunk("/a", number, 1, 1_000));
+        assert_eq!(came, expected);
+        // The replacement is in the making first, and then in the log.
+        it.flush();
+    }
+}
+
 #[test]
 fn the_oldest_goes_first_and_the_index_forgets_it() {
     let mut it = Harness::new(&[5 << 20], config());
@@ -431,6 +451,7 @@ proptest! {
         let (mut version, mut has_lost_power) = (0_u8, false);
         let (mut n_filled, mut has_made_room) = (0, false);
         for step in steps {
+            let is_after_loss = matches!(step, Step::LosePower { .. });
             match step {
                 Step::Offer { object, number, len } => {
                     let entry = known.entry((object, number)).or_default();
@@ -553,6 +574,18 @@ proptest! {
                 false => it.pump(),
             }
             has_made_room |= it.store.counters().n_regions_emptied > 0;
+            // Neighbours, too, are what is to be given out, but for what has just been found
+            // to be left by a loss of power.
+            for wire in std::mem::take(&mut it.came) {
+                let name = name_of(&wire);
+                let entry = known.iter().find(|((object, number), _)| {
+                    object_name(*object).with(&Component::segment(*number)) == name
+                });
+                if let Some((_, entry)) = entry && !is_after_loss {
+                    let expected = entry.versions[entry.n_erased..].last();
+                    prop_assert_eq!(Some(&wire), expected, "{}", name);
+                }
+            }
         }
         // What was half written when power went is found to be damaged when it is read.
         prop_assert!(it.store.counters().n_damaged == 0 || has_lost_power);

@@ -238,3 +238,102 @@ fn writes_are_dated_by_the_call_that_makes_them() {
     it.store.handle_timeout(later);
     assert!(it.store.is_in_use());
 }
+
+/// All that it may have of them until it is lost, and none after that.
+#[test]
+fn a_volume_that_stalls_does_not_keep_the_buffers() {
+    let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+    let in_first = fill(&mut it, "/first", 64, 1_000);
+    it.flush();
+    fill(&mut it, "/b", 160, 8_000);
+    let in_second = fill(&mut it, "/second", 64, 1_000);
+    it.flush();
+    let stall = |it: &mut Harness, op, times| {
+        it.device.inject(Injection {
+            op,
+            skip: 0,
+            times,
+            fault: Fault::Stall,
+        });
+    };
+    stall(&mut it, Op::Read, 6);
+    let ask = |it: &mut Harness, wires: &[Vec<u8>]| -> usize {
+        let firsts = wires.iter().step_by(4);
+        let asked = firsts.map(|wire| it.begin_asking(name_of(wire).view(), false));
+        asked.filter(|it| matches!(it, Some(Err(_)))).count()
+    };
+    // Of eight buffers six.
+    assert_eq!(ask(&mut it, &in_second), 6);
+    it.pump();
+    assert!(in_first.iter().all(|wire| has(&mut it, wire)));
+    it.tick(6_000);
+    let why = VolumeFault::Stalled;
+    assert_eq!(it.events, [Event::VolumeLost { volume: 1, why }]);
+    assert_eq!(ask(&mut it, &in_first), 8);
+    it.pump();
+    assert!(in_first.iter().all(|wire| has(&mut it, wire)));
+}
+
+#[test]
+fn a_volume_whose_writes_stall_does_not_keep_the_buffers() {
+    let mut it = Harness::new(&[8 << 20, 8 << 20], config());
+    it.device.inject(Injection {
+        op: Op::Write,
+        skip: 0,
+        times: 4,
+        fault: Fault::Stall,
+    });
+    for number in 0..100 {
+        it.offer(&chunk("/a", number, 1, 8_000), true);
+        it.pump();
+    }
+    let stalled = it.flush();
+    assert!(it.store.poll_flushed() < stalled);
+    it.tick(6_000);
+    let why = VolumeFault::Stalled;
+    assert_eq!(it.events, [Event::VolumeLost { volume: 0, why }]);
+    assert_eq!(it.store.poll_flush_failed(), stalled);
+    let kept = fill(&mut it, "/b", 100, 8_000);
+    let ticket = it.flush();
+    assert_eq!(it.store.poll_flushed(), ticket);
+    assert!(it.store.poll_flush_failed() < ticket);
+    let mut again = it.reboot(it.device.image(), config());
+    assert!(kept.iter().all(|wire| has(&mut again, wire)));
+}
+
+#[test]
+fn a_flush_ends_that_the_last_volume_leaves_without_anything_to_wait_for() {
+    let mut it = Harness::new(&[8 << 20], config());
+    // More than the buffers for writes take.
+    for number in 0..60 {
+        it.offer(&chunk("/a", number, 1, 8_000), true);
+    }
+    let first = it.store.flush(it.now);
+    assert!(it.store.poll_flushed() < first);
+    fail(&mut it, Op::Write, 1);
+    it.pump();
+    assert!(!it.store.is_in_use());
+    assert_eq!(it.store.poll_flushed(), first);
+    assert_eq!(it.store.poll_flush_failed(), first);
+    it.store.erase(it.now, name("/a").view());
+    let second = it.flush();
+    assert_eq!(it.store.poll_flushed(), second);
+    assert_eq!(it.store.poll_flush_failed(), second);
+}
+
+#[test]
+fn what_a_region_had_that_cannot_be_read_leaves_the_index() {
+    let index_len = |n_faults| {
+        let mut it = Harness::new(&[5 << 20], config());
+        fail(&mut it, Op::Read, n_faults);
+        for number in 0..2_000 {
+            it.offer(&chunk("/a", number, 1, 8_000), true);
+            it.pump();
+        }
+        it.flush();
+        assert!(it.store.is_in_use());
+        assert_eq!(it.store.counters().n_device_errors, n_faults);
+        it.store.index_len().0
+    };
+    assert_eq!(index_len(1), index_len(0));
+}

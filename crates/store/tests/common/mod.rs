@@ -44,6 +44,8 @@ pub(crate) struct Harness {
     next_waiter: u64,
     /// Names of chunks that came without anybody waiting.
     pub(crate) came_ahead: Vec<Name>,
+    /// All that reads have brought.
+    pub(crate) came: Vec<Vec<u8>>,
 }
 
 impl Harness {
@@ -84,6 +86,7 @@ impl Harness {
             answers: BTreeMap::new(),
             next_waiter: 0,
             came_ahead: Vec::new(),
+            came: Vec::new(),
         }
     }
 
@@ -150,6 +153,8 @@ impl Harness {
             .chunks()
             .map(|chunk| (chunk.wire.to_vec(), chunk.fresh_until > self.now))
             .collect();
+        self.came
+            .extend(chunks.iter().map(|(wire, _)| wire.clone()));
         if recalled.waiters().is_empty() {
             self.came_ahead
                 .extend(chunks.iter().map(|(wire, _)| name_of(wire)));
