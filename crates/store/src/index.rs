@@ -51,12 +51,18 @@ impl Location {
     }
 }
 
+fn is_prefix(word: u64) -> bool {
+    Location::unpack(word).extent.mask == 0
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Index {
     words: PlainWords,
     n_lines: usize,
     len: usize,
+    /// Of these, entries of prefixes.
+    n_prefixes: usize,
     /// For the search for an entry that can be moved.
     paths: Vec<Step>,
 }
@@ -108,6 +114,7 @@ impl Index {
             words: PlainWords::new(n_lines * LINE_WORDS, pages)?,
             n_lines,
             len: 0,
+            n_prefixes: 0,
             paths: Vec::with_capacity(MAX_LOOKED_AT),
         })
     }
@@ -144,6 +151,11 @@ impl Index {
     #[must_use]
     pub const fn max_len(&self) -> usize {
         self.n_lines * LINE_ENTRIES * MAX_FILL_PCT / 100
+    }
+
+    /// Most entries of prefixes: names with many components shall not leave batches no room.
+    const fn max_prefixes(&self) -> usize {
+        self.max_len() / 2
     }
 
     /// What pages it is on.
@@ -215,23 +227,27 @@ impl Index {
         self.entries(key).map(|(_, _, word)| Location::unpack(word))
     }
 
-    /// Adds an entry. False if there is no room.
+    /// Adds an entry. False if there is no room, or half of it is of prefixes and this is one
+    /// of these, too.
     #[must_use]
     pub fn insert(&mut self, key: u64, location: Location) -> bool {
-        if self.len >= self.max_len() {
+        let word = location.pack();
+        if self.len >= self.max_len() || is_prefix(word) && self.n_prefixes >= self.max_prefixes() {
             return false;
         }
         let place = self.place(key);
         let Some((line, entry)) = self.make_room(&place) else {
             return false;
         };
-        self.set(line, entry, place.tag, location.pack());
+        self.set(line, entry, place.tag, word);
         self.len += 1;
+        self.n_prefixes += usize::from(is_prefix(word));
         true
     }
 
-    /// Puts another location in the place of one. False if that is not there.
+    /// Puts another location in the place of one of the same kind. False if that is not there.
     pub fn replace(&mut self, key: u64, old: Location, new: Location) -> bool {
+        debug_assert_eq!(old.extent.mask == 0, new.extent.mask == 0);
         let old = old.pack();
         let found = self.entries(key).find(|&(.., word)| word == old);
         if let Some((line, entry, _)) = found {
@@ -246,8 +262,7 @@ impl Index {
         let word = location.pack();
         let found = self.entries(key).find(|&(.., found)| found == word);
         if let Some((line, entry, _)) = found {
-            self.set(line, entry, 0, 0);
-            self.len -= 1;
+            self.forget(line, entry);
         }
         found.is_some()
     }
@@ -258,17 +273,22 @@ impl Index {
             for entry in 0..LINE_ENTRIES {
                 let word = self.word(line, entry);
                 if word != 0 && !is_kept(Location::unpack(word)) {
-                    self.set(line, entry, 0, 0);
-                    self.len -= 1;
+                    self.forget(line, entry);
                 }
             }
         }
     }
 
+    fn forget(&mut self, line: usize, entry: usize) {
+        self.n_prefixes -= usize::from(is_prefix(self.word(line, entry)));
+        self.len -= 1;
+        self.set(line, entry, 0, 0);
+    }
+
     /// Removes all.
     pub fn clear(&mut self) {
         self.words.as_mut_slice().fill(0);
-        self.len = 0;
+        (self.len, self.n_prefixes) = (0, 0);
     }
 
     fn free_entry(&self, line: usize) -> Option<usize> {
@@ -370,7 +390,7 @@ mod tests {
     fn location(n: u64) -> Location {
         Location {
             region: (n % MAX_REGIONS as u64) as u32,
-            extent: Extent::unpack(n | 1 << 20),
+            extent: Extent::unpack(n | 1 << 20 | 1 << 30),
         }
     }
 
@@ -399,6 +419,31 @@ mod tests {
         for n in 0..max_entries as u64 {
             assert!(index.remove(mix(n), location(n)));
         }
+    }
+
+    #[test]
+    fn prefixes_have_half_of_it_at_most() {
+        let mut index = Index::new(1_000, PagePreference::Auto).expect("memory");
+        let max_prefixes = index.max_len() as u64 / 2;
+        let of_prefix = |n: u64| {
+            let extent = Extent {
+                mask: 0,
+                ..location(n).extent
+            };
+            Location {
+                extent,
+                ..location(n)
+            }
+        };
+        let n_in = (0..5_000).filter(|&n| index.insert(mix(n), of_prefix(n)));
+        assert_eq!(n_in.count() as u64, max_prefixes);
+        assert!((5_000..5_000 + max_prefixes).all(|n| index.insert(mix(n), location(1))));
+        assert!(index.remove(mix(0), of_prefix(0)));
+        assert!(!index.remove(mix(0), of_prefix(0)));
+        assert!(index.insert(mix(7_000), of_prefix(1)) && !index.insert(mix(7_001), of_prefix(1)));
+        index.retain(|it| it.extent.mask != 0);
+        let n_in = (0..5_000).filter(|&n| index.insert(mix(n), of_prefix(n)));
+        assert_eq!(n_in.count() as u64, max_prefixes);
     }
 
     proptest! {
