@@ -10,8 +10,8 @@
 //! carries a checksum and the sequence number of its region's writing, and none is used twice:
 //! what a former writing of a region has left is told from what belongs to the present one,
 //! and a torn write from a whole one, wherever the power went. Checksums have no key: what
-//! somebody else may have written is read like the rest, and must do no harm. A record's checksums are two,
-//! so that its head can be believed before all of it is read.
+//! somebody else may have written is read like the rest, and must do no harm. A record's
+//! checksums are two, so that its head can be believed before all of it is read.
 
 use crc_fast::{CrcAlgorithm, checksum};
 use tachonym_packet::types::MAX_PACKET_BYTES;

@@ -17,6 +17,10 @@ use crate::layout::{
 use crate::log::Position;
 use crate::naming::mask_bit;
 
+/// A region by its table of contents, if it has batches of ten packets of 1 KB with names of
+/// their own: of most regions one read brings all of it.
+const REGION_BY_TAIL: usize = 256;
+
 /// Why a region is looked through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
@@ -88,6 +92,8 @@ pub(crate) struct Looks {
     record_bytes: usize,
     /// Bytes of a read at most.
     read_bytes: usize,
+    /// Bytes of the first read at a region's end.
+    tail_bytes: usize,
     looks: HashMap<u32, Look>,
 }
 
@@ -99,6 +105,9 @@ impl Looks {
             region_bytes,
             record_bytes: max_record_bytes(batch_len),
             read_bytes,
+            tail_bytes: (region_bytes / REGION_BY_TAIL)
+                .next_multiple_of(IO_ALIGN)
+                .min(read_bytes),
             looks: HashMap::new(),
         }
     }
@@ -131,7 +140,7 @@ impl Looks {
     }
 
     fn tail(&self) -> (usize, usize) {
-        (self.region_bytes - self.read_bytes, self.read_bytes)
+        (self.region_bytes - self.tail_bytes, self.tail_bytes)
     }
 
     /// A region cannot be read.

@@ -6,9 +6,9 @@
 //! reads a clock.
 //!
 //! Whatever the devices hold, what comes back is a Data that was offered with this name, and
-//! has not been erased since as far as records of erasures can be read: a record is believed if its checksums are right, it belongs to
-//! the present writing of its region and lies where it says, and a Data of it is used under the
-//! name that it has.
+//! has not been erased since, as far as records of erasures can be read. A record is believed
+//! if its checksums are right, it belongs to the present writing of its region and lies where
+//! it says, and a Data of it is used under the name that it has.
 
 use std::collections::VecDeque;
 
