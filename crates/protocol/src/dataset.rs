@@ -75,6 +75,7 @@
 //! | 36973 | NLostVolumes | SecondLevelStats |
 //! | 36975 | NRecovered | SecondLevelStats |
 //! | 36977 | IsRecovering | SecondLevelStats |
+//! | 36978 | NErasuresMerged | SecondLevelStats |
 
 use tachonym_packet::{DecodeError, Name};
 
@@ -400,6 +401,9 @@ management_value! {
         n_recovered: Required<u64> = 36975,
         /// Whether what was there before the start is still being looked for.
         is_recovering: Required<bool> = 36977,
+        /// Times that everything older was erased, for there were more erased prefixes than
+        /// are kept.
+        n_erasures_merged: Optional<u64> = 36978,
     }
 }
 

@@ -253,6 +253,7 @@ proptest! {
                 n_lost_volumes: n[0] / 7,
                 n_recovered: n[1] / 7,
                 is_recovering: n[2] % 2 == 0,
+                n_erasures_merged: (n[3] % 2 == 0).then_some(n[4] / 7),
             }),
         };
         prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));

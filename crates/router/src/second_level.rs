@@ -70,6 +70,8 @@ pub(crate) struct Ssd {
     taken_at: MonoNs,
     /// What is to be erased from the store when it is next in use.
     to_erase: Vec<Name>,
+    /// That is everything, for it was too much to keep.
+    has_merged: bool,
 }
 
 impl Stores {
@@ -163,6 +165,7 @@ impl Stores {
             clock_set_at: MonoNs::ZERO,
             taken_at: MonoNs::ZERO,
             to_erase: Vec::new(),
+            has_merged: false,
         };
         ssd.set_clock(monotonic_now(), &mut store);
         Ok((ssd, store))
@@ -495,6 +498,7 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
         n_lost_volumes: store.n_lost_volumes() as u64,
         n_recovered: counters.n_recovered,
         is_recovering: store.is_recovering(),
+        n_erasures_merged: Some(counters.n_erasures_merged),
     })
 }
 
@@ -519,6 +523,10 @@ pub(crate) fn sum(a: SecondLevelStats, b: SecondLevelStats) -> SecondLevelStats 
         n_lost_volumes: a.n_lost_volumes + b.n_lost_volumes,
         n_recovered: a.n_recovered + b.n_recovered,
         is_recovering: a.is_recovering || b.is_recovering,
+        n_erasures_merged: a
+            .n_erasures_merged
+            .zip(b.n_erasures_merged)
+            .map(|(a, b)| a + b),
     }
 }
 
@@ -608,12 +616,23 @@ impl Ssd {
 
     /// All under `prefix` is to be erased when there is an engine again.
     pub(crate) fn erase_later(&mut self, prefix: Name) {
-        if !self.to_erase.contains(&prefix) {
-            self.to_erase.push(prefix);
+        if self.has_merged || self.to_erase.contains(&prefix) {
+            return;
         }
+        self.to_erase.push(prefix);
         if self.to_erase.len() > MAX_TO_ERASE {
             self.to_erase = vec![Name::new()];
+            self.has_merged = true;
+            self.tell_merging(MAX_TO_ERASE);
         }
+    }
+
+    fn tell_merging(&self, max_prefixes: usize) {
+        warn!(
+            "{}: all that was written until now is erased, for there were more erased prefixes \
+             than the {max_prefixes} that are kept: erase by shorter prefixes",
+            self.paths.join(", ")
+        );
     }
 
     fn give_store(&mut self, now: MonoNs, engine: &mut Engine) {
@@ -621,6 +640,9 @@ impl Ssd {
         match SecondLevel::new(config, &self.superblocks, Beginning::Existing) {
             Ok(mut store) => {
                 self.set_clock(now, &mut store);
+                if std::mem::take(&mut self.has_merged) {
+                    store.note_merged_by_owner();
+                }
                 engine.set_second_level(Some(store));
                 for prefix in std::mem::take(&mut self.to_erase) {
                     engine.erase_second_level(now, prefix.view());
@@ -649,6 +671,7 @@ impl Ssd {
                 "the index of the second level is full, and what is oldest is forgotten early: \
                  raise second_level.index_bytes"
             ),
+            Event::ErasuresMerged { max_prefixes } => self.tell_merging(max_prefixes),
             _ => {}
         }
     }

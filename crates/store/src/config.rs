@@ -218,6 +218,8 @@ pub struct Counters {
     pub n_erased: u64,
     /// See above.
     pub n_erased_prefixes: u64,
+    /// Erasures that were taken for those of everything, for there were too many to keep.
+    pub n_erasures_merged: u64,
     /// Regions whose batches were forgotten to make room.
     pub n_regions_emptied: u64,
     /// Of these, early, for want of room in the index.

@@ -94,6 +94,11 @@ impl Erasures {
         }
     }
 
+    /// Most prefixes that are kept.
+    pub(crate) const fn max_len(&self) -> usize {
+        self.max
+    }
+
     /// What is below a prefix and was written before `position` is erased.
     pub(crate) fn add(&mut self, prefix: u64, position: Position) -> Added {
         if prefix == self.empty {

@@ -8,7 +8,10 @@ use crate::index::{Index, Location};
 use crate::layout::{Extent, RecordHead, RecordKind};
 use crate::log::{Log, NotWritten, Position};
 use crate::naming::mask_bit;
-use crate::second_level::{MAX_COMPONENTS, SecondLevel};
+use crate::second_level::{Event, MAX_COMPONENTS, SecondLevel};
+
+/// How often it is told at most that erasures were merged, in milliseconds.
+const MERGING_INTERVAL_MS: u64 = 60_000;
 
 /// What is known of a Data that is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +143,7 @@ impl SecondLevel {
         let n_erased = self.assembler.erase(|data| data.name().starts_with(prefix));
         self.counters.n_erased += n_erased as u64;
         self.counters.n_erased_prefixes += 1;
+        self.log.set_now(now);
         let hash = self.names.prefix(prefix);
         match self.is_recovering() {
             true => self.erased_meanwhile.push(hash),
@@ -175,7 +179,27 @@ impl SecondLevel {
             let empty = self.names.prefix(NameView::default());
             self.unwritten_erasures.retain(|&(hash, _)| hash != empty);
             self.unwritten_erasures.push_back((empty, position));
+            self.tell_merging();
         }
+    }
+
+    /// Counts erasures that were taken for one of everything, and tells of it now and then.
+    fn tell_merging(&mut self) {
+        self.counters.n_erasures_merged += 1;
+        let now = self.log.now();
+        let is_told = |at: MonoNs| now < at.plus_ms(MERGING_INTERVAL_MS);
+        if !self.merging_told_at.is_some_and(is_told) {
+            self.merging_told_at = Some(now);
+            let max_prefixes = self.erasures.max_len();
+            self.events
+                .push_back(Event::ErasuresMerged { max_prefixes });
+        }
+    }
+
+    /// Its owner had more to erase while it was not in use than he kept, and erases everything
+    /// instead: that is counted.
+    pub const fn note_merged_by_owner(&mut self) {
+        self.counters.n_erasures_merged += 1;
     }
 
     fn write_erasures(&mut self) {

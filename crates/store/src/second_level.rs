@@ -51,6 +51,12 @@ pub enum Event {
     },
     /// The index is full: what is oldest goes before its time.
     IndexFull,
+    /// More prefixes were erased than are kept: everything that was written before is erased.
+    /// It is not told again within a minute; the counters have all.
+    ErasuresMerged {
+        /// How many are kept.
+        max_prefixes: usize,
+    },
 }
 
 /// Why a volume is out of service.
@@ -108,6 +114,8 @@ pub struct SecondLevel {
     pub(crate) erased_meanwhile: Vec<u64>,
     /// Erased prefixes whose records are not in the log yet, and before what is erased.
     pub(crate) unwritten_erasures: VecDeque<(u64, Position)>,
+    /// When it was last told that erasures were merged.
+    pub(crate) merging_told_at: Option<MonoNs>,
     /// Since when something waits for a full buffer.
     pub(crate) dirty_since: Option<MonoNs>,
     /// What is told to those who waited for reads that were given up.
@@ -218,6 +226,7 @@ impl SecondLevel {
             next_to_recover: (beginning == Beginning::Existing).then_some(0),
             erased_meanwhile: Vec::new(),
             unwritten_erasures: VecDeque::new(),
+            merging_told_at: None,
             dirty_since: None,
             given_up: Vec::new(),
             events: VecDeque::new(),

@@ -125,6 +125,46 @@ fn everything_that_was_erased_stays_so_after_a_reboot() {
     }
 }
 
+/// A small store keeps few erased prefixes; one more erases everything that is older. That is
+/// counted each time, and told once a minute.
+#[test]
+fn more_erased_prefixes_than_are_kept_erase_all_which_is_counted_and_told() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let geometry = &it.volumes[0];
+    let store_bytes = u64::from(geometry.n_regions) * u64::from(geometry.region_bytes);
+    let max_prefixes = (store_bytes / 1024) as usize;
+    let mut n_erased = 0;
+    let mut erase = |it: &mut Harness, n_prefixes: usize| {
+        for _ in 0..n_prefixes {
+            it.store
+                .erase(it.now, name(&format!("/e/{n_erased}")).view());
+            n_erased += 1;
+            it.pump();
+        }
+    };
+    let (before, after) = (chunk("/a", 0, 1, 100), chunk("/a", 4, 1, 100));
+    it.offer(&before, false);
+    it.flush();
+    erase(&mut it, max_prefixes);
+    assert!(it.ask(name_of(&before).view(), false).is_some());
+    assert_eq!(it.store.counters().n_erasures_merged, 0);
+    erase(&mut it, 1);
+    it.offer(&after, false);
+    it.flush();
+    assert_eq!(it.store.counters().n_erasures_merged, 1);
+    assert_eq!(it.ask(name_of(&before).view(), false), None);
+    assert!(it.ask(name_of(&after).view(), false).is_some());
+    let told = Event::ErasuresMerged { max_prefixes };
+    assert_eq!(it.events, [told]);
+    erase(&mut it, max_prefixes + 1);
+    assert_eq!(it.store.counters().n_erasures_merged, 2);
+    assert_eq!(it.events, [told]);
+    it.tick(60_000);
+    erase(&mut it, max_prefixes + 1);
+    assert_eq!(it.store.counters().n_erasures_merged, 3);
+    assert_eq!(it.events, [told, told]);
+}
+
 #[test]
 fn the_next_batch_is_read_ahead_unless_it_is_at_hand() {
     let mut it = Harness::new(&[8 << 20], config());

@@ -200,6 +200,7 @@ fn second_level_json(stats: &SecondLevelStats) -> Value {
         "volumes_out_of_service": stats.n_lost_volumes,
         "recovered": stats.n_recovered,
         "recovering": stats.is_recovering,
+        "erasures_merged": stats.n_erasures_merged,
     })
 }
 
@@ -271,6 +272,9 @@ fn stats_text(stats: &CsStats) -> String {
             row("  damaged batches", second.n_damaged.to_string()),
             row("  found at start", second.n_recovered.to_string()),
         ]);
+        if let Some(n_merged) = second.n_erasures_merged {
+            rows.push(row("  erasures merged", n_merged.to_string()));
+        }
     }
     text::columns(&rows)
 }
