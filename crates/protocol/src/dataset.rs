@@ -76,6 +76,17 @@
 //! | 36975 | NRecovered | SecondLevelStats |
 //! | 36977 | IsRecovering | SecondLevelStats |
 //! | 36978 | NErasuresMerged | SecondLevelStats |
+//! | 36980 | SecondLevelBalance | SecondLevelStats |
+//! | 36981 | NOffered | SecondLevelBalance |
+//! | 36983 | NKnown | SecondLevelBalance |
+//! | 36985 | NUnsuited | SecondLevelBalance |
+//! | 36987 | NNoRoom | SecondLevelBalance |
+//! | 36989 | NReplaced | SecondLevelBalance |
+//! | 36991 | NErased | SecondLevelBalance |
+//! | 36993 | NWaiting | SecondLevelBalance |
+//! | 36995 | NNotIndexed | SecondLevelBalance |
+//! | 36997 | NCrowdedOut | SecondLevelBalance |
+//! | 36999 | NEmptiedEarly | SecondLevelBalance |
 
 use tachonym_packet::{DecodeError, Name};
 
@@ -375,11 +386,12 @@ management_value! {
         n_reads_ahead: Required<u64> = 36953,
         /// Bytes that were read.
         n_read_bytes: Required<u64> = 36955,
-        /// Data that were written.
+        /// Data that were written, or are on their way to a device.
         n_inserts: Required<u64> = 36883,
         /// Data that its policy did not want.
         n_not_admitted: Required<u64> = 36885,
-        /// Data that were to be written, and are not: for want of room or of a device.
+        /// Data that were to be written, and are not, for their volume, or the last one, went
+        /// out of service.
         n_lost: Required<u64> = 36957,
         /// Bytes of the Data that were written.
         n_data_bytes: Required<u64> = 36959,
@@ -404,6 +416,38 @@ management_value! {
         /// Times that everything older was erased, for there were more erased prefixes than
         /// are kept.
         n_erasures_merged: Optional<u64> = 36978,
+        /// What else became of the Data that were offered, and of batches.
+        balance: Optional<SecondLevelBalance> = 36980,
+    }
+}
+
+management_value! {
+    /// What became of the Data that were offered to the second level, beside those of
+    /// [`SecondLevelStats`] that were written, not admitted or lost: together these are all. And
+    /// of batches that were written, what is not found any more though it is there.
+    #[derive(Default)]
+    SecondLevelBalance = 36980 {
+        /// Data that were offered.
+        n_offered: Required<u64> = 36981,
+        /// Data that were there already.
+        n_known: Required<u64> = 36983,
+        /// Data whose name has no component or too many, or that came while no volume was in
+        /// service.
+        n_unsuited: Required<u64> = 36985,
+        /// Data for which there was no room where batches are put together.
+        n_no_room: Required<u64> = 36987,
+        /// Data that gave way to others of their names before they were written.
+        n_replaced: Required<u64> = 36989,
+        /// Data that were erased before they were written.
+        n_erased: Required<u64> = 36991,
+        /// Data that wait where batches are put together.
+        n_waiting: Required<u64> = 36993,
+        /// Batches that found no place in the index.
+        n_not_indexed: Required<u64> = 36995,
+        /// Batches that left the index early, for they were written in too many parts.
+        n_crowded_out: Required<u64> = 36997,
+        /// Regions whose batches were forgotten early, for want of room in the index.
+        n_emptied_early: Required<u64> = 36999,
     }
 }
 

@@ -20,7 +20,7 @@ pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
     ChannelStatus, CsInfo, CsPopularity, CsStats, DropCount, FaceEventNotification,
     FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
-    RibEntry, Route, SecondLevelStats, StrategyChoice, TableMemory,
+    RibEntry, Route, SecondLevelBalance, SecondLevelStats, StrategyChoice, TableMemory,
 };
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{

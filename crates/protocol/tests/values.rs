@@ -254,6 +254,18 @@ proptest! {
                 n_recovered: n[1] / 7,
                 is_recovering: n[2] % 2 == 0,
                 n_erasures_merged: (n[3] % 2 == 0).then_some(n[4] / 7),
+                balance: (n[4] % 2 == 0).then(|| SecondLevelBalance {
+                    n_offered: n[0] / 11,
+                    n_known: n[1] / 11,
+                    n_unsuited: n[2] / 11,
+                    n_no_room: n[3] / 11,
+                    n_replaced: n[4] / 11,
+                    n_erased: n[0] / 13,
+                    n_waiting: n[1] / 13,
+                    n_not_indexed: n[2] / 13,
+                    n_crowded_out: n[3] / 13,
+                    n_emptied_early: n[4] / 13,
+                }),
             }),
         };
         prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));

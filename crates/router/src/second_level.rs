@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tachonym_face::monotonic_now;
 use tachonym_forward::{Engine, Output};
 use tachonym_packet::{MonoNs, Name};
-use tachonym_protocol::SecondLevelStats;
+use tachonym_protocol::{SecondLevelBalance, SecondLevelStats};
 use tachonym_store::device::{
     BlockDevice, Completion, Device, DirectoryLock, Opened, Volume, VolumeError, open,
 };
@@ -485,9 +485,9 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
         n_reads: counters.n_reads + counters.n_reads_ahead,
         n_reads_ahead: counters.n_reads_ahead,
         n_read_bytes: counters.n_read_bytes,
-        n_inserts: counters.n_written,
+        n_inserts: counters.n_written.saturating_sub(counters.n_lost),
         n_not_admitted: counters.n_not_admitted,
-        n_lost: counters.n_no_room + counters.n_lost + counters.n_not_indexed,
+        n_lost: counters.n_lost + counters.n_dropped,
         n_data_bytes: counters.n_written_data_bytes,
         n_written_bytes: counters.n_written_bytes,
         n_written_bytes_per_day: u64::try_from(per_day).unwrap_or(u64::MAX),
@@ -499,6 +499,18 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
         n_recovered: counters.n_recovered,
         is_recovering: store.is_recovering(),
         n_erasures_merged: Some(counters.n_erasures_merged),
+        balance: Some(SecondLevelBalance {
+            n_offered: counters.n_offered,
+            n_known: counters.n_known,
+            n_unsuited: counters.n_unsuited,
+            n_no_room: counters.n_no_room,
+            n_replaced: counters.n_replaced,
+            n_erased: counters.n_erased,
+            n_waiting: store.n_waiting() as u64,
+            n_not_indexed: counters.n_not_indexed,
+            n_crowded_out: counters.n_crowded_out,
+            n_emptied_early: counters.n_regions_emptied_early,
+        }),
     })
 }
 
@@ -527,6 +539,25 @@ pub(crate) fn sum(a: SecondLevelStats, b: SecondLevelStats) -> SecondLevelStats 
             .n_erasures_merged
             .zip(b.n_erasures_merged)
             .map(|(a, b)| a + b),
+        balance: a
+            .balance
+            .zip(b.balance)
+            .map(|(a, b)| sum_of_balances(&a, &b)),
+    }
+}
+
+const fn sum_of_balances(a: &SecondLevelBalance, b: &SecondLevelBalance) -> SecondLevelBalance {
+    SecondLevelBalance {
+        n_offered: a.n_offered + b.n_offered,
+        n_known: a.n_known + b.n_known,
+        n_unsuited: a.n_unsuited + b.n_unsuited,
+        n_no_room: a.n_no_room + b.n_no_room,
+        n_replaced: a.n_replaced + b.n_replaced,
+        n_erased: a.n_erased + b.n_erased,
+        n_waiting: a.n_waiting + b.n_waiting,
+        n_not_indexed: a.n_not_indexed + b.n_not_indexed,
+        n_crowded_out: a.n_crowded_out + b.n_crowded_out,
+        n_emptied_early: a.n_emptied_early + b.n_emptied_early,
     }
 }
 

@@ -197,6 +197,7 @@ fn served_through_ends(extra: &str) {
     let figure = |key: &str| stats[key].as_u64().expect("a number");
     let most = figure("hits") + LONGEST_BATCH * figure("reads");
     assert!(most > 100, "{stats}");
+    assert!(n_of_offered(&stats) > 100, "{stats}");
     router.end(Signal::TERM);
     router.start();
     assert!(router.stats()["recovered"].as_u64() > Some(10));
@@ -274,6 +275,25 @@ fn the_same_holds_where_io_threads_feed_the_workers() {
     found_by_prefix_at_any_worker("workers.feed = \"io-threads\"\nworkers.io_threads = 1\n");
 }
 
+/// Data that were offered: what became of each is in one row.
+fn n_of_offered(stats: &Value) -> u64 {
+    let figure = |key: &str| stats[key].as_u64().expect("a number");
+    let rows = [
+        "written",
+        "known",
+        "not_admitted",
+        "unsuited",
+        "no_room",
+        "replaced",
+        "erased_unwritten",
+        "lost",
+        "waiting",
+    ];
+    let sum: u64 = rows.into_iter().map(figure).sum();
+    assert_eq!(sum, figure("offered"), "{stats}");
+    sum
+}
+
 #[test]
 fn what_is_not_asked_for_twice_is_not_written() {
     let router = Process::new("second_level.admission = \"filter\"\n");
@@ -281,6 +301,13 @@ fn what_is_not_asked_for_twice_is_not_written() {
     let stats = router.stats();
     assert!(stats["not_admitted"].as_u64() >= Some(12), "{stats}");
     assert_eq!(stats["lost"], 0);
+    n_of_offered(&stats);
+    let text = router.run(&["cs", "stats"]).stdout;
+    let text = String::from_utf8(text).expect("text");
+    for label in ["known", "no room", "lost", "waiting", "batches crowded out"] {
+        let row = text.lines().find_map(|line| line.trim().strip_prefix(label));
+        assert_eq!(row.map(str::trim), Some("0"), "{label}: {text}");
+    }
 }
 
 /// Nothing of what idle threads are asked to write is taken for late.

@@ -96,13 +96,16 @@ impl OpenBatch {
         self.places & all == all
     }
 
-    fn add(&mut self, chunk: Chunk, wire: &[u8]) {
-        if self.places >> chunk.place & 1 == 1 {
+    /// Whether another one made way.
+    fn add(&mut self, chunk: Chunk, wire: &[u8]) -> bool {
+        let is_taken = self.places >> chunk.place & 1 == 1;
+        if is_taken {
             self.retain(|it, _| it.place != chunk.place);
         }
         self.places |= 1 << chunk.place;
         self.chunks.push(chunk);
         self.wires.extend_from_slice(wire);
+        is_taken
     }
 
     /// Drops chunks; how many.
@@ -194,14 +197,22 @@ impl Assembler {
         n_dropped
     }
 
-    /// Adds a copy of a Data. Another one in its place goes.
+    /// Data that wait to be written.
+    pub(crate) fn n_data(&self) -> usize {
+        let slots = self.by_key.values();
+        slots
+            .map(|&slot| self.slots[slot as usize].n_chunks())
+            .sum()
+    }
+
+    /// Adds a copy of a Data. Another one in its place goes; whether there was one.
     pub(crate) fn add(
         &mut self,
         now: MonoNs,
         part: &Part,
         data: &DataView<'_>,
         fresh_until_ms: u64,
-    ) {
+    ) -> bool {
         let slot = match self.by_key.get(&part.key) {
             Some(&slot) => slot,
             None => self.open(now, part, data),
@@ -214,7 +225,7 @@ impl Assembler {
             len: wire.len() as u16,
             fresh_until_ms,
         };
-        batch.add(chunk, wire);
+        let has_replaced = batch.add(chunk, wire);
         if let Some(chunk) = &part.chunk
             && let Some(last) = data.final_block_id()
             && (last.typ(), last.as_number()) == (chunk.typ, Some(chunk.number))
@@ -227,6 +238,7 @@ impl Assembler {
             self.close(slot);
         }
         self.close_for_room();
+        has_replaced
     }
 
     fn open(&mut self, now: MonoNs, part: &Part, data: &DataView<'_>) -> u32 {

@@ -167,7 +167,8 @@ impl Geometry {
     }
 }
 
-/// What a [`SecondLevel`](crate::SecondLevel) counts, since it was made.
+/// What a [`SecondLevel`](crate::SecondLevel) counts, since it was made. A Data that is
+/// offered is counted once more, when it is known what becomes of it: see [`Counters::n_ended`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Interests that were looked for.
@@ -202,14 +203,18 @@ pub struct Counters {
     /// Of these, with a name that has no component or too many, or while no volume was in
     /// service.
     pub n_unsuited: u64,
+    /// Data that were taken, and gave way to others of their names before they were written.
+    pub n_replaced: u64,
     /// Data that were put into buffers to be written.
     pub n_written: u64,
     /// Their bytes.
     pub n_written_data_bytes: u64,
     /// Bytes that the devices were given to write.
     pub n_written_bytes: u64,
-    /// Data that were to be written, or being written, when their volume went out of service.
+    /// Of those put into buffers, what was not written yet when its volume went out of service.
     pub n_lost: u64,
+    /// Data that waited to be put into buffers when the last volume went out of service.
+    pub n_dropped: u64,
     /// Batches that found no place in the index.
     pub n_not_indexed: u64,
     /// Records that left the index early, for their batch was written in too many parts.
@@ -229,6 +234,20 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Data that were offered and of which it is known what became of them. The others
+    /// [wait](crate::SecondLevel::n_waiting) where batches are put together.
+    #[must_use]
+    pub const fn n_ended(&self) -> u64 {
+        self.n_unsuited
+            + self.n_known
+            + self.n_not_admitted
+            + self.n_no_room
+            + self.n_replaced
+            + self.n_erased
+            + self.n_dropped
+            + self.n_written
+    }
+
     /// Bytes written for each byte of Data; `None` before anything was written.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {

@@ -82,7 +82,8 @@ impl SecondLevel {
             0 => 0,
             period_ms => self.wall.unix_ms(now).saturating_add(period_ms),
         };
-        self.assembler.add(now, &part, data, fresh_until_ms);
+        let has_replaced = self.assembler.add(now, &part, data, fresh_until_ms);
+        self.counters.n_replaced += u64::from(has_replaced);
         self.write_closed(now);
         Offered::Kept
     }

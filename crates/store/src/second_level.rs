@@ -385,6 +385,12 @@ impl SecondLevel {
         }
     }
 
+    /// Data that were taken and wait where batches are put together.
+    #[must_use]
+    pub fn n_waiting(&self) -> usize {
+        self.assembler.n_data()
+    }
+
     /// Entries of the index: batches and prefixes; and how many there may be.
     #[must_use]
     pub const fn index_len(&self) -> (usize, usize) {

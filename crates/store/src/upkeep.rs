@@ -297,7 +297,7 @@ impl SecondLevel {
             }
         }
         if !self.is_in_use() {
-            self.counters.n_lost += self.assembler.drop_all() as u64;
+            self.counters.n_dropped += self.assembler.drop_all() as u64;
             self.unwritten_erasures.clear();
             self.erased_meanwhile.clear();
             self.next_to_recover = None;

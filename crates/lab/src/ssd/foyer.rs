@@ -278,14 +278,10 @@ impl Task<'_> {
         let trace = fetch(&mut rig, packets, window, chunks)?;
         let exchange_ns = exchange_ns(&mut rig, packets, object_chunks)?;
         rig.flush()?;
-        let counters = rig.second()?.counters();
-        let n_counted = counters.n_written
-            + counters.n_known
-            + counters.n_not_admitted
-            + counters.n_no_room
-            + counters.n_unsuited
-            + counters.n_lost;
-        let n_uncounted = (counters.n_offered as f64 - n_counted as f64).abs();
+        let second = rig.second()?;
+        let counters = second.counters();
+        let n_counted = counters.n_ended() + second.n_waiting() as u64;
+        let n_uncounted = counters.n_offered.abs_diff(n_counted) as f64;
         rig.stop();
         disk.remove(FILE)?;
         Ok(Ours {

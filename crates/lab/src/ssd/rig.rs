@@ -364,7 +364,8 @@ impl Rig {
     /// Checks that nothing was lost or refused since the store was made.
     pub(super) fn check_stored(&self, n_chunks: u64) -> anyhow::Result<()> {
         let counters = self.second()?.counters();
-        let n_refused = counters.n_no_room + counters.n_unsuited + counters.n_lost;
+        let n_refused =
+            counters.n_no_room + counters.n_unsuited + counters.n_lost + counters.n_dropped;
         ensure!(
             n_refused == 0 && counters.n_written + counters.n_known == n_chunks,
             "of {n_chunks} Data {} were written and {n_refused} refused",

@@ -4,7 +4,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tachonym_client::Controller;
 use tachonym_packet::Name;
-use tachonym_protocol::{ControlParameters, CsInfo, CsStats, SecondLevelStats, cs_flags};
+use tachonym_protocol::{
+    ControlParameters, CsInfo, CsStats, SecondLevelBalance, SecondLevelStats, cs_flags,
+};
 
 use super::{Management, Switch, advise, asked, name, text};
 
@@ -148,7 +150,6 @@ fn show(info: &CsInfo, management: &Management) -> anyhow::Result<()> {
         "serve": serve,
     });
     management.print(&value, || {
-        let row = |label: &str, value: String| vec![label.to_owned(), value];
         let on_off = |on| if on { "on" } else { "off" }.to_owned();
         text::columns(&[
             row("packets", format!("{n_cs_entries} of {capacity}")),
@@ -180,21 +181,32 @@ fn stats_json(stats: &CsStats) -> Value {
 }
 
 fn second_level_json(stats: &SecondLevelStats) -> Value {
+    let balance = |n: fn(&SecondLevelBalance) -> u64| stats.balance.as_ref().map(n);
     json!({
         "hits": stats.n_hits,
         "misses": stats.n_misses,
         "reads": stats.n_reads,
         "reads_ahead": stats.n_reads_ahead,
         "read_bytes": stats.n_read_bytes,
+        "offered": balance(|it| it.n_offered),
         "written": stats.n_inserts,
+        "known": balance(|it| it.n_known),
         "not_admitted": stats.n_not_admitted,
+        "unsuited": balance(|it| it.n_unsuited),
+        "no_room": balance(|it| it.n_no_room),
+        "replaced": balance(|it| it.n_replaced),
+        "erased_unwritten": balance(|it| it.n_erased),
         "lost": stats.n_lost,
+        "waiting": balance(|it| it.n_waiting),
         "data_bytes": stats.n_data_bytes,
         "written_bytes": stats.n_written_bytes,
         "written_bytes_per_day": stats.n_written_bytes_per_day,
         "write_amplification": amplification(stats),
         "indexed": stats.n_indexed,
         "index_capacity": stats.max_indexed,
+        "batches_not_indexed": balance(|it| it.n_not_indexed),
+        "batches_crowded_out": balance(|it| it.n_crowded_out),
+        "regions_emptied_early": balance(|it| it.n_emptied_early),
         "device_errors": stats.n_device_errors,
         "damaged": stats.n_damaged,
         "volumes_out_of_service": stats.n_lost_volumes,
@@ -211,12 +223,7 @@ fn amplification(stats: &SecondLevelStats) -> Option<f64> {
 }
 
 fn stats_text(stats: &CsStats) -> String {
-    let row = |label: &str, value: String| vec![label.to_owned(), value];
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let percent = |part: u64, rest: u64| match share(part, rest) {
-        Some(share) => format!(" ({:.2} %)", 100.0 * share),
-        None => String::new(),
-    };
     let (n_hits, n_misses) = (stats.n_hits, stats.n_misses);
     let inserted = percent(stats.n_inserts, stats.n_not_admitted);
     let mut rows = vec![
@@ -237,46 +244,86 @@ fn stats_text(stats: &CsStats) -> String {
         row("evicted", stats.n_evictions.to_string()),
     ];
     if let Some(second) = &stats.second_level {
-        let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30));
-        let (n_hits, n_misses) = (second.n_hits, second.n_misses);
-        let written = amplification(second).map_or(String::new(), |ratio| {
-            format!(" ({ratio:.3} for each byte of Data)")
-        });
-        let read = format!("{}, {} ahead", second.n_reads, second.n_reads_ahead);
-        rows.extend([
-            row(
-                "second level",
-                match (second.is_recovering, second.n_lost_volumes) {
-                    (_, 1..) => format!("{} volumes out of service", second.n_lost_volumes),
-                    (true, _) => "looking for what was there".into(),
-                    (false, _) => "in service".into(),
-                },
-            ),
-            row("  hits", format!("{n_hits}{}", percent(n_hits, n_misses))),
-            row("  misses", n_misses.to_string()),
-            row("  batches read", read),
-            row("  read", gib(second.n_read_bytes)),
-            row("  packets written", second.n_inserts.to_string()),
-            row("  not admitted", second.n_not_admitted.to_string()),
-            row("  lost", second.n_lost.to_string()),
-            row(
-                "  written",
-                format!("{}{written}", gib(second.n_written_bytes)),
-            ),
-            row("  written a day", gib(second.n_written_bytes_per_day)),
-            row(
-                "  index",
-                format!("{} of {}", second.n_indexed, second.max_indexed),
-            ),
-            row("  device errors", second.n_device_errors.to_string()),
-            row("  damaged batches", second.n_damaged.to_string()),
-            row("  found at start", second.n_recovered.to_string()),
-        ]);
-        if let Some(n_merged) = second.n_erasures_merged {
-            rows.push(row("  erasures merged", n_merged.to_string()));
-        }
+        rows.extend(second_level_rows(second));
     }
     text::columns(&rows)
+}
+
+fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
+    let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30));
+    let (n_hits, n_misses) = (second.n_hits, second.n_misses);
+    let written = amplification(second).map_or(String::new(), |ratio| {
+        format!(" ({ratio:.3} for each byte of Data)")
+    });
+    // What a router of another version does not tell has no row.
+    let balance = |label: &str, n: fn(&SecondLevelBalance) -> u64| {
+        second
+            .balance
+            .as_ref()
+            .map(|balance| row(label, n(balance).to_string()))
+    };
+    let count = |label: &str, n: u64| Some(row(label, n.to_string()));
+    let rows = [
+        Some(row(
+            "second level",
+            match (second.is_recovering, second.n_lost_volumes) {
+                (_, 1..) => format!("{} volumes out of service", second.n_lost_volumes),
+                (true, _) => "looking for what was there".into(),
+                (false, _) => "in service".into(),
+            },
+        )),
+        Some(row(
+            "  hits",
+            format!("{n_hits}{}", percent(n_hits, n_misses)),
+        )),
+        count("  misses", n_misses),
+        Some(row(
+            "  batches read",
+            format!("{}, {} ahead", second.n_reads, second.n_reads_ahead),
+        )),
+        Some(row("  read", gib(second.n_read_bytes))),
+        balance("  packets offered", |it| it.n_offered),
+        count("  packets written", second.n_inserts),
+        balance("  known", |it| it.n_known),
+        count("  not admitted", second.n_not_admitted),
+        balance("  unsuited", |it| it.n_unsuited),
+        balance("  no room", |it| it.n_no_room),
+        balance("  replaced", |it| it.n_replaced),
+        balance("  erased unwritten", |it| it.n_erased),
+        count("  lost", second.n_lost),
+        balance("  waiting", |it| it.n_waiting),
+        Some(row(
+            "  written",
+            format!("{}{written}", gib(second.n_written_bytes)),
+        )),
+        Some(row("  written a day", gib(second.n_written_bytes_per_day))),
+        Some(row(
+            "  index",
+            format!("{} of {}", second.n_indexed, second.max_indexed),
+        )),
+        balance("  batches not indexed", |it| it.n_not_indexed),
+        balance("  batches crowded out", |it| it.n_crowded_out),
+        balance("  regions emptied early", |it| it.n_emptied_early),
+        count("  device errors", second.n_device_errors),
+        count("  damaged batches", second.n_damaged),
+        count("  found at start", second.n_recovered),
+        second
+            .n_erasures_merged
+            .map(|n| row("  erasures merged", n.to_string())),
+    ];
+    rows.into_iter().flatten().collect()
+}
+
+fn row(label: &str, value: String) -> Vec<String> {
+    vec![label.to_owned(), value]
+}
+
+/// A share as it is shown behind its number; nothing of nothing.
+fn percent(part: u64, rest: u64) -> String {
+    match share(part, rest) {
+        Some(share) => format!(" ({:.2} %)", 100.0 * share),
+        None => String::new(),
+    }
 }
 
 /// A part by the whole; `None` of nothing.

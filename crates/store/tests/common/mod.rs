@@ -113,6 +113,15 @@ impl Harness {
     /// Lets device and store go on until neither has anything to do.
     pub(crate) fn pump(&mut self) {
         while self.pump_once() {}
+        self.check_balance();
+    }
+
+    /// Of each Data that was offered it is known what became of it, once.
+    fn check_balance(&self) {
+        let counters = self.store.counters();
+        let n_known = counters.n_ended() + self.store.n_waiting() as u64;
+        assert_eq!(n_known, counters.n_offered, "{counters:?}");
+        assert!(counters.n_lost <= counters.n_written, "{counters:?}");
     }
 
     /// Lets the device do some of what it has to do, and the store go on; false if neither has
