@@ -305,7 +305,9 @@ fn what_is_not_asked_for_twice_is_not_written() {
     let text = router.run(&["cs", "stats"]).stdout;
     let text = String::from_utf8(text).expect("text");
     for label in ["known", "no room", "lost", "waiting", "batches crowded out"] {
-        let row = text.lines().find_map(|line| line.trim().strip_prefix(label));
+        let row = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(label));
         assert_eq!(row.map(str::trim), Some("0"), "{label}: {text}");
     }
 }
