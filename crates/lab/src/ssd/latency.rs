@@ -38,6 +38,11 @@ pub(super) struct LatencyArgs {
     /// The highest rate of what
     #[arg(long, value_enum, default_value_t = Saturation::Hits)]
     of: Saturation,
+    /// Reads that may be under way, and buffers for them: more than there are, unless the disk
+    /// stops for long
+    #[arg(long, default_value_t = 256, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(4..=4_096))]
+    reads: u16,
     /// Share of the highest rate at which Interests come, in percent
     #[arg(long, default_value_t = 50, value_name = "PCT",
           value_parser = clap::value_parser!(u8).range(1..=95))]
@@ -54,9 +59,6 @@ pub(super) struct LatencyArgs {
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }
-
-/// Reads of the store that may be under way: more than ever are, unless it stalls.
-const MAX_READS: usize = 256;
 
 /// Times of events that come independently of each other at a rate a second, from now on.
 fn arrivals(rate: f64, time: Duration, random: &mut Random) -> Vec<MonoNs> {
@@ -151,7 +153,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
         config: Config {
             batch_len,
             max_batches: args.store.max_batches(batch_len),
-            max_reads: MAX_READS,
+            max_reads: args.reads.into(),
             max_ahead: 0,
             ..Config::default()
         },
@@ -185,7 +187,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
         Saturation::Disk => raw(args.depth.into())?.saturate(slot, &mut random)?,
     };
     let load = rate * f64::from(args.load_pct) / 100.0;
-    let mut raw = raw(MAX_READS)?;
+    let mut raw = raw(args.reads.into())?;
     const PERMILLES: [(u64, &str); 3] = [(500, "p50"), (990, "p99"), (999, "p99.9")];
     let mut columns = vec![(Vec::new(), Vec::new(), Vec::new()); PERMILLES.len()];
     for _ in 0..args.rounds {
