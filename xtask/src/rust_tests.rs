@@ -3,12 +3,15 @@
 
 use std::fs::File;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::interop::{Program, install_programs};
 use crate::lint::cargo_step;
-use crate::process::{Finished, run};
+use crate::process::{Finished, run, tool};
 use crate::report::{Counts, Outcome, Report};
 use crate::workspace::Workspace;
 
@@ -20,6 +23,13 @@ const OPENSSL: Program = ("openssl", &["version"], "openssl");
 
 /// How many huge pages of 2 MiB the kernel has in its pool.
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+
+/// What makes block devices of files, and the file systems on them.
+const BLOCK_DEVICES: [Program; 3] = [
+    ("losetup", &["--version"], "mount"),
+    ("mount", &["--version"], "mount"),
+    ("mkfs.ext4", &["-V"], "e2fsprogs"),
+];
 
 /// What tests of a whole router add to its configuration.
 pub(crate) const TEST_CONFIG: &str = "TACHONYM_TEST_CONFIG";
@@ -64,16 +74,25 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
         has_huge_pages = matches!(outcome, Outcome::Passed(_));
         outcome
     });
+    let mut has_block_devices = false;
+    report.step("tests block devices", || {
+        let installed = install_programs(workspace, &BLOCK_DEVICES);
+        let outcome = block_devices_outcome(installed.and_then(|()| {
+            tool(Path::new("losetup"), &["--find"]).context("losetup finds none that is free")
+        }));
+        has_block_devices = matches!(outcome, Outcome::Passed(_));
+        outcome
+    });
     report.step("tests", || {
         let mut cargo = workspace.cargo();
         cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--exclude", "tachonym-interop"]);
-        let wanting = [("openssl", has_openssl), ("huge_pages", has_huge_pages)];
-        let wanting = wanting.iter().filter(|(_, had)| !had);
-        let skips: Vec<_> = wanting.flat_map(|(name, _)| ["--skip", name]).collect();
-        if !skips.is_empty() {
-            cargo.arg("--").args(skips);
-        }
+        let wanting = [
+            ("openssl", has_openssl),
+            ("huge_pages", has_huge_pages),
+            ("block_device", has_block_devices),
+        ];
+        cargo.args(skips(&wanting));
         test_step(workspace, "tests", &mut cargo)
     });
     for (name, config) in SEVERAL_WORKERS.into_iter().chain([WITH_TOKENS]) {
@@ -88,9 +107,11 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
                 "tachonym-router",
             ]);
             cargo.args(["--test", "*"]);
-            if !has_openssl {
-                cargo.args(["--", "--skip", "openssl"]);
-            }
+            let wanting = [
+                ("openssl", has_openssl),
+                ("block_device", has_block_devices),
+            ];
+            cargo.args(skips(&wanting));
             cargo.env(TEST_CONFIG, config);
             test_step(
                 workspace,
@@ -127,6 +148,28 @@ fn huge_pages_outcome(opened: std::io::Result<File>) -> Outcome {
             "no huge pages were tested, for {HUGE_PAGES} cannot be written: {error}"
         )),
     }
+}
+
+/// Whether the tests that need block devices, all of which have that in their name, can make
+/// some.
+fn block_devices_outcome(found: anyhow::Result<String>) -> Outcome {
+    match found {
+        Ok(_) => Outcome::Passed(1),
+        Err(error) => {
+            let reason = format!("no block devices were tested: {error:#}");
+            Outcome::Skipped(reason.lines().next().unwrap_or_default().to_owned())
+        }
+    }
+}
+
+/// What tells cargo to leave out tests by what they need and is not had.
+fn skips(needs: &[(&'static str, bool)]) -> Vec<&'static str> {
+    let wanting = needs.iter().filter(|(_, had)| !had);
+    let mut skips: Vec<_> = wanting.flat_map(|(name, _)| ["--skip", name]).collect();
+    if !skips.is_empty() {
+        skips.insert(0, "--");
+    }
+    skips
 }
 
 /// Whether the tests of faces could include those over IPv6.
@@ -265,6 +308,27 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; fini
             reason.contains("huge pages") && !reason.contains('\n'),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn block_devices_that_cannot_be_made_are_a_skip() {
+        let outcome = block_devices_outcome(Err(anyhow::anyhow!("none\nat all")));
+        let Outcome::Skipped(reason) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            reason.contains("block devices") && !reason.contains('\n'),
+            "{reason}"
+        );
+        let found = Ok("/dev/loop0".to_owned());
+        assert!(matches!(block_devices_outcome(found), Outcome::Passed(1)));
+    }
+
+    #[test]
+    fn tests_are_skipped_by_what_they_need_and_is_not_had() {
+        assert!(skips(&[("a", true), ("b", true)]).is_empty());
+        let left_out = skips(&[("a", false), ("b", true), ("c", false)]);
+        assert_eq!(left_out, ["--", "--skip", "a", "--skip", "c"]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Volumes are taken for one process, and nothing of others' is touched.
 
+mod loop_device;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use loop_device::{Loop, run};
 use rustix::process::{Uid, getuid};
 use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
@@ -265,50 +268,10 @@ fn another_process_is_named() {
     acquire(&dir);
 }
 
-/// A block device whose blocks lie in a file.
-struct Loop {
-    device: PathBuf,
-    backing: PathBuf,
-    _dir: TempDir,
-}
-
-impl Loop {
-    /// `None` where none may be had.
-    fn new(bytes: u64) -> Option<Self> {
-        let dir = new_dir();
-        let backing = dir.path().join("blocks");
-        File::create(&backing).unwrap().set_len(bytes).unwrap();
-        let made = Command::new("losetup")
-            .args(["-f", "--show"])
-            .arg(&backing)
-            .output();
-        let made = made.ok().filter(|made| made.status.success());
-        let Some(made) = made else {
-            eprintln!("not tried: there are no loop devices here, or not for this user");
-            return None;
-        };
-        let device = String::from_utf8(made.stdout).unwrap().trim().into();
-        Some(Self {
-            device,
-            backing,
-            _dir: dir,
-        })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let done = Command::new("losetup").arg("-d").arg(&self.device).status();
-        assert!(done.unwrap().success());
-    }
-}
-
 #[test]
 fn parts_of_a_block_device_are_apart() {
-    let Some(made) = Loop::new(8 * MIB) else {
-        return;
-    };
-    let device = BlockDevice::open(&made.device).unwrap();
+    let made = Loop::new(8 * MIB);
+    let device = BlockDevice::open(made.device()).unwrap();
     assert_eq!(device.bytes(), 8 * MIB);
     let part = |part| Volume::on_block_device(&device, part, &MAGIC);
     let parts = [part(0..MIB).unwrap(), part(MIB..3 * MIB).unwrap()];
@@ -348,7 +311,7 @@ fn parts_of_a_block_device_are_apart() {
         assert_eq!(lengths, [8192, 4096, 0]);
     }
     let mut bytes = [0; 8192];
-    let blocks = File::open(&made.device).unwrap();
+    let blocks = File::open(made.device()).unwrap();
     blocks.read_exact_at(&mut bytes, MIB + (512 << 10)).unwrap();
     assert_eq!(bytes, [7; 8192]);
 
@@ -357,86 +320,58 @@ fn parts_of_a_block_device_are_apart() {
         matches!(error, VolumeError::DeviceSmaller { has_bytes, wants_bytes, .. }
         if has_bytes == 8 * MIB && wants_bytes == 9 * MIB)
     );
-    told(&error, &made.device, &["8388608", "no more than it has"]);
+    told(&error, made.device(), &["8388608", "no more than it has"]);
     let error = part(1000..MIB).unwrap_err();
     assert!(matches!(error, VolumeError::Unaligned { offset: 1000, .. }));
     // What was written lies in its first 256 KiB.
     let error = part((MIB + (448 << 10))..3 * MIB).unwrap_err();
     assert!(matches!(error, VolumeError::Foreign { .. }));
-    told(&error, &made.device, &["blkdiscard"]);
+    told(&error, made.device(), &["blkdiscard"]);
 }
 
 #[test]
 fn a_block_device_in_use_is_refused() {
-    let Some(made) = Loop::new(8 * MIB) else {
-        return;
-    };
-    let device = BlockDevice::open(&made.device).unwrap();
+    let made = Loop::new(8 * MIB);
+    let device = BlockDevice::open(made.device()).unwrap();
     let volume = Volume::on_block_device(&device, 0..MIB, &MAGIC).unwrap();
     drop(device);
-    let error = BlockDevice::open(&made.device).unwrap_err();
+    let error = BlockDevice::open(made.device()).unwrap_err();
     assert!(matches!(error, VolumeError::Locked { pid, .. } if pid == Some(std::process::id())));
     drop(volume);
-    let other = Holder::new(&made.device);
-    let error = BlockDevice::open(&made.device).unwrap_err();
+    let other = Holder::new(made.device());
+    let error = BlockDevice::open(made.device()).unwrap_err();
     let told_pid = Some(other.0.id());
     assert!(
         matches!(error, VolumeError::Locked { pid, .. } if pid == told_pid),
         "{error}"
     );
     drop(other);
-    let error = BlockDevice::open(&made.backing).unwrap_err();
+    let error = BlockDevice::open(made.backing()).unwrap_err();
     assert!(matches!(error, VolumeError::NotABlockDevice { .. }));
-    told(&error, &made.backing, &["lsblk"]);
+    told(&error, made.backing(), &["lsblk"]);
     let error = BlockDevice::open(Path::new("/dev/no-such-disk")).unwrap_err();
     assert!(matches!(error, VolumeError::Absent { .. }));
 
-    let formatted = Command::new("mkfs.ext4")
-        .arg("-q")
-        .arg(&made.device)
-        .status();
-    if !formatted.is_ok_and(|status| status.success()) {
-        eprintln!("not tried: mkfs.ext4 is not there");
-        return;
-    }
-    let device = BlockDevice::open(&made.device).unwrap();
+    run("mkfs.ext4", &["-q"], made.device());
+    let device = BlockDevice::open(made.device()).unwrap();
     let error = Volume::on_block_device(&device, 0..MIB, &MAGIC).unwrap_err();
     assert!(matches!(error, VolumeError::Foreign { .. }), "{error}");
     drop(device);
     let mount = new_dir();
-    let mounted = Command::new("mount")
-        .arg(&made.device)
-        .arg(mount.path())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("not tried: nothing may be mounted");
-        return;
-    }
-    let tried = BlockDevice::open(&made.device);
-    assert!(
-        Command::new("umount")
-            .arg(mount.path())
-            .status()
-            .unwrap()
-            .success()
-    );
+    let device = made.device().to_str().unwrap();
+    run("mount", &[device], mount.path());
+    let tried = BlockDevice::open(made.device());
+    run("umount", &[], mount.path());
     let error = tried.unwrap_err();
     assert!(matches!(error, VolumeError::InUse { .. }), "{error}");
-    told(&error, &made.device, &["unmount it"]);
+    told(&error, made.device(), &["unmount it"]);
 }
 
 #[test]
-fn a_disk_that_fails_says_so() {
-    let Some(made) = Loop::new(8 * MIB) else {
-        return;
-    };
-    let device = BlockDevice::open(&made.device).unwrap();
-    File::options()
-        .write(true)
-        .open(&made.backing)
-        .unwrap()
-        .set_len(4 * MIB)
-        .unwrap();
+fn a_block_device_that_fails_says_so() {
+    let made = Loop::new(8 * MIB);
+    let device = BlockDevice::open(made.device()).unwrap();
+    made.cut(4 * MIB);
     for backend in [Backend::Auto, Backend::Threads] {
         let volume = Volume::on_block_device(&device, 0..8 * MIB, &MAGIC).unwrap();
         let (mut device, opened) = open(vec![volume], &[], 4, backend).unwrap();

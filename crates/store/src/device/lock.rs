@@ -16,8 +16,9 @@ use super::volume_error::VolumeError;
 /// Name of the file in a directory that is locked, and tells by whom.
 const LOCK_FILE: &str = "tachonym.lock";
 
-/// How often, and after what pause, a lock on a block device is tried again: the system looks
-/// at a device under a lock of its own whenever one that wrote to it has closed it.
+/// How often, and after what pause, a block device is tried again. The system looks at one under
+/// a lock of its own whenever who wrote to it has closed it, and the kernel keeps one open that a
+/// ring of io_uring had until it has taken the ring apart, some 30 ms after its process has ended.
 const DEVICE_TRIES: u32 = 20;
 const DEVICE_PAUSE: Duration = Duration::from_millis(25);
 
@@ -117,23 +118,22 @@ impl BlockDevice {
             return Err(VolumeError::NotABlockDevice { path: path.into() });
         }
         let lock = File::open(path).map_err(|error| refusal(path, "open it", error))?;
-        let mut tries = DEVICE_TRIES;
-        while let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        if let Err(error) = again_while(
+            |error| *error == Errno::WOULDBLOCK,
+            || flock(&lock, FlockOperation::NonBlockingLockExclusive),
+        ) {
             if error != Errno::WOULDBLOCK {
                 return Err(refusal(path, "lock it", error.into()));
             }
-            tries -= 1;
-            if tries == 0 {
-                let pid = holder_of(found.dev(), found.ino());
-                let path = path.into();
-                return Err(VolumeError::Locked { path, pid });
-            }
-            thread::sleep(DEVICE_PAUSE);
+            let pid = holder_of(found.dev(), found.ino());
+            let path = path.into();
+            return Err(VolumeError::Locked { path, pid });
         }
         // Exclusively: then the kernel refuses one that is mounted, and later mounts.
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        let opened = open_direct(path, &options, OFlags::EXCL);
+        let is_busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+        let opened = again_while(is_busy, || open_direct(path, &options, OFlags::EXCL));
         let (file, is_direct) = opened.map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => VolumeError::InUse { path: path.into() },
             _ => refusal(path, "open it", error),
@@ -171,6 +171,20 @@ impl BlockDevice {
     pub(super) fn is_direct(&self) -> bool {
         self.inner.is_direct
     }
+}
+
+/// Tries until nothing fails in this way, or it has been tried often enough.
+fn again_while<T, E>(
+    is_passing: impl Fn(&E) -> bool,
+    mut it: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    for _ in 1..DEVICE_TRIES {
+        match it() {
+            Err(error) if is_passing(&error) => thread::sleep(DEVICE_PAUSE),
+            done => return done,
+        }
+    }
+    it()
 }
 
 /// Opens past the page cache, or, where the file system has no such way, with it; says which.
