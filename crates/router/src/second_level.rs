@@ -5,9 +5,12 @@
 //! device, and what takes requests from the one to the other and completions back, once in
 //! every round of the thread.
 
+mod belonging;
+mod stats;
+
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,13 +18,15 @@ use sha2::{Digest, Sha256};
 use tachonym_face::monotonic_now;
 use tachonym_forward::{Engine, Output};
 use tachonym_packet::{MonoNs, Name};
-use tachonym_protocol::{SecondLevelBalance, SecondLevelStats};
 use tachonym_store::device::{
     BlockDevice, Completion, Device, DirectoryLock, Opened, Volume, VolumeError, open,
 };
-use tachonym_store::layout::{MAGIC, SUPERBLOCK_BYTES, Superblock};
+use tachonym_store::layout::{MAGIC, SUPERBLOCK_BYTES, Superblock, SuperblockError};
 use tachonym_store::{Beginning, Event, Geometry, SecondLevel};
 use tracing::{error, info, warn};
+
+use belonging::{Belonging, Fault, anew_in_directory, anew_on_device};
+pub(crate) use stats::{stats, sum};
 
 use crate::config::{Config, Dispatch};
 
@@ -197,8 +202,9 @@ impl Stores {
             path.display()
         );
         let remedy = format!(
-            "set bytes = {}, or remove the file, and the cache begins anew",
-            has_bytes * self.n_workers as u64
+            "set bytes = {}, or begin anew: {}",
+            has_bytes * self.n_workers as u64,
+            self.anew(config)
         );
         let key = format!("second_level.volume[{volume}].bytes");
         Err(config.failure(key, message, remedy).into())
@@ -222,14 +228,19 @@ impl Stores {
     ) -> anyhow::Result<(Vec<Superblock>, Beginning)> {
         let (mut found, mut is_half_made) = (Vec::new(), false);
         for (i, volume) in volumes.iter().enumerate() {
-            let key = format!("second_level.volume[{i}].path");
+            let key = path_key(i);
             let path = volume.path().display();
             let head = volume.read_head().map_err(|error| {
                 config.failure(&key, format!("{path} cannot be read: {error}"), "see dmesg")
             })?;
             let decoded = Superblock::decode(&head.as_slice()[..2 * SUPERBLOCK_BYTES]);
             found.push(decoded.map_err(|error| {
-                config.failure(&key, format!("{path} {error}"), "or name another place")
+                let back = match error {
+                    SuperblockError::Version { .. } => "run the program that wrote it, or ",
+                    _ => "",
+                };
+                let remedy = format!("{back}begin anew: {}", self.anew(config));
+                config.failure(&key, format!("{path} {error}"), remedy)
             })?);
             is_half_made |= i == 0 && is_half_made_on(head.as_slice());
         }
@@ -239,23 +250,22 @@ impl Stores {
             let made = self.make(config, worker, volumes, &geometry)?;
             return Ok((made, Beginning::New));
         }
-        let first = found.iter().flatten().next().copied();
-        for (i, superblock) in found.iter().enumerate() {
-            let key = format!("second_level.volume[{i}].path");
-            let path = volumes[i].path().display();
-            let fault = match superblock {
-                None => Some("is empty, and other volumes of the store are not".into()),
-                Some(it) if Some(it.key) != first.map(|first| first.key) => {
-                    Some("has another key: it is part of another store".into())
-                }
-                Some(it) => self.mismatch(config, worker, i, it, &geometry),
-            };
-            if let Some(fault) = fault {
-                let message = format!("{path} {fault}");
-                let remedy = "name the volumes that belong together, in their order, or remove \
-                              them all, and the cache begins anew";
-                return Err(config.failure(key, message, remedy).into());
-            }
+        let paths: Vec<PathBuf> = volumes.iter().map(|it| it.path().to_path_buf()).collect();
+        let belonging = Belonging {
+            level: &config.second_level,
+            n_workers: self.n_workers,
+            worker,
+            geometry: &geometry,
+            paths: &paths,
+            anew: &self.anew(config),
+        };
+        if let Some(fault) = belonging.fault(&found) {
+            let Fault {
+                key,
+                message,
+                remedy,
+            } = fault;
+            return Err(config.failure(key, message, remedy).into());
         }
         let found: Vec<Superblock> = found.into_iter().flatten().collect();
         if found.iter().any(|it| it.context != self.context) {
@@ -269,44 +279,18 @@ impl Stores {
         Ok((found, Beginning::Existing))
     }
 
-    /// Why a volume is not the one that is expected.
-    fn mismatch(
-        &self,
-        config: &Config,
-        worker: usize,
-        number: usize,
-        found: &Superblock,
-        geometry: &Geometry,
-    ) -> Option<String> {
-        let batch = config.second_level.batch;
-        if usize::from(found.batch_len) != batch {
-            let was = found.batch_len;
-            return Some(format!(
-                "has batches of {was}, and second_level.batch is {batch}"
-            ));
-        }
-        if usize::from(found.worker) != worker {
-            return Some(format!(
-                "is of worker {}, not of worker {worker}",
-                found.worker
-            ));
-        }
-        if usize::from(found.volume) != number || usize::from(found.n_volumes) != self.places.len()
-        {
-            let (volume, n_volumes) = (found.volume, found.n_volumes);
-            return Some(format!(
-                "is volume {volume} of {n_volumes}, and stands here as {number} of {}",
-                self.places.len()
-            ));
-        }
-        let has = (found.region_bytes, found.n_regions);
-        let expected = (geometry.region_bytes, geometry.n_regions[number]);
-        (has != expected).then(|| {
-            format!(
-                "has {} regions of {} bytes, and as configured there were {} of {}",
-                has.1, has.0, expected.1, expected.0
-            )
-        })
+    /// How to give up what is on all volumes, of all workers: commands.
+    fn anew(&self, config: &Config) -> String {
+        let parts = config.second_level.part_bytes(self.n_workers);
+        let commands = self
+            .places
+            .iter()
+            .zip(parts)
+            .map(|(place, bytes)| match place {
+                Place::Directory(lock) => anew_in_directory(lock.dir(), self.n_workers),
+                Place::Device(device) => anew_on_device(device.path(), self.n_workers, bytes),
+            });
+        commands.collect::<Vec<_>>().join("; ")
     }
 
     /// Makes a store of volumes, whatever is on them. The second copies come when all volumes
@@ -341,8 +325,7 @@ impl Stores {
                 let written = volume.write_head(at, &superblock.encode());
                 written.map_err(|error| {
                     let message = format!("{} cannot be written: {error}", volume.path().display());
-                    let key = format!("second_level.volume[{i}].path");
-                    config.failure(key, message, "see dmesg")
+                    config.failure(path_key(i), message, "see dmesg")
                 })?;
             }
         }
@@ -391,6 +374,10 @@ fn tell_parted_batches(config: &Config) {
     }
 }
 
+fn path_key(volume: usize) -> String {
+    format!("second_level.volume[{volume}].path")
+}
+
 fn is_block_device(metadata: &fs::Metadata) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
     metadata.file_type().is_block_device()
@@ -415,7 +402,7 @@ fn stores_in(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 }
 
 fn refused(config: &Config, volume: usize, error: &VolumeError) -> anyhow::Error {
-    let key = format!("second_level.volume[{volume}].path");
+    let key = path_key(volume);
     let message = error.to_string();
     // Each message tells its remedy.
     let (message, remedy) = match message.rsplit_once(": ") {
@@ -464,101 +451,6 @@ fn context(config: &Config) -> u64 {
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-/// Nanoseconds of a day.
-const DAY_NS: u128 = 24 * 3_600 * 1_000_000_000;
-
-/// How the second level of an engine stands, if it has one.
-pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
-    let store = engine.second_level()?;
-    let (counters, of_engine) = (store.counters(), engine.counters());
-    let since_start = monotonic_now()
-        .saturating_since(store.started_at())
-        .as_nanos();
-    let per_day = u128::from(counters.n_written_bytes) * DAY_NS / since_start.max(1);
-    let (n_indexed, max_indexed) = store.index_len();
-    let n_hits = of_engine.n_second_level_hits;
-    Some(SecondLevelStats {
-        n_hits,
-        n_misses: of_engine.n_cs_misses.saturating_sub(n_hits),
-        n_reads: counters.n_reads + counters.n_reads_ahead,
-        n_reads_ahead: counters.n_reads_ahead,
-        n_read_bytes: counters.n_read_bytes,
-        n_inserts: counters.n_written.saturating_sub(counters.n_lost),
-        n_not_admitted: counters.n_not_admitted,
-        n_lost: counters.n_lost + counters.n_dropped,
-        n_data_bytes: counters.n_written_data_bytes,
-        n_written_bytes: counters.n_written_bytes,
-        n_written_bytes_per_day: u64::try_from(per_day).unwrap_or(u64::MAX),
-        n_indexed: n_indexed as u64,
-        max_indexed: max_indexed as u64,
-        n_device_errors: counters.n_device_errors,
-        n_damaged: counters.n_damaged,
-        n_lost_volumes: store.n_lost_volumes() as u64,
-        n_recovered: counters.n_recovered,
-        is_recovering: store.is_recovering(),
-        n_erasures_merged: Some(counters.n_erasures_merged),
-        balance: Some(SecondLevelBalance {
-            n_offered: counters.n_offered,
-            n_known: counters.n_known,
-            n_unsuited: counters.n_unsuited,
-            n_no_room: counters.n_no_room,
-            n_replaced: counters.n_replaced,
-            n_erased: counters.n_erased,
-            n_waiting: store.n_waiting() as u64,
-            n_not_indexed: counters.n_not_indexed,
-            n_crowded_out: counters.n_crowded_out,
-            n_emptied_early: counters.n_regions_emptied_early,
-        }),
-    })
-}
-
-/// How two stand together.
-pub(crate) fn sum(a: SecondLevelStats, b: SecondLevelStats) -> SecondLevelStats {
-    SecondLevelStats {
-        n_hits: a.n_hits + b.n_hits,
-        n_misses: a.n_misses + b.n_misses,
-        n_reads: a.n_reads + b.n_reads,
-        n_reads_ahead: a.n_reads_ahead + b.n_reads_ahead,
-        n_read_bytes: a.n_read_bytes + b.n_read_bytes,
-        n_inserts: a.n_inserts + b.n_inserts,
-        n_not_admitted: a.n_not_admitted + b.n_not_admitted,
-        n_lost: a.n_lost + b.n_lost,
-        n_data_bytes: a.n_data_bytes + b.n_data_bytes,
-        n_written_bytes: a.n_written_bytes + b.n_written_bytes,
-        n_written_bytes_per_day: a.n_written_bytes_per_day + b.n_written_bytes_per_day,
-        n_indexed: a.n_indexed + b.n_indexed,
-        max_indexed: a.max_indexed + b.max_indexed,
-        n_device_errors: a.n_device_errors + b.n_device_errors,
-        n_damaged: a.n_damaged + b.n_damaged,
-        n_lost_volumes: a.n_lost_volumes + b.n_lost_volumes,
-        n_recovered: a.n_recovered + b.n_recovered,
-        is_recovering: a.is_recovering || b.is_recovering,
-        n_erasures_merged: a
-            .n_erasures_merged
-            .zip(b.n_erasures_merged)
-            .map(|(a, b)| a + b),
-        balance: a
-            .balance
-            .zip(b.balance)
-            .map(|(a, b)| sum_of_balances(&a, &b)),
-    }
-}
-
-const fn sum_of_balances(a: &SecondLevelBalance, b: &SecondLevelBalance) -> SecondLevelBalance {
-    SecondLevelBalance {
-        n_offered: a.n_offered + b.n_offered,
-        n_known: a.n_known + b.n_known,
-        n_unsuited: a.n_unsuited + b.n_unsuited,
-        n_no_room: a.n_no_room + b.n_no_room,
-        n_replaced: a.n_replaced + b.n_replaced,
-        n_erased: a.n_erased + b.n_erased,
-        n_waiting: a.n_waiting + b.n_waiting,
-        n_not_indexed: a.n_not_indexed + b.n_not_indexed,
-        n_crowded_out: a.n_crowded_out + b.n_crowded_out,
-        n_emptied_early: a.n_emptied_early + b.n_emptied_early,
-    }
 }
 
 impl Ssd {

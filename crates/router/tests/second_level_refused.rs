@@ -68,25 +68,46 @@ fn what_cannot_be_is_refused_with_a_remedy_and_nothing_is_overwritten() {
     assert_eq!(kept, b"a diary\n".repeat(2_000));
 }
 
+/// How to give up what is in these folders, as a refusal names it.
+fn anew(folders: &[&tempfile::TempDir]) -> String {
+    let commands: Vec<String> = folders
+        .iter()
+        .map(|it| format!("rm {}/worker-*-of-1.store", it.path().display()))
+        .collect();
+    format!("begin anew: {}", commands.join("; "))
+}
+
+/// Does what a refusal says: removes files of the one worker. A command would hold locks for a
+/// moment, as another router would.
+fn obey(said: &str) {
+    let (_, commands) = said.split_once("begin anew: ").expect("it says how");
+    for command in commands.split("; ") {
+        let pattern = command.strip_prefix("rm ").expect("it is in a directory");
+        let path = pattern.replace("worker-*", "worker-0");
+        fs::remove_file(path).expect("it is there");
+    }
+}
+
+fn folders<const N: usize>() -> [tempfile::TempDir; N] {
+    std::array::from_fn(|_| tempfile::tempdir().expect("a folder"))
+}
+
 #[test]
-fn a_store_of_another_version_key_size_or_batch_is_refused_and_kept() {
-    let (first, second) = (tempfile::tempdir(), tempfile::tempdir());
-    let (first, second) = (first.expect("a folder"), second.expect("a folder"));
-    let (a, b) = (volume(first.path(), BYTES), volume(second.path(), BYTES));
+fn a_store_of_another_version_size_or_batch_is_refused_and_kept() {
+    let [first] = folders();
+    let a = volume(first.path(), BYTES);
     start(&a).stop().expect("it ends");
-    start(&b).stop().expect("it ends");
-    let said = refusal(&format!("{a}{b}"));
-    assert!(
-        said.contains("is volume 0 of 1") || said.contains("another key"),
-        "{said}"
-    );
     let said = refusal(&format!("second_level.batch = 8\n{a}"));
     assert!(said.contains("has batches of 10"), "{said}");
+    let remedy = format!("set second_level.batch = 10, or {}", anew(&[&first]));
+    assert!(said.ends_with(&remedy), "{said}");
     let said = refusal(&volume(first.path(), BYTES / 2));
     assert!(
         said.contains("67108864 bytes") && said.contains("33554432"),
         "{said}"
     );
+    let remedy = format!("set bytes = 67108864, or {}", anew(&[&first]));
+    assert!(said.ends_with(&remedy), "{said}");
     let mut file = File::options()
         .write(true)
         .open(store_in(first.path()))
@@ -97,7 +118,60 @@ fn a_store_of_another_version_key_size_or_batch_is_refused_and_kept() {
     }
     let said = refusal(&a);
     assert!(said.contains("version 99"), "{said}");
-    start(&b).stop().expect("it ends");
+    let remedy = format!("run the program that wrote it, or {}", anew(&[&first]));
+    assert!(said.ends_with(&remedy), "{said}");
+    obey(&said);
+    start(&a).stop().expect("it ends");
+}
+
+#[test]
+fn volumes_of_two_stores_are_not_taken_together() {
+    let [a, b] = folders();
+    let text = |it: &tempfile::TempDir| volume(it.path(), BYTES);
+    start(&text(&a)).stop().expect("it ends");
+    start(&text(&b)).stop().expect("it ends");
+    let said = refusal(&(text(&a) + &text(&b)));
+    let expected = "is volume 0 of 1, and stands here as 0 of 2; name it alone, or";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.ends_with(&anew(&[&a, &b])), "{said}");
+    start(&text(&a)).stop().expect("it ends");
+}
+
+#[test]
+fn volumes_of_two_stores_are_told_apart_by_their_keys() {
+    let [a, b, c, d] = folders();
+    let text = |first: &tempfile::TempDir, second: &tempfile::TempDir| {
+        volume(first.path(), BYTES) + &volume(second.path(), BYTES)
+    };
+    start(&text(&a, &b)).stop().expect("it ends");
+    start(&text(&c, &d)).stop().expect("it ends");
+    // Each is where it was, but for the store.
+    let said = refusal(&text(&a, &d));
+    assert!(said.contains("has another key than"), "{said}");
+    assert!(said.contains("volume[1].path"), "{said}");
+    assert!(said.ends_with(&anew(&[&a, &d])), "{said}");
+    let said = refusal(&text(&b, &a));
+    assert!(
+        said.contains("is volume 1 of 2, and stands here as 0"),
+        "{said}"
+    );
+    start(&text(&a, &b)).stop().expect("it ends");
+    start(&text(&c, &d)).stop().expect("it ends");
+}
+
+#[test]
+fn a_volume_that_was_replaced_is_refused_until_the_others_are_given_up() {
+    let [a, b, new] = folders();
+    let text = |second: &tempfile::TempDir| volume(a.path(), BYTES) + &volume(second.path(), BYTES);
+    start(&text(&b)).stop().expect("it ends");
+    let said = refusal(&text(&new));
+    let expected = format!("is empty, and {} is not", store_in(a.path()).display());
+    assert!(said.contains(&expected), "{said}");
+    assert!(said.contains("put back the volume"), "{said}");
+    assert!(said.ends_with(&anew(&[&a, &new])), "{said}");
+    start(&text(&b)).stop().expect("it ends");
+    obey(&said);
+    start(&text(&new)).stop().expect("it ends");
 }
 
 #[test]

@@ -115,19 +115,18 @@ pub struct Superblock {
 #[non_exhaustive]
 pub enum SuperblockError {
     /// It begins as no store does.
-    #[error("holds something that is no content store; give another path, or erase it first")]
+    #[error("holds something that is no content store")]
     Foreign,
     /// It is of another version.
     #[error(
-        "was written in version {found} of the format, and this program reads version {VERSION}: \
-         remove it, and the cache begins anew, or run the program that wrote it"
+        "was written in version {found} of the format, and this program reads version {VERSION}"
     )]
     Version {
         /// Which.
         found: u32,
     },
     /// Both copies are damaged.
-    #[error("is damaged where it says what it is: remove it, and the cache begins anew")]
+    #[error("is damaged where it says what it is")]
     Damaged,
 }
 

@@ -69,7 +69,7 @@ impl DirectoryLock {
         let is_ours = (&file).take(64).read_to_string(&mut said).is_ok()
             && said.trim().bytes().all(|it| it.is_ascii_digit());
         if !is_ours {
-            let remedy = "remove the file";
+            let remedy = "remove the file".into();
             return Err(VolumeError::Foreign { path, remedy });
         }
         file.rewind()

@@ -44,7 +44,7 @@ pub use open::{Backend, Opened, open};
 pub use ram::{Fault, Injection, Ram, SECTOR_BYTES, Survivors};
 pub use threads::Threads;
 pub use uring::Uring;
-pub use volume::{HEAD_BYTES, Magic, Volume, VolumeError};
+pub use volume::{EMPTY_BYTES, HEAD_BYTES, Magic, Volume, VolumeError};
 
 /// What a device is to do.
 #[derive(Debug)]

@@ -22,8 +22,9 @@ pub use super::volume_error::VolumeError;
 pub const HEAD_BYTES: usize = 2 * IO_ALIGN;
 
 /// So many bytes at the beginning of what is taken for empty are zeros: file systems, swap
-/// space and the like have something there, but most of them nothing in the first 512.
-const EMPTY_BYTES: u64 = 256 << 10;
+/// space and the like have something there, but most of them nothing in the first 512. So it is
+/// these that have to be overwritten with zeros to give up what a volume holds.
+pub const EMPTY_BYTES: u64 = 256 << 10;
 
 /// By the first bytes of a volume a store is known.
 pub type Magic = [u8; 16];
@@ -209,7 +210,12 @@ impl Volume {
             Held::Directory(_) => Err(foreign(self.path.clone())),
             Held::Device(_) => Err(VolumeError::Foreign {
                 path: self.path.clone(),
-                remedy: "wipe the part of it that is configured (blkdiscard -z)",
+                remedy: format!(
+                    "overwrite where the part that is configured begins (blkdiscard -z -o {} -l \
+                     {EMPTY_BYTES} {})",
+                    self.offset,
+                    self.path.display()
+                ),
             }),
         }
     }
@@ -307,7 +313,7 @@ impl AsFd for Volume {
 }
 
 fn foreign(path: PathBuf) -> VolumeError {
-    let remedy = "remove it";
+    let remedy = "remove it".into();
     VolumeError::Foreign { path, remedy }
 }
 

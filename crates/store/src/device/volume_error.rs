@@ -104,7 +104,7 @@ pub enum VolumeError {
         /// The file or the block device.
         path: PathBuf,
         /// How to do away with it.
-        remedy: &'static str,
+        remedy: String,
     },
     /// The system refused for another reason.
     #[error("{}: cannot {doing}: {source}; the system's log (dmesg) may say more",
