@@ -4,11 +4,15 @@
 mod bed;
 mod second_level_bed;
 
+use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use second_level_bed::{Process, noise};
+use tachonym_client::{Controller, Endpoint, ExpressError, Link, Received};
+use tachonym_packet::{Component, Data, DataView, Interest, Name};
+use tachonym_security::Signer;
 
 /// Most chunks that come with one read in these tests.
 const LONGEST_BATCH: u64 = 16;
@@ -284,4 +288,93 @@ fn an_erasure_costs_idle_workers_no_volume() {
         router.said()
     );
     assert_eq!(router.get_at_once("/object"), None);
+}
+
+/// Data of a batch.
+const BATCH: u64 = 10;
+
+/// The Data of a number, as its producer makes it.
+fn streamed(number: u64) -> Vec<u8> {
+    let name: Name = "/stream/v=7".parse().expect("a literal name");
+    let data = Data {
+        content: noise(number, 1_000),
+        ..Data::new(name.with(&Component::segment(number)))
+    };
+    data.encode_with_digest()
+}
+
+fn ask_for(endpoint: &mut Endpoint, number: u64) -> Result<Vec<u8>, ExpressError> {
+    let wire = streamed(number);
+    let name = DataView::parse(&wire).expect("a Data").name().to_name();
+    let answer = endpoint.express(&Interest::new(name), 0)?;
+    Ok(answer.wire().to_vec())
+}
+
+/// Makes Data of a stream as they are asked for, until the router ends.
+fn produce(mut endpoint: Endpoint) {
+    Controller::new(&mut endpoint, Signer::digest())
+        .register(&"/stream".parse().expect("a literal name"))
+        .expect("it is allowed");
+    let answered = |link: &mut Link, received: Received<'_>| {
+        if let Received::Interest(interest, headers) = received {
+            let last = interest.name().last().and_then(|it| it.as_number());
+            let wire = streamed(last.expect("a segment"));
+            link.send_data(&wire, headers.pit_token);
+        }
+        ControlFlow::Continue(())
+    };
+    while endpoint.poll(None, answered).is_ok() {}
+}
+
+/// Waits until the disk has every tenth of these Data: then they are read from there, and before
+/// from memory. Each is of a batch of its own, and there is no room for two of them in the first
+/// level, so that none is found there.
+fn wait_until_on_disk(router: &mut Process, numbers: std::ops::Range<u64>) {
+    let mut endpoint = router.endpoint();
+    router.wait(|it| {
+        let n_read = it.count("reads");
+        for number in numbers.clone().rev().step_by(BATCH as usize) {
+            assert_eq!(ask_for(&mut endpoint, number).ok(), Some(streamed(number)));
+        }
+        it.count("reads") - n_read >= (numbers.end - numbers.start) / BATCH
+    });
+}
+
+#[test]
+fn what_was_on_disk_is_served_after_a_sudden_end_while_more_is_written() {
+    const N_BEFORE: u64 = 300;
+    // Which batches are whole and when is that of one worker.
+    let mut router = Process::with_workers("", "");
+    let producer = router.endpoint();
+    let producer = thread::spawn(move || produce(producer));
+    let mut consumer = router.endpoint();
+    router.wait(|_| ask_for(&mut consumer, 0).is_ok());
+    for number in 1..N_BEFORE {
+        assert_eq!(ask_for(&mut consumer, number).ok(), Some(streamed(number)));
+    }
+    wait_until_on_disk(&mut router, 0..N_BEFORE);
+    // The stream goes on until the router does not.
+    let stream = thread::spawn(move || {
+        let is_answered = |&number: &u64| ask_for(&mut consumer, number).is_ok();
+        (N_BEFORE..).take_while(is_answered).count() as u64
+    });
+    wait_until_on_disk(&mut router, N_BEFORE..N_BEFORE + 10 * BATCH);
+    router.end(Signal::KILL);
+    let n_streamed = stream.join().expect("it ends");
+    producer.join().expect("it ends");
+    router.start();
+    assert!(router.count("recovered") >= N_BEFORE / BATCH + 10);
+    let mut consumer = router.endpoint();
+    for number in 0..N_BEFORE {
+        assert_eq!(ask_for(&mut consumer, number).ok(), Some(streamed(number)));
+    }
+    let mut n_found = 0;
+    for number in N_BEFORE..N_BEFORE + n_streamed {
+        if let Ok(found) = ask_for(&mut consumer, number) {
+            assert!(found == streamed(number), "{number}");
+            n_found += 1;
+        }
+    }
+    assert!(n_found >= 10 * BATCH, "{n_found} of {n_streamed}");
+    router.end(Signal::TERM);
 }

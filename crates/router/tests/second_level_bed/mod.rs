@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tachonym_client::Endpoint;
 
 use crate::bed::tachonym;
 
@@ -134,6 +135,11 @@ impl Process {
 
     pub fn transport(&self) -> String {
         format!("unix://{}", self.folder.path().join("s").display())
+    }
+
+    pub fn endpoint(&self) -> Endpoint {
+        let uri = self.transport().parse().expect("its own");
+        Endpoint::connect(&uri).expect("it listens")
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
