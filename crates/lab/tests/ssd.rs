@@ -56,10 +56,11 @@ fn objects_are_served_from_the_disk_in_batches_and_one_by_one() {
     assert_eq!(rate["spread"]["n_rounds"], 2);
 }
 
-#[test]
-fn interests_for_batches_drawn_are_timed() {
-    let figures = figures(&[
+fn latency(of: &str) -> Value {
+    figures(&[
         "latency",
+        "--of",
+        of,
         "--store-mib",
         "32",
         "--rounds",
@@ -68,9 +69,26 @@ fn interests_for_batches_drawn_are_timed() {
         "60",
         "--load-pct",
         "2",
-    ]);
-    let above = of_promise(&figures, "p99 above");
-    assert!(above["spread"]["median"].is_number(), "{figures}");
+    ])
+}
+
+#[test]
+fn interests_for_batches_drawn_are_timed() {
+    for (of, said) in [
+        ("hits", "2 % of the {} that are answered at most"),
+        ("disk", "2 % of the {} that the disk reads at most"),
+    ] {
+        let figures = latency(of);
+        let above = of_promise(&figures, "p99 above");
+        assert!(above["spread"]["median"].is_number(), "{figures}");
+        let title = figures["title"].as_str().expect("text");
+        let (before, behind) = said.split_once("{}").expect("a number's place");
+        let rate = title
+            .split_once(before)
+            .and_then(|it| it.1.split_once(behind));
+        let rate = rate.and_then(|it| it.0.parse::<u64>().ok());
+        assert!(rate > Some(0), "{title}");
+    }
 }
 
 #[test]
@@ -99,7 +117,8 @@ fn hardly_more_is_written_than_data_have() {
     ]);
     let share = of_promise(&figures, "written by Data as the store counts");
     let median = share["spread"]["median"].as_f64().expect("a number");
-    assert!((1.0..1.2).contains(&median), "{median}");
+    assert!((1.0..1.05).contains(&median), "{median}");
+    assert_eq!(share["is_kept"], true);
 }
 
 #[test]
@@ -121,10 +140,20 @@ fn what_was_flushed_is_served_after_both_ends() {
 
 #[test]
 fn an_index_is_weighed() {
-    let figures = figures(&["index", "--store-mib", "64", "--absent", "1000"]);
+    let figures = figures(&[
+        "index",
+        "--store-mib",
+        "64",
+        "--packet-bytes",
+        "1100",
+        "--absent",
+        "1000",
+    ]);
     let bytes = of_promise(&figures, "DRAM of a stored packet");
     let median = bytes["spread"]["median"].as_f64().expect("a number");
-    assert!((1.2..4.0).contains(&median), "{median}");
+    // 1.28, of which 0.02 are room for a few batches more, which a larger store has for nothing.
+    assert!((1.2..1.3).contains(&median), "{median}");
+    assert_eq!(bytes["is_kept"], true);
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! Figures of a content store of two levels, at their smallest sizes: hits are compared to the
+//! model, and rates to each other and to what an emulated device was told. How long anything took
+//! is not.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What a figure says of itself.
+fn figures(args: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_tachonym-lab"))
+        .arg("hcs")
+        .args(args)
+        .args(["--runs", "1", "--json"])
+        .output()
+        .expect("the program is built");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    let line: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    line["figures"].clone()
+}
+
+fn rows(figures: &Value, n_rows: usize) -> &Vec<Value> {
+    let rows = figures["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), n_rows, "{figures}");
+    rows
+}
+
+/// A number of a row, or the mean of several.
+fn of(row: &Value, key: &str) -> f64 {
+    let number = row[key].as_f64().or_else(|| row[key]["mean"].as_f64());
+    number.unwrap_or_else(|| panic!("no {key} in {row}"))
+}
+
+/// Where nothing is read before it is asked for.
+const SERIAL: f64 = 1.001;
+
+/// Two levels are not faster than the second is told to give what is read of it; by this much
+/// they may be, for what was read before.
+fn is_as_slow_as_told(row: &Value, by_before: f64) {
+    let most_gbps = of(row, "rate_gbps") / of(row, "read_by_asked");
+    let gbps = of(row, "gbps");
+    assert!(gbps > 0.0 && gbps < by_before * most_gbps, "{row}");
+}
+
+/// As near as the model is to a simulation of sets.
+fn hits_are_near_the_model(row: &Value) {
+    let apart = of(row, "hit_ratio") - of(row, "expected_hit_ratio");
+    assert!(apart.abs() < 0.02, "{row}");
+    // Who misses reads a batch of ten.
+    let n_read = 10.0 * (1.0 - of(row, "hit_ratio"));
+    assert!((of(row, "read_by_asked") - n_read).abs() < 0.02, "{row}");
+}
+
+fn grow(rows: &[Value], key: &str) {
+    let all: Vec<f64> = rows.iter().map(|row| of(row, key)).collect();
+    assert!(all.is_sorted_by(|a, b| a < b), "{key}: {all:?}");
+}
+
+#[test]
+fn one_level_that_has_everything_answers_everything_alone_and_in_the_engine() {
+    let args = ["figure-3", "--sizes", "10MB,20MB", "--requests", "2000"];
+    let figures = figures(&args);
+    let rows = rows(&figures, 2 * 2 * 3);
+    for row in rows {
+        assert_eq!(of(row, "hit_ratio"), 1.0, "{row}");
+        // A chunk has 64,000 bits.
+        let by_chunks = 64.0 * of(row, "mops");
+        assert!((of(row, "gbps") / by_chunks - 1.0).abs() < 1e-6, "{row}");
+    }
+    let n_of = |key: &str, value: &str| rows.iter().filter(|row| row[key] == value).count();
+    assert_eq!((n_of("family", "CS"), n_of("family", "FWD")), (6, 6));
+    assert_eq!((n_of("workload", "seq"), n_of("workload", "real")), (4, 4));
+}
+
+#[test]
+fn an_emulated_second_level_is_no_faster_than_it_is_told() {
+    let figures = figures(&[
+        "figure-4",
+        "--shrink",
+        "1000",
+        "--requests",
+        "500",
+        "--rates",
+        "0.2,64",
+    ]);
+    for pair in rows(&figures, 2 * 2 * 2).chunks(2) {
+        for row in pair {
+            assert!(of(row, "observed_gbps") > 0.0, "{row}");
+            assert!(of(row, "ratio") < 1.001, "{row}");
+        }
+        assert_eq!(pair[0]["delay"], pair[1]["delay"]);
+        grow(pair, "target_gbps");
+        grow(pair, "observed_gbps");
+    }
+}
+
+#[test]
+fn two_levels_are_slower_the_larger_the_second_is() {
+    let figures = figures(&[
+        "figure-6a",
+        "--shrink",
+        "100",
+        "--l2",
+        "10GB,20GB,40GB",
+        "--delay",
+        "counted",
+    ]);
+    let rows = rows(&figures, 3);
+    for row in rows {
+        hits_are_near_the_model(row);
+        is_as_slow_as_told(row, SERIAL);
+    }
+    grow(rows, "l2_bytes");
+    grow(rows, "read_by_asked");
+    let reversed: Vec<Value> = rows.iter().rev().cloned().collect();
+    grow(&reversed, "gbps");
+    assert!(of(&figures, "one_level_gbps") > of(&rows[0], "gbps"));
+}
+
+#[test]
+fn two_levels_are_faster_the_faster_the_second_is() {
+    let figures = figures(&[
+        "figure-6b",
+        "--shrink",
+        "100",
+        "--rates",
+        "1,8,64",
+        "--delay",
+        "counted",
+    ]);
+    let rows = rows(&figures, 3);
+    for row in rows {
+        hits_are_near_the_model(row);
+        is_as_slow_as_told(row, SERIAL);
+    }
+    grow(rows, "rate_gbps");
+    grow(rows, "gbps");
+}
+
+#[test]
+fn the_routers_own_two_levels_are_faster_the_faster_the_second_is() {
+    let figures = figures(&[
+        "figure-6b",
+        "--store",
+        "router",
+        "--shrink",
+        "500",
+        "--rates",
+        "0.5,8",
+        "--delay",
+        "counted",
+    ]);
+    let rows = rows(&figures, 2);
+    grow(rows, "gbps");
+    for row in rows {
+        // Eight batches ahead, and seven that are waited for, of 256.
+        is_as_slow_as_told(row, 1.06);
+        // What is asked for is read once, and of what is read ahead little for nothing.
+        assert!(of(row, "read_by_asked") > 0.5, "{row}");
+    }
+}
