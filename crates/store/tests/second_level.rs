@@ -197,6 +197,42 @@ fn the_next_batch_is_read_ahead_unless_it_is_at_hand() {
     assert_eq!(it.store.counters().n_reads_ahead, 1);
 }
 
+/// What is asked for comes before what may be.
+#[test]
+fn nothing_is_read_ahead_while_more_than_half_of_the_buffers_are_in_use() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let n_buffers = config().max_reads as u64;
+    let objects = 0..=n_buffers;
+    for object in objects.clone().map(|n| format!("/object/{n}")) {
+        for number in 0..8 {
+            it.offer(&chunk(&object, number, 1, 500), false);
+        }
+    }
+    it.flush();
+    let ask = |it: &mut Harness, object| {
+        let name = name(&format!("/object/{object}")).with(&Component::segment(0));
+        let waiter = it.begin_asking(name.view(), false);
+        assert!(matches!(waiter, Some(Err(_))), "{waiter:?}");
+    };
+    let trigger = name("/object/0").with(&Component::segment(2));
+    let read_ahead = |it: &mut Harness| it.store.read_ahead(it.now, trigger.view(), |_| false);
+    let (few, many) = (n_buffers / 2 - 1, n_buffers / 2 + 1);
+    for object in objects.clone().skip(1).take(many as usize) {
+        ask(&mut it, object);
+    }
+    assert!(!read_ahead(&mut it), "not all that could be");
+    it.pump();
+    assert_eq!(it.store.counters().n_reads_ahead, 0);
+    assert!(it.came_ahead.is_empty());
+    for object in objects.skip(1).take(few as usize) {
+        ask(&mut it, object);
+    }
+    assert!(read_ahead(&mut it), "there is room again");
+    it.pump();
+    assert_eq!(it.store.counters().n_reads_ahead, 1);
+    assert_eq!(it.came_ahead.len(), 4);
+}
+
 #[test]
 fn little_more_is_written_than_the_data() {
     for (len, batch_len) in [(1_000, 10), (7_900, 10), (1_000, 16)] {
