@@ -470,6 +470,18 @@ fn what_the_machine_lacks_is_told() {
             "ip link",
         ),
     ]);
+    let volume = |path: &std::path::Path| {
+        let path = path.display();
+        format!("[[second_level.volume]]\npath = \"{path}\"\nbytes = 67108864\n")
+    };
+    let key = "second_level.volume[0].path";
+    assert_told(&[
+        (&volume(&folder.path().join("absent")), 2, key, "mkdir"),
+        (&volume(&file.join("below")), 2, key, "mkdir"),
+        (&volume(&file), 2, key, "lsblk"),
+        (&volume("/dev/null".as_ref()), 2, key, "lsblk"),
+    ]);
+    Config::parse(&volume(folder.path())).expect("it is a directory");
     let missing = folder.path().join("a/b/nfd.sock");
     Config::parse(&at(&missing)).expect("the router makes the folders");
     assert!(!folder.path().join("a").exists(), "a check makes nothing");

@@ -10,15 +10,22 @@ use std::path::{Path, PathBuf};
 use tachonym_router::Router;
 use tachonym_router::config::Config;
 
-/// What a router says that does not start.
-fn refusal(text: &str) -> String {
+fn parsed(text: &str) -> Config {
     let config = format!(
         "faces.unix.enabled = false\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
          faces.tcp.listen = []\nfaces.websocket.listen = []\n{text}"
     );
-    let parsed = Config::parse(&config).expect("it makes sense");
-    match Router::start(&parsed) {
-        Ok(_) => panic!("it starts with {text}"),
+    Config::parse(&config).expect("it makes sense")
+}
+
+/// What a router says that does not start.
+fn refusal(text: &str) -> String {
+    refusal_of(&parsed(text))
+}
+
+fn refusal_of(config: &Config) -> String {
+    match Router::start(config) {
+        Ok(_) => panic!("it starts"),
         Err(error) => format!("{error:#}"),
     }
 }
@@ -32,11 +39,7 @@ fn volume(path: &Path, bytes: u64) -> String {
 
 /// Starts a router with this configuration, and ends it.
 fn start(text: &str) -> Router {
-    let config = format!(
-        "faces.unix.enabled = false\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-         faces.tcp.listen = []\nfaces.websocket.listen = []\n{text}"
-    );
-    Router::start(&Config::parse(&config).expect("it makes sense")).expect("it starts")
+    Router::start(&parsed(text)).expect("it starts")
 }
 
 const BYTES: u64 = 64 << 20;
@@ -49,15 +52,22 @@ fn store_in(folder: &Path) -> PathBuf {
 fn what_cannot_be_is_refused_with_a_remedy_and_nothing_is_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
-    let said = refusal(&volume(&path.join("absent"), BYTES));
-    assert!(
-        said.contains("is not there") && said.contains("mkdir"),
-        "{said}"
-    );
-    let file = path.join("file");
-    fs::write(&file, b"mine").expect("the folder is ours");
-    let said = refusal(&volume(&file, BYTES));
-    assert!(said.contains("not a directory"), "{said}");
+    // What is not there is told when the configuration is read, or else at the start.
+    for (says, make) in [
+        ("is not there", None),
+        ("is not a directory", Some(b"mine")),
+    ] {
+        let place = path.join("place");
+        fs::create_dir(&place).expect("the folder is ours");
+        let config = parsed(&volume(&place, BYTES));
+        fs::remove_dir(&place).expect("the folder is ours");
+        if let Some(content) = make {
+            fs::write(&place, content).expect("the folder is ours");
+        }
+        let said = refusal_of(&config);
+        assert!(said.contains(says), "{said}");
+        assert_eq!(fs::read(&place).ok(), make.map(|it| it.to_vec()));
+    }
     let said = refusal(&volume(path, 1 << 43));
     assert!(said.contains("to spare"), "{said}");
     assert!(!store_in(path).exists());

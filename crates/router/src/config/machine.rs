@@ -69,6 +69,26 @@ fn folder_fault(folder: &Path) -> Option<(String, &'static str)> {
     None
 }
 
+/// Why a volume of the second level cannot be there, as far as this user may look.
+pub(super) fn volume_fault(path: &Path) -> Option<(String, &'static str)> {
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() || found.file_type().is_block_device() => None,
+        Ok(_) => Some((
+            format!("{shown} is neither a directory nor a block device"),
+            "name a directory, or a block device (lsblk lists them)",
+        )),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Some((
+                format!("{shown} is not there"),
+                "make the directory (mkdir -p), connect the disk, or correct the path",
+            ))
+        }
+        // The router may be run by a user who may look.
+        Err(_) => None,
+    }
+}
+
 fn is_writable(folder: &Path) -> bool {
     let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(folder, wanted).is_ok()

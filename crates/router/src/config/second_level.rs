@@ -11,6 +11,7 @@ use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{Geometry, Index};
 
 use super::check::Faults;
+use super::machine::volume_fault;
 
 /// The second level of the content store: Data on SSD behind those in memory, if
 /// `[[second_level.volume]]` names any place for them. It survives restarts. Segments of an
@@ -236,6 +237,8 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
                 format!("{} is named twice", volume.path.display()),
                 "name each place once",
             );
+        } else if let Some((message, remedy)) = volume_fault(&volume.path) {
+            found.push(format!("second_level.volume[{i}].path"), message, remedy);
         }
     }
     if level.volume.len() > usize::from(u8::MAX) {
