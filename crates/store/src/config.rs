@@ -35,6 +35,9 @@ pub struct Config {
     pub admission: Admission,
     /// Pages for the index.
     pub pages: PagePreference,
+    /// Random, and another one at each start: what a loss of power has left of regions that
+    /// were begun since the start before is told by it from what is written from now on.
+    pub seed: u64,
 }
 
 impl Default for Config {
@@ -53,6 +56,7 @@ impl Default for Config {
             max_read_errors: 8,
             admission: Admission::All,
             pages: PagePreference::Auto,
+            seed: 0,
         }
     }
 }

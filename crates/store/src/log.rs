@@ -26,6 +26,10 @@ use crate::layout::{
 /// A record of so many times the bytes begins after padding; shorter ones do without.
 const MIN_RECORD_BY_PADDING: usize = 30;
 
+/// Numbers of writings that are left out at a start are fewer: after some hundred starts it can
+/// still be told how old an erasure is.
+const MAX_LEFT_OUT: u64 = 1 << 18;
+
 /// A region of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
@@ -237,10 +241,11 @@ impl Log {
     /// All regions have been looked through. Numbers of which nothing was found may have been
     /// used: the head of a region that was begun before a loss of power need not have outlived
     /// it, though records or the table of contents have. So as many are left out as there are
-    /// regions. What is to be written next is of a volume in service, whichever was lost
-    /// meanwhile.
-    pub(crate) fn end_recovery(&mut self) {
-        self.next_seq += self.regions.len() as u64;
+    /// regions, and some more by `seed`: after two losses of power, of which neither has left
+    /// a head, the numbers are not the same. What is to be written next is of a volume in
+    /// service, whichever was lost meanwhile.
+    pub(crate) fn end_recovery(&mut self, seed: u64) {
+        self.next_seq += self.regions.len() as u64 + seed % MAX_LEFT_OUT;
         self.skip_lost();
     }
 

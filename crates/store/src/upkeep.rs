@@ -368,7 +368,7 @@ impl SecondLevel {
             return;
         }
         self.next_to_recover = None;
-        self.log.end_recovery();
+        self.log.end_recovery(self.config.seed);
         for hash in std::mem::take(&mut self.erased_meanwhile) {
             self.erase_stored(hash);
         }

@@ -181,6 +181,30 @@ fn a_volume_lost_while_regions_are_looked_through_does_not_keep_the_other_from_b
     assert!(kept.iter().all(|wire| has(&mut third, wire)));
 }
 
+/// The heads of two regions are lost, but not the table of contents of the first. What is
+/// written there next is not taken for what had it.
+#[test]
+fn what_power_has_left_of_a_region_is_not_taken_for_what_is_written_there_next() {
+    let mut it = Harness::new(&[4 << 20, 4 << 20], config());
+    fill(&mut it, "/a", 8, 1_000);
+    it.flush();
+    let mut second = it.reboot(it.device.image(), config());
+    // A region of the other volume, which is ended, and the next.
+    fill(&mut second, "/b", 160, 8_000);
+    second.flush();
+    let mut image = second.device.image();
+    for (volume, region) in [(1, 0), (0, 1)] {
+        let region_bytes = it.volumes[volume].region_bytes as usize;
+        let head = REGIONS_START as usize + region * region_bytes;
+        image[volume][head..head + STEP].fill(0);
+    }
+    let mut third = second.reboot(image, config());
+    let flushed = fill(&mut third, "/c", 4, 100);
+    third.flush();
+    let mut fourth = third.reboot(third.device.image(), config());
+    assert!(flushed.iter().all(|wire| has(&mut fourth, wire)));
+}
+
 #[test]
 fn what_is_older_is_not_found_for_want_of_room_for_what_is_newer() {
     let mut it = Harness::new(&[24 << 20], config());

@@ -175,6 +175,7 @@ impl SecondLevel {
                 },
             },
             pages,
+            seed,
             ..tachonym_store::Config::default()
         }
     }

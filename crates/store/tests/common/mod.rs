@@ -100,6 +100,10 @@ impl Harness {
 
     /// The same volumes with these contents, in a router that has not read anything yet.
     pub(crate) fn begin_again(&self, image: Vec<Vec<u8>>, config: Config) -> Self {
+        let config = Config {
+            seed: self.store.config().seed + 1,
+            ..config
+        };
         let device = Ram::from_image(image);
         let mut again = Self::on(device, self.volumes.clone(), config, Beginning::Existing);
         let since_ms = self.now.0 / MS;
