@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use second_level_bed::{Process, noise};
+use serde_json::Value;
 use tachonym_client::{Controller, Endpoint, ExpressError, Link, Received};
 use tachonym_packet::{Component, Data, DataView, Interest, Name};
 use tachonym_security::Signer;
@@ -151,120 +152,6 @@ fn what_is_not_asked_for_twice_is_not_written() {
             .lines()
             .find_map(|line| line.trim().strip_prefix(label));
         assert_eq!(row.map(str::trim), Some("0"), "{label}: {text}");
-    }
-}
-
-/// A block device whose blocks lie in a file.
-struct Loop {
-    device: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Loop {
-    /// `None` for a user who may not have any.
-    fn new(bytes: u64) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("not tried: loop devices are not for this user");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        let backing = folder.path().join("blocks");
-        let blocks = File::create(&backing).expect("the folder is ours");
-        blocks.set_len(bytes).expect("it is sparse");
-        let mut losetup = Command::new("losetup");
-        losetup.args(["-f", "--show"]).arg(&backing);
-        let made = losetup.output().expect("there is losetup");
-        assert!(made.status.success(), "{made:?}");
-        let device = String::from_utf8(made.stdout).expect("a path");
-        Some(Self {
-            device: device.trim().into(),
-            _folder: folder,
-        })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let mut losetup = Command::new("losetup");
-        let done = losetup.args(["-d", &self.device]).status();
-        assert!(done.is_ok_and(|status| status.success()));
-    }
-}
-
-/// What a refusal names to be done is done as it is written there, and suffices.
-#[test]
-fn a_block_device_is_given_up_by_the_command_that_the_refusal_names() {
-    const BYTES: u64 = 128 << 20;
-    let Some(disk) = Loop::new(BYTES) else {
-        return;
-    };
-    let folder = tempfile::tempdir().expect("a folder");
-    let config = folder.path().join("router.toml");
-    let socket = folder.path().join("s");
-    let write_config = |extra: &str| {
-        let text = format!(
-            "faces.unix.path = \"{}\"\nfaces.udp.listen = []\nfaces.tcp.listen = []\n\
-             faces.websocket.listen = []\n{extra}\n[[second_level.volume]]\n\
-             path = \"{}\"\nbytes = {BYTES}\n",
-            socket.display(),
-            disk.device
-        );
-        fs::write(&config, text).expect("the folder is ours");
-    };
-    let refusal = || {
-        let refused = tachonym(&["run", "--config", config.to_str().expect("text")]).output();
-        let refused = refused.expect("it runs");
-        assert!(!refused.status.success(), "{refused:?}");
-        String::from_utf8(refused.stderr).expect("text")
-    };
-    // The kernel keeps the device for a moment after a router has ended.
-    let obey = |said: &str| {
-        let (_, commands) = said.split_once("begin anew: ").expect("it says how");
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let done = Command::new("sh").args(["-ec", commands]).status();
-            if done.expect("there is a shell").success() {
-                break;
-            }
-            assert!(Instant::now() < deadline, "{said}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    };
-    write_config("");
-    let mut router = Process {
-        config: config.clone(),
-        child: None,
-        folder,
-    };
-    router.start();
-    router.publish("/object", &noise(3, 400_000));
-    router.end(Signal::TERM);
-    for extra in ["workers.threads = 2", "second_level.batch = 8"] {
-        write_config(extra);
-        let said = refusal();
-        let expected = match extra {
-            "second_level.batch = 8" => "set second_level.batch = 10, or",
-            _ => {
-                "set the bytes of the volumes and the number of workers as they were (it fits one \
-                  worker"
-            }
-        };
-        assert!(said.contains(expected), "{said}");
-        write_config("");
-        router.start();
-        assert!(router.stats()["recovered"].as_u64() > Some(0));
-        router.end(Signal::TERM);
-        write_config(extra);
-        obey(&said);
-        router.start();
-        assert_eq!(router.stats()["recovered"], 0);
-        router.end(Signal::TERM);
-        // Again as it was at first.
-        write_config("");
-        obey(&refusal());
-        router.start();
-        router.publish("/object", &noise(3, 400_000));
-        router.end(Signal::TERM);
     }
 }
 

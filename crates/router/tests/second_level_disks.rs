@@ -6,9 +6,13 @@ mod bed;
 mod loop_device;
 mod second_level_bed;
 
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use loop_device::Loop;
 use rustix::process::Signal;
-use second_level_bed::{Process, VOLUME_BYTES, noise};
+use second_level_bed::{PATIENCE, Process, VOLUME_BYTES, noise};
 
 type Objects = Vec<(String, Vec<u8>)>;
 
@@ -135,4 +139,56 @@ fn what_a_block_device_has_garbled_is_not_served() {
         router.publish(name, bytes);
     }
     router.end(Signal::TERM);
+}
+
+/// Does what a refusal says.
+fn obey(said: &str) {
+    let (_, commands) = said.split_once("begin anew: ").expect("it says how");
+    // The kernel keeps the device for a moment after a router has ended.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let done = Command::new("sh").args(["-ec", commands]).status();
+        if done.expect("there is a shell").success() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{said}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a refusal names to be done is done as it is written there, and suffices.
+#[test]
+fn a_block_device_is_given_up_by_the_command_that_the_refusal_names() {
+    let disk = Loop::new(VOLUME_BYTES);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut router = Process::at_rest(folder, disk.device(), "");
+    router.start();
+    router.publish("/object", &noise(3, 400_000));
+    router.end(Signal::TERM);
+    for (extra, expected) in [
+        (
+            "workers.threads = 2",
+            "set the bytes of the volumes and the number of workers as they were (it fits one worker",
+        ),
+        ("second_level.batch = 8", "set second_level.batch = 10, or"),
+    ] {
+        router.configure(disk.device(), extra);
+        let said = router.refusal();
+        assert!(said.contains(expected), "{said}");
+        router.configure(disk.device(), "");
+        router.start();
+        assert!(router.count("recovered") > 0);
+        router.end(Signal::TERM);
+        router.configure(disk.device(), extra);
+        obey(&said);
+        router.start();
+        assert_eq!(router.count("recovered"), 0);
+        router.end(Signal::TERM);
+        // Again as it was at first.
+        router.configure(disk.device(), "");
+        obey(&router.refusal());
+        router.start();
+        router.publish("/object", &noise(3, 400_000));
+        router.end(Signal::TERM);
+    }
 }

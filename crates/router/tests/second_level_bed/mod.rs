@@ -23,7 +23,7 @@ use crate::bed::tachonym;
 pub const VOLUME_BYTES: u64 = 128 << 20;
 
 /// Long enough for a loaded machine; reached only by a test that fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A router as a process of its own.
 pub struct Process {
@@ -59,7 +59,19 @@ impl Process {
 
     /// One that does not run yet.
     pub fn at_rest(folder: tempfile::TempDir, volume: &Path, extra: &str) -> Self {
-        let path = folder.path().display();
+        let config = folder.path().join("router.toml");
+        let it = Self {
+            folder,
+            child: None,
+            config,
+        };
+        it.configure(volume, extra);
+        it
+    }
+
+    /// Changes the configuration, for the next start.
+    pub fn configure(&self, volume: &Path, extra: &str) {
+        let path = self.folder.path().display();
         let volume = volume.display();
         let text = format!(
             "log.level = \"info\"\nfaces.unix.path = \"{path}/s\"\n\
@@ -67,13 +79,7 @@ impl Process {
              tables.cs_packets = 16\n{extra}\n\
              [[second_level.volume]]\npath = \"{volume}\"\nbytes = {VOLUME_BYTES}\n"
         );
-        let config = folder.path().join("router.toml");
-        fs::write(&config, text).expect("the folder is ours");
-        Self {
-            folder,
-            child: None,
-            config,
-        }
+        fs::write(&self.config, text).expect("the folder is ours");
     }
 
     pub fn log(&self) -> PathBuf {
