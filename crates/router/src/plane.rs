@@ -203,10 +203,16 @@ impl Plane {
         let n_erased = engine.erase_cs(prefix.view(), limit);
         let has_more = engine.has_cached(prefix.view());
         // In one go: what comes back meanwhile would stay in the first level.
-        let n_of_second = match includes_second_level && !has_more {
+        let is_second_next = includes_second_level && !has_more;
+        let has_second = engine.second_level().is_some();
+        let n_of_second = match is_second_next && has_second {
             true => engine.erase_second_level(monotonic_now(), prefix.view()),
             false => 0,
         };
+        // Its store comes when what the former engine has asked for has ended.
+        if let Some(ssd) = self.ssd.as_mut().filter(|_| is_second_next && !has_second) {
+            ssd.erase_later(prefix.clone());
+        }
         (n_erased + n_of_second, has_more)
     }
 

@@ -637,3 +637,48 @@ impl Ssd {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tachonym_forward::EngineConfig;
+    use tachonym_packet::HashKey;
+
+    use super::*;
+
+    fn name(number: usize) -> Name {
+        format!("/erased/{number}").parse().expect("a name")
+    }
+
+    /// What was erased while there was no store; then what its store has counted: erased
+    /// prefixes, and erasures merged.
+    fn erased_meanwhile(n_prefixes: usize) -> (u64, u64) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = format!(
+            "[[second_level.volume]]\npath = \"{}\"\nbytes = 67108864\n",
+            folder.path().display()
+        );
+        let config = Config::parse(&text).expect("good");
+        let stores = Stores::take(&config).expect("it is there");
+        let stores = stores.expect("there is a second level");
+        let (mut ssd, store) = stores.open(&config, 0).expect("there is room");
+        drop(store);
+        ssd.begin_anew();
+        for number in 0..n_prefixes {
+            ssd.erase_later(name(number));
+            ssd.erase_later(name(number));
+        }
+        let key = HashKey::from_u64s(1, 2);
+        let mut engine = Engine::new(EngineConfig::default(), key, 3).expect("memory");
+        ssd.give_store(monotonic_now(), &mut engine);
+        let counters = engine.second_level().expect("it was given").counters();
+        (counters.n_erased_prefixes, counters.n_erasures_merged)
+    }
+
+    #[test]
+    fn what_is_erased_while_there_is_no_store_is_erased_when_it_comes() {
+        assert_eq!(erased_meanwhile(MAX_TO_ERASE), (MAX_TO_ERASE as u64, 0));
+        for n_prefixes in [MAX_TO_ERASE + 1, 4 * MAX_TO_ERASE] {
+            assert_eq!(erased_meanwhile(n_prefixes), (1, 1));
+        }
+    }
+}
