@@ -25,9 +25,10 @@ use crate::counters::DropReason;
 use crate::data::Delivery;
 use crate::engine::Engine;
 use crate::faces::{FaceTraits, Scope};
-use crate::interest::Outbound;
+use crate::interest::{Outbound, find_route, reach_of};
 use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines};
 use crate::sought::{SoughtReads, is_seeker};
+use crate::strategy::is_eligible;
 
 /// When this Data answers, the next batch of its object is to be read, if the first level does
 /// not have it. After that was looked for, it mostly leaves the first level later than this.
@@ -419,19 +420,11 @@ impl Pipelines {
         is_wanted
     }
 
-    /// Sends a pending Interest on that has waited for the second level in vain.
+    /// Sends a pending Interest on that has waited for the second level in vain: for the first
+    /// downstream that a next hop may serve.
     #[cold]
     fn resume(&mut self, idx: EntryIdx, fib: &FibView<'_>, out: &mut impl Output) {
         let Some(entry) = self.tables.pit().get(idx) else {
-            return;
-        };
-        let is_there = |it: &&InRecord| it.expiry > self.now && self.faces.contains(it.face);
-        let Some(record) = entry.in_records().find(is_there) else {
-            return;
-        };
-        let (face, nonce, pit_token) = (record.face, record.nonce, record.pit_token);
-        let non_discovery = record.flags & NON_DISCOVERY != 0;
-        let Some(traits) = self.faces.find(face) else {
             return;
         };
         let is_all_local = entry.in_records().all(|record| {
@@ -449,31 +442,54 @@ impl Pipelines {
         let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
         name_hashes.clear();
         let span = name_hashes.push_name(&self.key, interest.name());
-        let headers = Headers {
-            pit_token,
-            non_discovery,
-            ..Headers::default()
-        };
-        let arrival = Arrival {
-            face,
-            traits: FaceTraits { scope, ..traits },
-            headers: &headers,
-            announcement: None,
-            lent: None,
-            hashes: name_hashes.slice(span),
+        let hashes = name_hashes.slice(span);
+        let hint_hashes = &mut self.scratch.hint_hashes;
+        let route = find_route(
             fib,
-            probe: None,
-        };
-        let hop_limit = interest.hop_limit();
-        let outbound = Outbound {
+            &self.key,
+            hint_hashes,
+            &interest,
+            (hashes, None),
+            scope,
+        );
+        let outbound_for = |record: &InRecord| Outbound {
             interest: &interest,
-            nonce,
-            hop_limit: hop_limit.map(|hop_limit| hop_limit.saturating_sub(1)),
-            ingress: face,
+            nonce: record.nonce,
+            hop_limit: interest
+                .hop_limit()
+                .map(|hop_limit| hop_limit.saturating_sub(1)),
+            ingress: record.face,
             congestion_mark: 0,
-            non_discovery,
+            non_discovery: record.flags & NON_DISCOVERY != 0,
         };
-        self.send_by_strategy((idx, Inserted::New), &arrival, &outbound, out);
+        let may_be_served = |record: &&InRecord| {
+            let reach = reach_of(&self.faces, &outbound_for(record));
+            let mut next_hops = route.iter().flat_map(|route| route.next_hops().iter());
+            next_hops.any(|hop| is_eligible(&self.faces, hop.face(), record.face, reach))
+        };
+        let is_there = |record: &&InRecord| record.expiry > self.now;
+        let live = || entry.in_records().filter(is_there);
+        let live = || live().filter_map(|it| Some((it, self.faces.find(it.face)?)));
+        let chosen = live().find(|(record, _)| may_be_served(record));
+        if let Some((record, traits)) = chosen.or_else(|| live().next()) {
+            let headers = Headers {
+                pit_token: record.pit_token,
+                non_discovery: record.flags & NON_DISCOVERY != 0,
+                ..Headers::default()
+            };
+            let arrival = Arrival {
+                face: record.face,
+                traits: FaceTraits { scope, ..traits },
+                headers: &headers,
+                announcement: None,
+                lent: None,
+                hashes,
+                fib,
+                probe: None,
+            };
+            let outbound = outbound_for(record);
+            self.send_by_strategy((idx, Inserted::New), &arrival, &outbound, out);
+        }
         self.scratch.recalled_hashes = name_hashes;
         self.scratch.interest = wire;
     }

@@ -362,6 +362,25 @@ fn an_interest_goes_on_though_who_sent_it_first_has_gone() {
     assert_eq!(summary(&it.node.data(B, &stored[0])), [(D, Kind::Data)]);
 }
 
+/// Of two who ask, the first is the one to whom the only route leads.
+#[test]
+fn an_interest_goes_on_for_whom_a_next_hop_may_serve() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.fail_reads(Fault::Error(5));
+    let asked = interest_for(&stored[0]);
+    assert_eq!(it.node.interest(B, &asked), []);
+    assert_eq!(it.node.interest(C, &asked.nonce(8)), []);
+    let sent = it.pump();
+    assert_eq!(summary(&sent), [(B, Kind::Interest)]);
+    assert_eq!(sent[0].nonce(), 8);
+    let answered = it.node.data(B, &stored[0]);
+    assert!(
+        summary(&answered).contains(&(C, Kind::Data)),
+        "{answered:?}"
+    );
+}
+
 #[test]
 fn an_interest_for_a_certain_face_goes_there_and_waits_for_nothing() {
     let stored = segments("/a", 4);
