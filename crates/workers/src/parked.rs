@@ -15,8 +15,9 @@ use crate::waiting::bit_of;
 
 /// Most Interests that wait at a worker; beyond, its own store alone is asked.
 pub const MAX_PARKED: usize = 1_024;
-/// Longest time that one waits, in milliseconds; answers take some microseconds.
-pub const MAX_WAIT_MS: u64 = 100;
+/// Longest time that one waits, in milliseconds. Answers take some microseconds, or a read of a
+/// disk; disks were seen to stop for 160 ms.
+pub const MAX_WAIT_MS: u64 = 1_000;
 /// Buffers that are kept for later.
 const MAX_SPARE: usize = 16;
 
