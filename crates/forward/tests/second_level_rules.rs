@@ -416,7 +416,8 @@ fn a_device_that_stalls_is_left_and_interests_go_on() {
     let asked = interest_for(&stored[0]).lifetime_ms(20_000);
     assert_eq!(it.ask(&asked), (vec![], vec![]));
     assert!(it.node.engine.poll_timeout().is_some());
-    assert_eq!(summary(&it.node.advance(ms(6_000))), [(B, Kind::Interest)]);
+    let sent: Vec<_> = (0..6).flat_map(|_| it.node.advance(ms(1_000))).collect();
+    assert_eq!(summary(&sent), [(B, Kind::Interest)]);
     assert!(!it.store().is_in_use());
     let sent = it.node.interest(D, &interest_for(&stored[2]).nonce(8));
     assert_eq!(summary(&sent), [(B, Kind::Interest)]);

@@ -26,7 +26,8 @@ pub struct Config {
     pub write_delay_ms: u64,
     /// Most batches that are read ahead of a consumer; 0 reads none ahead.
     pub max_ahead: u32,
-    /// A request that has taken so long, in milliseconds, shows that its device has stalled.
+    /// A request that has taken so long, in milliseconds, shows that its device has stalled; a
+    /// sync may take six times as long. Time in which nobody asked the store does not count.
     pub stall_ms: u64,
     /// Reads that fail one after another until a volume is out of service; a write that fails
     /// is enough.

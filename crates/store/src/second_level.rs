@@ -118,6 +118,11 @@ pub struct SecondLevel {
     pub(crate) merging_told_at: Option<MonoNs>,
     /// Since when something waits for a full buffer.
     pub(crate) dirty_since: Option<MonoNs>,
+    /// When it was last asked whether anything is due.
+    asked_at: MonoNs,
+    /// What a device was asked for earlier counts as asked then: nobody was there to take what
+    /// had ended before.
+    pub(crate) woken_at: MonoNs,
     /// What is told to those who waited for reads that were given up.
     pub(crate) given_up: Vec<Recalled>,
     pub(crate) events: VecDeque<Event>,
@@ -228,6 +233,8 @@ impl SecondLevel {
             unwritten_erasures: VecDeque::new(),
             merging_told_at: None,
             dirty_since: None,
+            asked_at: MonoNs::ZERO,
+            woken_at: MonoNs::ZERO,
             given_up: Vec::new(),
             events: VecDeque::new(),
             counters: Counters::default(),
@@ -316,6 +323,11 @@ impl SecondLevel {
     pub fn handle_timeout(&mut self, now: MonoNs) {
         self.log.set_now(now);
         self.assembler.handle_timeout(now);
+        // The process, or the machine, has stood still: it was to be asked twice meanwhile.
+        if self.asked_at.plus_ms(self.config.stall_ms / 2) < now {
+            self.woken_at = now;
+        }
+        self.asked_at = now;
         self.give_up_stalled(now);
         self.write_closed(now);
         let is_due = |since: MonoNs| since.plus_ms(self.config.write_delay_ms) <= now;
@@ -331,9 +343,10 @@ impl SecondLevel {
         let dirty = self
             .dirty_since
             .map(|it| it.plus_ms(self.config.write_delay_ms));
-        let stall = self
-            .oldest_request()
-            .map(|it| it.plus_ms(self.config.stall_ms));
+        let stall = self.oldest_request().map(|since| {
+            let due = since.max(self.woken_at).plus_ms(self.config.stall_ms);
+            due.min(self.asked_at.plus_ms(self.config.stall_ms / 4))
+        });
         let can_look = self.is_recovering() && self.looks.len() == 0 && self.has_buffer();
         let recovery = can_look.then_some(MonoNs::ZERO);
         let timers = [self.assembler.poll_timeout(), dirty, stall, recovery];

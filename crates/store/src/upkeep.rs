@@ -16,6 +16,10 @@ use crate::recalled::Recalled;
 use crate::regions::{Contents, Next, Why};
 use crate::second_level::{Event, SecondLevel, VolumeFault};
 
+/// So many times as long as another request a sync may take: without direct access to a file
+/// all that was written before waits for it.
+const SYNC_PATIENCE: u64 = 6;
+
 /// How full the index is, in percent, when what is oldest goes early.
 const CROWDED_PCT: usize = 98;
 
@@ -321,10 +325,14 @@ impl SecondLevel {
 
     /// Takes volumes out of service that have not answered for too long.
     pub(crate) fn give_up_stalled(&mut self, now: MonoNs) {
-        let stall_ms = self.config.stall_ms;
-        let is_stalled = |read: &Read| read.since.plus_ms(stall_ms) <= now;
+        let (stall_ms, woken_at) = (self.config.stall_ms, self.woken_at);
+        let is_over = |since: MonoNs, ms| since.max(woken_at).plus_ms(ms) <= now;
+        let is_stalled = |read: &Read| match read.purpose {
+            Purpose::Sync => is_over(read.since, SYNC_PATIENCE * stall_ms),
+            _ => is_over(read.since, stall_ms),
+        };
         while let Some((since, volume)) = self.log.oldest_write()
-            && since.plus_ms(stall_ms) <= now
+            && is_over(since, stall_ms)
         {
             self.counters.n_device_errors += 1;
             self.lose_volume(volume, VolumeFault::Stalled);

@@ -47,6 +47,14 @@ fn fail(it: &mut Harness, op: Op, times: u64) {
     });
 }
 
+/// Lets time pass, in which the device does nothing.
+fn wait_without_device(it: &mut Harness, ms: u64) {
+    for _ in 0..ms / 250 {
+        it.now = it.now.plus_ms(250);
+        it.store.handle_timeout(it.now);
+    }
+}
+
 /// Volumes as the first, but for one as the second holds it.
 fn with_volume(mut image: Vec<Vec<u8>>, volume: usize, old: &[Vec<u8>]) -> Vec<Vec<u8>> {
     image[volume] = old[volume].clone();
@@ -205,7 +213,8 @@ fn requests_that_were_given_back_leave_their_buffers_where_they_belong() {
     assert_eq!(request.op, Op::Write);
     it.store.give_back(request);
     // The volume is lost before it has had the write.
-    it.tick(6_000);
+    wait_without_device(&mut it, 6_000);
+    it.pump();
     assert_eq!(it.store.n_lost_volumes(), 1);
     let n_errors = it.store.counters().n_device_errors;
     // More than a volume: regions are looked through, with the largest reads.
@@ -230,14 +239,13 @@ fn writes_are_dated_by_the_call_that_makes_them() {
     let wires = fill(&mut it, "/a", 8, 8_200);
     let last = wires.last().expect("some");
     assert_eq!(it.store.counters().n_reads, 0);
-    let later = it.now.plus_ms(1_500);
-    it.now = later;
+    wait_without_device(&mut it, 1_500);
     let asked = it.begin_asking(name_of(last).view(), false);
     assert!(matches!(asked, Some(Err(_))), "it is to be read: {asked:?}");
-    let due = it.store.poll_timeout().expect("a write is under way");
-    assert!(due > later, "nothing has stalled yet");
-    it.store.handle_timeout(later);
-    assert!(it.store.is_in_use());
+    wait_without_device(&mut it, 750);
+    assert!(it.store.is_in_use(), "nothing has stalled yet");
+    wait_without_device(&mut it, 250);
+    assert!(!it.store.is_in_use());
 }
 
 /// All that it may have of them until it is lost, and none after that.
@@ -337,4 +345,50 @@ fn what_a_region_had_that_cannot_be_read_leaves_the_index() {
         it.store.index_len().0
     };
     assert_eq!(index_len(1), index_len(0));
+}
+
+/// A process that was stopped has not seen what devices have done meanwhile.
+#[test]
+fn a_pause_of_everything_costs_no_volume() {
+    let mut it = Harness::new(&[8 << 20], config());
+    let wires = fill(&mut it, "/a", 8, 1_000);
+    it.flush();
+    it.device.inject(Injection {
+        op: Op::Read,
+        skip: 0,
+        times: 1,
+        fault: Fault::Stall,
+    });
+    let asked = it.begin_asking(name_of(&wires[0]).view(), false);
+    assert!(matches!(asked, Some(Err(_))), "{asked:?}");
+    it.pump();
+    it.tick(100);
+    it.stand_still(60_000);
+    assert!(it.store.is_in_use());
+    let due = it.store.poll_timeout().expect("a read is under way");
+    assert!(due <= it.now.plus_ms(it.store.config().stall_ms / 4));
+    // Of what does not end then, a volume is out of service all the same.
+    it.tick(4_900);
+    assert!(it.store.is_in_use());
+    it.tick(200);
+    let why = VolumeFault::Stalled;
+    assert_eq!(it.events, [Event::VolumeLost { volume: 0, why }]);
+}
+
+#[test]
+fn a_sync_may_take_longer_than_a_read() {
+    let mut it = Harness::new(&[8 << 20], config());
+    fill(&mut it, "/a", 8, 1_000);
+    it.device.inject(Injection {
+        op: Op::Sync,
+        skip: 0,
+        times: 1,
+        fault: Fault::Stall,
+    });
+    let ticket = it.flush();
+    it.tick(29_000);
+    assert!(it.store.is_in_use() && it.store.poll_flushed() < ticket);
+    it.tick(2_000);
+    assert!(!it.store.is_in_use());
+    assert_eq!(it.store.poll_flush_failed(), ticket);
 }

@@ -50,7 +50,8 @@ pub struct SecondLevel {
     pub lcp_probability: f64,
     /// How requests reach the disks: by io_uring, or by threads where there is none.
     pub io: Io,
-    /// How long a request may take, in milliseconds, until its volume is taken out of service.
+    /// How long a request may take, in milliseconds, until its volume is taken out of service;
+    /// a sync six times as long.
     pub stall_ms: u64,
 }
 

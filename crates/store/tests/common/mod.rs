@@ -178,7 +178,16 @@ impl Harness {
         self.store.recycle(recalled);
     }
 
+    /// Lets time pass, in which the store is asked as often as it wants to be.
     pub(crate) fn tick(&mut self, ms: u64) {
+        let step_ms = (self.store.config().stall_ms / 4).max(1);
+        for begun_ms in (0..ms.max(1)).step_by(step_ms as usize) {
+            self.stand_still(step_ms.min(ms - begun_ms));
+        }
+    }
+
+    /// Lets time pass in which nobody asks the store.
+    pub(crate) fn stand_still(&mut self, ms: u64) {
         self.now = self.now.plus_ms(ms);
         self.store.handle_timeout(self.now);
         self.take_given_up();
