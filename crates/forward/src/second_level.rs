@@ -272,7 +272,7 @@ impl Pipelines {
         fib: &FibView<'_>,
         out: &mut impl Output,
     ) {
-        if recalled.waiters().iter().any(|&waiter| is_seeker(waiter)) {
+        if recalled.waiters().any(is_seeker) {
             self.take_for_seekers(recalled);
         }
         if let Some((name, hash)) = self.take_chunks(recalled.chunks(), fib, out)
@@ -281,8 +281,7 @@ impl Pipelines {
             self.tables
                 .change_marks(name, hash, |marks| marks.after(N_BELIEVED));
         }
-        let waiters = recalled.waiters().iter().filter(|&&it| !is_seeker(it));
-        for &waiter in waiters {
+        for waiter in recalled.waiters().filter(|&it| !is_seeker(it)) {
             let idx = EntryIdx::from_bits(waiter);
             let Some(entry) = self.tables.pit_mut().get_mut(idx) else {
                 continue;

@@ -90,11 +90,10 @@ impl Pipelines {
     /// Gives those who wait for a batch what they find in it.
     #[cold]
     pub(crate) fn take_for_seekers(&mut self, recalled: &Recalled) {
-        let waiters = recalled.waiters();
         let reads = &mut self.sought;
         let ended = reads
             .waiting
-            .extract_if(.., |(waiter, _)| waiters.contains(waiter));
+            .extract_if(.., |(waiter, _)| recalled.waiters().any(|it| it == *waiter));
         for (_, mut sought) in ended {
             let Ok(interest) = InterestView::parse(&sought.interest) else {
                 continue;

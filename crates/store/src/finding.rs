@@ -8,7 +8,7 @@ use crate::index::Location;
 use crate::layout::Record;
 use crate::log::{Position, RegionState, Whereabouts};
 use crate::naming::{chunk_number, mask_bit, parent, write_chunk_name};
-use crate::reads::{Purpose, Sought, Waiter};
+use crate::reads::{Purpose, Sought, Waiter, Wish};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
 /// Where a Data is that answers an Interest, as far as the index can tell.
@@ -145,28 +145,66 @@ impl SecondLevel {
                 location,
             } => (sought, place, location),
         };
-        if let Some(read) = self.reads.of_place(location) {
-            read.waiters.push(waiter);
+        let mut wish = Wish {
+            sought,
+            places: place.map_or(0, mask_bit),
+            location,
+            passed_over: Position::default(),
+            waiter: Some(waiter),
+        };
+        while self.is_another_in_memory(&wish) {
+            let Some(older) = self.older(&wish) else {
+                return Recall::Gone;
+            };
+            wish = older;
+        }
+        if let Some(read) = self.reads.of_place(wish.location) {
+            read.wishes.push(wish);
             self.counters.n_joined += 1;
             return Recall::Joined;
         }
-        if matches!(self.log.whereabouts(location), Whereabouts::Memory(_)) {
+        if matches!(self.log.whereabouts(wish.location), Whereabouts::Memory(_)) {
             self.counters.n_found_in_memory += 1;
-            return self.recall_unwritten(now, place, location);
+            return self.recall_unwritten(now, place, wish.location);
         }
-        match self.begin_read(now, sought, location) {
-            Some(token) => {
+        match self.begin_read(now, wish) {
+            true => {
                 self.counters.n_reads += 1;
-                if let Some(read) = self.reads.get_mut(token) {
-                    read.waiters.push(waiter);
-                }
                 Recall::Reading
             }
-            None => {
+            false => {
                 self.counters.n_busy += 1;
                 Recall::Busy
             }
         }
+    }
+
+    /// Whether the record that a wish is for waits to be written, and is not what is sought.
+    fn is_another_in_memory(&self, wish: &Wish) -> bool {
+        let Whereabouts::Memory(bytes) = self.log.whereabouts(wish.location) else {
+            return false;
+        };
+        let record = Record::parse_head(bytes, self.log.position_of(wish.location));
+        record.is_ok_and(|record| !wish.sought.is_in(&record))
+    }
+
+    /// The same wish for the last older record, if there is one that the index takes for what
+    /// is sought. Of records below a prefix it keeps one.
+    pub(crate) fn older(&self, wish: &Wish) -> Option<Wish> {
+        let Sought::Batch(key) = wish.sought else {
+            return None;
+        };
+        let position = self.log.position_of(wish.location);
+        let older = self.index.find(key).filter(|it| {
+            it.extent.mask & wish.places != 0
+                && self.is_in_service(*it)
+                && self.log.position_of(*it) < position
+        });
+        Some(Wish {
+            location: older.max_by_key(|it| self.log.position_of(*it))?,
+            passed_over: wish.passed_over.max(position),
+            ..*wish
+        })
     }
 
     /// Gets a Data of a record that waits to be written.
@@ -187,24 +225,23 @@ impl SecondLevel {
         }
     }
 
-    /// Reads a batch; the token, or `None` if there is no buffer for this volume.
-    pub(crate) fn begin_read(
-        &mut self,
-        now: MonoNs,
-        sought: Sought,
-        location: Location,
-    ) -> Option<u64> {
+    /// Reads a batch; false if there is no buffer for this volume.
+    pub(crate) fn begin_read(&mut self, now: MonoNs, wish: Wish) -> bool {
         if !self.has_buffer() {
-            return None;
+            return false;
         }
+        let location = wish.location;
         let volume = self.log.region(location.region).volume;
         // One that stalls leaves buffers to the others.
         let n_in_service = self.volumes.len() - self.n_lost_volumes();
         if n_in_service > 1 && self.reads.n_of_volume(volume) >= self.reads.n_buffers() / 4 * 3 {
-            return None;
+            return false;
         }
-        let purpose = Purpose::Batch { sought, location };
+        let purpose = Purpose::Batch { location };
         let token = self.reads.begin(purpose, volume, now);
+        if let Some(read) = self.reads.get_mut(token) {
+            read.wishes.push(wish);
+        }
         match self.log.whereabouts(location) {
             Whereabouts::Device => self.request_batch(token, location),
             // The part that waits for a full buffer shall not wait longer.
@@ -213,7 +250,7 @@ impl SecondLevel {
                 self.deferred.push(token);
             }
         }
-        Some(token)
+        true
     }
 
     fn request_batch(&mut self, token: u64, location: Location) {
@@ -243,7 +280,7 @@ impl SecondLevel {
             let Some(read) = self.reads.get(token) else {
                 return false;
             };
-            let Purpose::Batch { location, .. } = read.purpose else {
+            let Purpose::Batch { location } = read.purpose else {
                 return false;
             };
             let is_there = matches!(self.log.whereabouts(location), Whereabouts::Device);
@@ -290,8 +327,14 @@ impl SecondLevel {
             }
             // What is asked for comes before what may be.
             let has_room = self.reads.n_free_buffers() > self.reads.n_buffers() / 2;
-            let sought = Sought::Batch(key);
-            if has_room && self.begin_read(now, sought, location).is_some() {
+            let wish = Wish {
+                sought: Sought::Batch(key),
+                places: u16::MAX,
+                location,
+                passed_over: Position::default(),
+                waiter: None,
+            };
+            if has_room && self.begin_read(now, wish) {
                 self.counters.n_reads_ahead += 1;
             } else {
                 is_done = false;

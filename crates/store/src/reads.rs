@@ -1,8 +1,9 @@
 //! Requests that the device has, but for writes, and who waits for them.
 //!
 //! Owns the buffers that are read into. A read of a batch is known by the batch's place, so
-//! that whoever wants another chunk of it waits for the same one. Tokens of requests tell
-//! whether a completion is of the request that is in a slot now, or of one that was given up.
+//! that whoever wants another chunk of it waits for the same one; what each wants is kept, for
+//! the index may have taken that batch for one of another. Tokens of requests tell whether a
+//! completion is of the request that is in a slot now, or of one that was given up.
 
 use std::collections::VecDeque;
 
@@ -11,6 +12,8 @@ use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
 use crate::index::Location;
+use crate::layout::Record;
+use crate::log::Position;
 
 /// Who waits for a read: a number of the owner's choice.
 pub type Waiter = u64;
@@ -32,13 +35,36 @@ impl Sought {
             Self::Batch(hash) | Self::Below(hash) => hash,
         }
     }
+
+    /// Whether a record has it.
+    pub(crate) fn is_in(self, record: &Record<'_>) -> bool {
+        match self {
+            Self::Batch(key) => key == record.key(),
+            Self::Below(prefix) => record.prefixes().any(|it| it == prefix),
+        }
+    }
+}
+
+/// What is wanted of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) sought: Sought,
+    /// A bit for each place of the batch that will do; none if it is sought by a prefix.
+    pub(crate) places: u16,
+    /// Where the index has it.
+    pub(crate) location: Location,
+    /// The last record that the index had taken for what is sought, and was not; zero if there
+    /// was none.
+    pub(crate) passed_over: Position,
+    /// Who waits; nobody for what is read ahead.
+    pub(crate) waiter: Option<Waiter>,
 }
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A record of a batch.
-    Batch { sought: Sought, location: Location },
+    Batch { location: Location },
     /// A part of a region that is looked through, from this byte of it on.
     Region {
         region: u32,
@@ -55,9 +81,7 @@ pub(crate) struct Read {
     pub(crate) purpose: Purpose,
     pub(crate) volume: u8,
     pub(crate) since: MonoNs,
-    pub(crate) waiters: Vec<Waiter>,
-    /// Whether a later record was passed over that the index had taken for one of this batch.
-    pub(crate) is_older: bool,
+    pub(crate) wishes: Vec<Wish>,
 }
 
 #[derive(Debug, Default)]
@@ -84,8 +108,8 @@ pub(crate) struct Reads {
     n_replaced: usize,
     /// Requests for each volume.
     n_by_volume: Vec<usize>,
-    /// For waiters of reads to come.
-    spare: Vec<Vec<Waiter>>,
+    /// For reads to come.
+    spare: Vec<Vec<Wish>>,
 }
 
 /// Marks tokens of reads; those of writes have it not.
@@ -168,18 +192,17 @@ impl Reads {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        if let Purpose::Batch { location, .. } = purpose {
+        if let Purpose::Batch { location } = purpose {
             self.by_place.insert(place(location), slot);
         }
-        let waiters = self.spare.pop().unwrap_or_default();
+        let wishes = self.spare.pop().unwrap_or_default();
         let of_slot = &mut self.slots[slot as usize];
         of_slot.generation = of_slot.generation.wrapping_add(1) & 0x7FFF_FFFF;
         of_slot.read = Some(Read {
             purpose,
             volume,
             since: now,
-            waiters,
-            is_older: false,
+            wishes,
         });
         match self.n_by_volume.get_mut(usize::from(volume)) {
             Some(n) => *n += 1,
@@ -219,7 +242,7 @@ impl Reads {
         let read = self.slots[slot as usize].read.take()?;
         self.free.push(slot);
         self.n_by_volume[usize::from(read.volume)] -= 1;
-        if let Purpose::Batch { location, .. } = read.purpose {
+        if let Purpose::Batch { location } = read.purpose {
             self.by_place.remove(&place(location));
         }
         while let Some(&first) = self.by_age.front()
@@ -230,11 +253,11 @@ impl Reads {
         Some(read)
     }
 
-    /// Keeps the memory of waiters for others.
-    pub(crate) fn recycle(&mut self, mut waiters: Vec<Waiter>) {
-        waiters.clear();
+    /// Keeps the memory of wishes for others.
+    pub(crate) fn recycle(&mut self, mut wishes: Vec<Wish>) {
+        wishes.clear();
         if self.spare.len() < self.n_buffers {
-            self.spare.push(waiters);
+            self.spare.push(wishes);
         }
     }
 
@@ -267,22 +290,26 @@ mod tests {
             extent: Extent::unpack(77 | 9 << 20),
         };
         let mut reads = Reads::new(Vec::new());
-        let purpose = Purpose::Batch {
+        let purpose = Purpose::Batch { location };
+        let wish = Wish {
             sought: Sought::Batch(5),
+            places: 1,
             location,
+            passed_over: (0, 0),
+            waiter: Some(42),
         };
         let token = reads.begin(purpose, 1, MonoNs(10));
         assert!(is_read(token));
         reads
             .of_place(location)
             .expect("under way")
-            .waiters
-            .push(42);
+            .wishes
+            .push(wish);
         let sync = reads.begin(Purpose::Sync, 0, MonoNs(15));
         assert_eq!(reads.oldest(), Some(MonoNs(10)));
         assert_eq!(reads.tokens(|read| read.volume == 1), [token]);
         let ended = reads.end(token).expect("under way");
-        assert_eq!((ended.purpose, ended.waiters), (purpose, vec![42]));
+        assert_eq!((ended.purpose, ended.wishes), (purpose, vec![wish]));
         assert!(reads.end(token).is_none() && reads.of_place(location).is_none());
         let again = reads.begin(purpose, 1, MonoNs(11));
         assert_ne!(again, token);

@@ -5,7 +5,7 @@ use tachonym_packet::MonoNs;
 
 use crate::layout::Record;
 use crate::log::Position;
-use crate::reads::Waiter;
+use crate::reads::{Waiter, Wish};
 
 /// Tells Unix time from the clock that never goes back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Recalled {
     pub(crate) buffer: Option<IoBuffer>,
     /// Where the record begins in the buffer, and which it is; `None`: there is none.
     pub(crate) record: Option<(usize, Position)>,
-    pub(crate) waiters: Vec<Waiter>,
+    pub(crate) wishes: Vec<Wish>,
     /// A bit for each place whose Data has been erased.
     pub(crate) erased: u64,
     pub(crate) trigger_place: u8,
@@ -60,9 +60,8 @@ pub struct Recalled {
 
 impl Recalled {
     /// Who waits.
-    #[must_use]
-    pub fn waiters(&self) -> &[Waiter] {
-        &self.waiters
+    pub fn waiters(&self) -> impl Iterator<Item = Waiter> + use<'_> {
+        self.wishes.iter().filter_map(|wish| wish.waiter)
     }
 
     /// The chunks.
@@ -80,7 +79,7 @@ impl Recalled {
         })
     }
 
-    pub(crate) fn into_parts(self) -> (Option<IoBuffer>, Vec<Waiter>) {
-        (self.buffer, self.waiters)
+    pub(crate) fn into_parts(self) -> (Option<IoBuffer>, Vec<Wish>) {
+        (self.buffer, self.wishes)
     }
 }

@@ -309,9 +309,9 @@ impl SecondLevel {
 
     /// Takes the memory of a batch that has been dealt with.
     pub fn recycle(&mut self, recalled: Recalled) {
-        let (buffer, waiters) = recalled.into_parts();
+        let (buffer, wishes) = recalled.into_parts();
         self.reads.give_buffer(buffer);
-        self.reads.recycle(waiters);
+        self.reads.recycle(wishes);
     }
 
     /// What waits for a read that was given up, to be dealt with like a batch that was read.

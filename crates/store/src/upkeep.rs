@@ -11,7 +11,7 @@ use crate::layout::{Record, RecordError, TocEntry};
 use crate::log::RegionState;
 use crate::naming::mask_bit;
 use crate::offering::{note_prefix, note_record};
-use crate::reads::{Purpose, Read, Sought, Waiter};
+use crate::reads::{Purpose, Read, Sought, Wish};
 use crate::recalled::Recalled;
 use crate::regions::{Contents, Next, Why};
 use crate::second_level::{Event, SecondLevel, VolumeFault};
@@ -26,17 +26,6 @@ const CROWDED_PCT: usize = 98;
 /// Regions that are looked through at a time: enough to keep a disk busy. Tables of contents,
 /// up to half a region each, are in memory meanwhile.
 const MAX_LOOKS: usize = 16;
-
-/// What a read has brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    /// What was looked for: a record of the batch with this key.
-    It(u64),
-    /// A record of another batch.
-    Another,
-    /// Nothing that is to be used.
-    Nothing,
-}
 
 impl SecondLevel {
     pub(crate) fn handle_read(&mut self, now: MonoNs, completion: Completion) -> Option<Recalled> {
@@ -64,34 +53,27 @@ impl SecondLevel {
                 let next = bytes.and_then(|bytes| self.looks.handle_read(region, start, bytes));
                 self.counters.n_read_bytes += next.as_ref().map_or(0, |_| len as u64);
                 self.reads.give_buffer(buffer);
-                self.reads.recycle(read.waiters);
+                self.reads.recycle(read.wishes);
                 match next {
                     Some(next) => self.handle_look(now, region, next),
                     None => self.give_up_look(region),
                 }
                 None
             }
-            Purpose::Batch { sought, location } => {
+            Purpose::Batch { location } => {
                 let (start, end) = self.log.range_of(location);
                 let is_whole = has_read(end - start);
                 self.note_read(read.volume, is_whole);
-                let (since, is_older) = (read.since, read.is_older);
-                let mut recalled = self.recalled(now, buffer, read.waiters);
+                let mut recalled = self.recalled(now, buffer, read.wishes);
                 if is_whole {
                     self.counters.n_read_bytes += (end - start) as u64;
-                    self.ahead
-                        .note_read(now.saturating_since(since).as_nanos() as u64);
-                    let found = self.check_batch(sought, location, &mut recalled);
-                    match found {
-                        // What passes for later may be of another batch again.
-                        Found::It(_) if is_older => {}
-                        Found::It(key) => recalled.erased |= self.replaced(key, location),
-                        Found::Another if self.read_older(now, sought, location, &mut recalled) => {
-                            self.recycle(recalled);
-                            return None;
-                        }
-                        Found::Another | Found::Nothing => {}
-                    }
+                    let took = now.saturating_since(read.since);
+                    self.ahead.note_read(took.as_nanos() as u64);
+                    self.check_batch(now, location, &mut recalled);
+                }
+                if recalled.wishes.is_empty() {
+                    self.recycle(recalled);
+                    return None;
                 }
                 Some(recalled)
             }
@@ -110,11 +92,11 @@ impl SecondLevel {
     }
 
     /// What has come of a read for those who wait, before anything is known of it.
-    fn recalled(&self, now: MonoNs, buffer: Option<IoBuffer>, waiters: Vec<Waiter>) -> Recalled {
+    fn recalled(&self, now: MonoNs, buffer: Option<IoBuffer>, wishes: Vec<Wish>) -> Recalled {
         Recalled {
             buffer,
             record: None,
-            waiters,
+            wishes,
             erased: 0,
             trigger_place: self.trigger_place(),
             wall: self.wall,
@@ -122,49 +104,10 @@ impl SecondLevel {
         }
     }
 
-    /// What was read is of another batch, which the index cannot tell from this one: reads an
-    /// older record that may be of this one, for those who wait. False if there is none.
-    fn read_older(
-        &mut self,
-        now: MonoNs,
-        sought: Sought,
-        location: Location,
-        recalled: &mut Recalled,
-    ) -> bool {
-        let Sought::Batch(key) = sought else {
-            return false;
-        };
-        let position = self.log.position_of(location);
-        let is_older = |it: &Location| {
-            it.extent.mask != 0 && self.is_in_service(*it) && self.log.position_of(*it) < position
-        };
-        let older = self.index.find(key).filter(is_older);
-        let Some(older) = older.max_by_key(|it| self.log.position_of(*it)) else {
-            return false;
-        };
-        self.reads.give_buffer(recalled.buffer.take());
-        if self.reads.of_place(older).is_none() {
-            let Some(token) = self.begin_read(now, sought, older) else {
-                return false;
-            };
-            if let Some(read) = self.reads.get_mut(token) {
-                read.is_older = true;
-            }
-            self.counters.n_reads += 1;
-        }
-        if let Some(read) = self.reads.of_place(older) {
-            read.waiters.append(&mut recalled.waiters);
-        }
-        true
-    }
-
-    /// Whether what was read is what was looked for, and what of it has been erased.
-    fn check_batch(
-        &mut self,
-        sought: Sought,
-        location: Location,
-        recalled: &mut Recalled,
-    ) -> Found {
+    /// Takes from a batch that has been read what is to be given out. Those who wanted another
+    /// one, which the index cannot tell from this, wait for an older record, if there is one
+    /// and a read to be had.
+    fn check_batch(&mut self, now: MonoNs, location: Location, recalled: &mut Recalled) {
         let position = self.log.position_of(location);
         let (range_start, _) = self.log.range_of(location);
         let start = location.extent.start_bytes() - range_start;
@@ -173,7 +116,7 @@ impl SecondLevel {
             .as_ref()
             .and_then(|it| it.as_slice().get(start..));
         let Some(bytes) = bytes else {
-            return Found::Nothing;
+            return;
         };
         let record = match Record::parse(bytes, position) {
             Ok(record) => record,
@@ -182,39 +125,74 @@ impl SecondLevel {
                     RecordError::Stale => self.counters.n_false_reads += 1,
                     RecordError::Damaged => self.counters.n_damaged += 1,
                 }
-                self.index.remove(sought.hash(), location);
-                return Found::Nothing;
+                for wish in &recalled.wishes {
+                    self.index.remove(wish.sought.hash(), wish.location);
+                }
+                return;
             }
         };
-        let is_it = match sought {
-            Sought::Batch(key) => key == record.key(),
-            Sought::Below(prefix) => record.prefixes().any(|it| it == prefix),
-        };
-        if !is_it {
-            self.counters.n_false_reads += 1;
-            return Found::Another;
-        }
-        if self.is_erased(&record, position) {
-            self.index.remove(sought.hash(), location);
-            return Found::Nothing;
-        }
-        recalled.record = Some((start, position));
-        if !self.erasures.is_empty() {
-            for (chunk, wire) in record.chunks() {
-                if self.is_erased_alone(wire, position) {
-                    recalled.erased |= 1 << chunk.place;
+        let wishes = &mut recalled.wishes;
+        let is_wanted = wishes.iter().any(|it| it.sought.is_in(&record));
+        let is_all_wanted = wishes.iter().all(|it| it.sought.is_in(&record));
+        self.counters.n_false_reads += u64::from(!is_all_wanted);
+        if is_wanted && self.is_erased(&record, position) {
+            for wish in wishes.iter().filter(|it| it.sought.is_in(&record)) {
+                self.index.remove(wish.sought.hash(), wish.location);
+            }
+        } else if is_wanted {
+            recalled.record = Some((start, position));
+            recalled.erased = self.replaced(record.key(), location, wishes);
+            if !self.erasures.is_empty() {
+                for (chunk, wire) in record.chunks() {
+                    if self.is_erased_alone(wire, position) {
+                        recalled.erased |= 1 << chunk.place;
+                    }
                 }
             }
         }
-        Found::It(record.key())
+        match (is_wanted, is_all_wanted) {
+            (_, true) => {}
+            (true, false) => {
+                wishes.retain(|it| it.sought.is_in(&record) || !self.read_older(now, it));
+            }
+            (false, false) => {
+                // So that there is a buffer for it.
+                self.reads.give_buffer(recalled.buffer.take());
+                wishes.retain(|it| !self.read_older(now, it));
+            }
+        }
+    }
+
+    /// What was read is not what is sought: has an older record read that may be. False if there
+    /// is none, or no read to be had.
+    fn read_older(&mut self, now: MonoNs, wish: &Wish) -> bool {
+        let Some(older) = self.older(wish) else {
+            return false;
+        };
+        if let Some(read) = self.reads.of_place(older.location) {
+            read.wishes.push(older);
+            return true;
+        }
+        let is_read = self.begin_read(now, older);
+        self.counters.n_reads += u64::from(is_read);
+        is_read
     }
 
     /// A bit for each place of the batch at `location` of which something later is here, which
-    /// is given out instead.
-    fn replaced(&self, key: u64, location: Location) -> u64 {
+    /// is given out instead. Records that have been passed over for it are of other batches.
+    fn replaced(&self, key: u64, location: Location, wishes: &[Wish]) -> u64 {
         let position = self.log.position_of(location);
+        let of_batch = wishes.iter().filter(|it| it.sought == Sought::Batch(key));
+        let is_passed_over = |mask: u16, at| {
+            let mut of_batch = of_batch.clone();
+            of_batch.any(|wish| at <= wish.passed_over && wish.places & mask != 0)
+        };
         let is_later = |it: &Location| {
-            it.extent.mask != 0 && self.is_in_service(*it) && self.log.position_of(*it) > position
+            let at = self.log.position_of(*it);
+            it.extent.mask != 0
+                && self.is_in_service(*it)
+                && at > position
+                && !is_passed_over(it.extent.mask, at)
         };
         let stored = self.index.find(key).filter(is_later);
         let stored = stored.map(|it| it.extent.mask);
@@ -314,7 +292,7 @@ impl SecondLevel {
     }
 
     fn give_up(&mut self, read: Read) {
-        let recalled = self.recalled(self.log.now(), None, read.waiters);
+        let recalled = self.recalled(self.log.now(), None, read.wishes);
         self.given_up.push(recalled);
     }
 

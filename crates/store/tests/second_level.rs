@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use common::{Harness, chunk, data, name_of};
 use proptest::prelude::*;
-use tachonym_packet::{Component, Name};
+use tachonym_packet::{Component, Interest, InterestView, Name};
 use tachonym_store::device::{Fault, Injection, Op, Survivors};
-use tachonym_store::{Config, Event, Offered, VolumeFault};
+use tachonym_store::{Config, Event, Offered, Place, VolumeFault};
 
 fn config() -> Config {
     Config {
@@ -337,6 +337,72 @@ fn no_name_hides_another_that_the_index_takes_for_it() {
         assert_eq!(found, Some(object(n)));
     }
     assert!(it.store.counters().n_false_reads > 0);
+}
+
+/// Whoever waits for a read that the index has taken for his looks on, and whoever waits with
+/// him has what it brings.
+#[test]
+fn who_joins_a_read_of_another_batch_finds_his_own_as_who_began_it_does() {
+    let config = Config {
+        max_batches: 40_000,
+        ..config()
+    };
+    let mut it = Harness::new(&[24 << 20], config);
+    let object = |n: u64| name(&format!("/{n}"));
+    for n in 0..30_000 {
+        it.offer(&data(object(n), 1, 10, None), true);
+        it.pump();
+    }
+    it.flush();
+    let seems_at = |it: &Harness, n: u64| {
+        let wire = Interest::new(object(n)).encode();
+        let place = it
+            .store
+            .peek(&InterestView::parse(&wire).expect("an Interest"));
+        place.map(|place| match place {
+            Place::Stored { location, .. } => (location.region, location.extent.at),
+            Place::Open { .. } => panic!("{n} was written"),
+        })
+    };
+    let mut last_at = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for n in (0..30_000).rev() {
+        let at = seems_at(&it, n).expect("it is there");
+        match last_at.get(&at) {
+            Some(&later) => pairs.push((n, later)),
+            None => drop(last_at.insert(at, n)),
+        }
+    }
+    assert!(!pairs.is_empty());
+    let found = |it: &mut Harness, waiter, n| {
+        let answer = it.answer(waiter, object(n).view(), false);
+        assert_eq!(answer.map(|(wire, _)| name_of(&wire)), Some(object(n)));
+    };
+    for &(older, later) in &pairs {
+        for (first, second) in [(older, later), (later, older)] {
+            let before = it.store.counters();
+            let [first, second] = [first, second].map(|n| {
+                let waiter = it.begin_asking(object(n).view(), false);
+                (waiter.expect("there").expect_err("not in memory"), n)
+            });
+            it.pump();
+            found(&mut it, first.0, first.1);
+            found(&mut it, second.0, second.1);
+            let after = it.store.counters();
+            assert_eq!(after.n_joined, before.n_joined + 1);
+            assert_eq!(after.n_reads, before.n_reads + 2);
+            assert_eq!(after.n_false_reads, before.n_false_reads + 1);
+        }
+    }
+    // Nor does what waits to be written hide what was written.
+    let (new, at) = (30_000..)
+        .find_map(|n| Some((n, seems_at(&it, n)?)))
+        .expect("one that the index takes for another");
+    it.offer(&data(object(new), 1, 10, None), true);
+    let n = last_at[&at];
+    assert_ne!(seems_at(&it, n), Some(at), "the new one seems to be it");
+    let answer = it.ask(object(n).view(), false);
+    assert_eq!(answer.map(|(wire, _)| name_of(&wire)), Some(object(n)));
 }
 
 #[test]

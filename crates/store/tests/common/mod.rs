@@ -168,11 +168,11 @@ impl Harness {
             .collect();
         self.came
             .extend(chunks.iter().map(|(wire, _)| wire.clone()));
-        if recalled.waiters().is_empty() {
+        if recalled.waiters().next().is_none() {
             self.came_ahead
                 .extend(chunks.iter().map(|(wire, _)| name_of(wire)));
         }
-        for &waiter in recalled.waiters() {
+        for waiter in recalled.waiters() {
             self.answers.insert(waiter, chunks.clone());
         }
         self.store.recycle(recalled);
