@@ -2,176 +2,20 @@
 //! answers as what the first has does, only later, and nothing else changes.
 
 mod bed;
+mod two_levels_bed;
 
 use bed::*;
 use proptest::prelude::*;
-use tachonym_forward::{DropReason, EngineConfig, Seeker, Sought};
+use tachonym_forward::DropReason;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{Component, FaceId, InterestView, NackReason, Name};
-use tachonym_store::device::{Device, Fault, Injection, Op, Ram};
-use tachonym_store::layout::Superblock;
-use tachonym_store::{Admission, Beginning, Config, SecondLevel};
-use tachonym_tables::{CsCapacity, Marks};
+use tachonym_packet::{Component, FaceId, NackReason, Name};
+use tachonym_store::device::{Fault, Ram};
+use tachonym_store::{Admission, Config};
+use tachonym_tables::Marks;
+use two_levels_bed::*;
 
 /// A face of a program on this machine.
 const LOCAL_FACE: FaceId = FaceId(400);
-
-/// A node with two levels and their device.
-struct TwoLevels {
-    node: Node,
-    device: Ram,
-}
-
-fn config() -> Config {
-    Config {
-        batch_len: 4,
-        max_batches: 10_000,
-        max_reads: 4,
-        n_write_buffers: 4,
-        write_buffer_bytes: 64 << 10,
-        assembly_bytes: 1 << 20,
-        ..Config::default()
-    }
-}
-
-impl TwoLevels {
-    /// The first level has room for `max_pkts` Data.
-    fn new(max_pkts: usize, config: Config) -> Self {
-        let mut node = Node::with(EngineConfig {
-            cs: CsCapacity {
-                max_pkts,
-                ..CsCapacity::default()
-            },
-            ..EngineConfig::default()
-        });
-        for face in [A, B, C, D] {
-            node.face(face, REMOTE);
-        }
-        node.route("/", B, 0);
-        let volume = Superblock {
-            key: [5; 16],
-            worker: 0,
-            volume: 0,
-            n_volumes: 1,
-            batch_len: config.batch_len as u8,
-            region_bytes: 1 << 20,
-            n_regions: 15,
-            first_seq: 1,
-            context: 0,
-        };
-        let store = SecondLevel::new(config, &[volume], Beginning::New).expect("memory");
-        node.engine.set_second_level(Some(store));
-        Self {
-            node,
-            device: Ram::new(&[16 << 20]),
-        }
-    }
-
-    /// With these Data on the device, and none in the first level.
-    fn holding(stored: &[Data]) -> Self {
-        let mut it = Self::new(1, config());
-        for data in stored {
-            it.fetch(data);
-        }
-        it.flush();
-        it.fetch(&data("/something/else"));
-        it
-    }
-
-    fn store(&mut self) -> &mut SecondLevel {
-        self.node.engine.second_level_mut().expect("there is one")
-    }
-
-    fn fetch(&mut self, data: &Data) {
-        let asked = bed::Interest {
-            name: data.name.clone(),
-            ..interest("/").nonce(77)
-        };
-        self.node.interest(A, &asked);
-        self.node.data(B, data);
-        self.pump();
-    }
-
-    /// Writes all that was offered.
-    fn flush(&mut self) {
-        let now = self.node.now;
-        let ticket = self.store().flush(now);
-        self.pump();
-        assert_eq!(self.store().poll_flushed(), ticket);
-    }
-
-    /// Lets the device do some of what it has been asked for.
-    fn turn(&mut self) -> Vec<Sent> {
-        let mut outbox = Outbox::default();
-        let mut completions = Vec::new();
-        while let Some(request) = self.store().poll_request() {
-            self.device.submit(request).expect("room for a few");
-        }
-        self.device.start();
-        self.device.poll(self.node.now, &mut completions);
-        for completion in completions {
-            let now = self.node.now;
-            let engine = &mut self.node.engine;
-            engine.handle_completion(now, completion, &mut outbox);
-        }
-        outbox.0
-    }
-
-    /// Lets the device do what it has been asked for.
-    fn pump(&mut self) -> Vec<Sent> {
-        let mut outbox = Outbox::default();
-        let mut completions = Vec::new();
-        loop {
-            while let Some(request) = self.store().poll_request() {
-                self.device.submit(request).expect("room for a few");
-            }
-            self.device.start();
-            self.device.poll(self.node.now, &mut completions);
-            if completions.is_empty() {
-                return outbox.0;
-            }
-            for completion in completions.drain(..) {
-                let now = self.node.now;
-                self.node
-                    .engine
-                    .handle_completion(now, completion, &mut outbox);
-            }
-        }
-    }
-
-    /// What is sent at once for an Interest, and when the device is done.
-    fn ask(&mut self, asked: &Interest) -> (Vec<Sent>, Vec<Sent>) {
-        let at_once = self.node.interest(C, asked);
-        (at_once, self.pump())
-    }
-
-    fn fail_reads(&mut self, fault: Fault) {
-        self.device.inject(Injection {
-            op: Op::Read,
-            skip: 0,
-            times: u64::MAX,
-            fault,
-        });
-    }
-}
-
-fn segment(object: &str, number: u64) -> Data {
-    Data {
-        name: name(object).with(&Component::segment(number)),
-        ..data("/")
-    }
-}
-
-fn segments(object: &str, n: u64) -> Vec<Data> {
-    (0..n).map(|number| segment(object, number)).collect()
-}
-
-fn interest_for(data: &Data) -> Interest {
-    Interest {
-        name: data.name.clone(),
-        ..interest("/")
-    }
-}
 
 #[test]
 fn an_interest_waits_for_the_device_and_is_answered_without_touching_upstream() {
@@ -185,73 +29,6 @@ fn an_interest_waits_for_the_device_and_is_answered_without_touching_upstream() 
     assert_eq!(from, Some(FaceId::CONTENT_STORE));
     assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
     assert_eq!(it.node.engine.counters().n_second_level_hits, 1);
-}
-
-impl TwoLevels {
-    /// What the second level has for an Interest that waits at another engine.
-    fn seek(&mut self, ticket: u64, asked: &Interest) -> Option<Sought> {
-        let wire = asked.wire();
-        let view = InterestView::parse(&wire).expect("an Interest");
-        let seeker = Seeker { engine: 3, ticket };
-        self.node.engine.seek_for(self.node.now, seeker, &view);
-        self.node.engine.poll_sought()
-    }
-
-    /// The numbers of those that have been told by now, with the Data if there is one.
-    fn sought(&mut self) -> Vec<(u64, Option<Vec<u8>>)> {
-        let told = std::iter::from_fn(|| self.node.engine.poll_sought());
-        let told = told.map(|it| (it.seeker.ticket, it.data.map(|(_, wire)| wire)));
-        told.collect()
-    }
-}
-
-/// An Interest for whatever is below a name.
-fn interest_below(uri: &str) -> Interest {
-    Interest {
-        can_be_prefix: true,
-        ..interest(uri)
-    }
-}
-
-#[test]
-fn interests_of_other_engines_get_what_is_read_and_leave_nothing_pending() {
-    let stored = segments("/a", 4);
-    let mut it = TwoLevels::holding(&stored);
-    assert_eq!(it.seek(1, &interest_below("/a")), None, "it is read");
-    assert_eq!(it.seek(2, &interest_for(&stored[2])), None, "by the same");
-    assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
-    assert_eq!(it.pump(), [], "nobody here has asked");
-    assert_eq!(it.store().counters().n_reads, 1);
-    let told = it.sought();
-    let expected = [(1, Some(stored[0].wire())), (2, Some(stored[2].wire()))];
-    assert_eq!(told, expected);
-    let absent = it.seek(3, &interest_below("/b")).expect("at once");
-    assert_eq!((absent.seeker.ticket, absent.data), (3, None));
-    // Whoever asks here joins the read, and is answered as ever.
-    assert_eq!(it.seek(4, &interest_below("/a")), None);
-    let (at_once, later) = it.ask(&interest_for(&stored[1]));
-    assert_eq!(summary(&at_once), []);
-    assert_eq!(summary(&later), [(C, Kind::Data)]);
-    assert_eq!(it.sought(), [(4, Some(stored[0].wire()))]);
-}
-
-#[test]
-fn interests_of_other_engines_are_told_when_nothing_comes_of_a_read() {
-    let stored = segments("/a", 4);
-    let mut it = TwoLevels::holding(&stored);
-    let fresh = Interest {
-        must_be_fresh: true,
-        ..interest_below("/a")
-    };
-    assert_eq!(it.seek(1, &fresh), None);
-    it.pump();
-    assert_eq!(it.sought(), [(1, None)], "none is fresh");
-    let again = it.seek(2, &fresh).expect("at once: that is known");
-    assert_eq!(again.data, None);
-    it.fail_reads(Fault::Error(5));
-    assert_eq!(it.seek(3, &interest_below("/a")), None);
-    it.pump();
-    assert_eq!(it.sought(), [(3, None)], "it cannot be read");
 }
 
 #[test]

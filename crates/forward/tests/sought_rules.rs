@@ -1,0 +1,76 @@
+//! Rules for Interests that wait at one engine for what the second level of another one has.
+
+mod bed;
+mod two_levels_bed;
+
+use bed::*;
+use tachonym_forward::{Seeker, Sought};
+use tachonym_packet::InterestView;
+use tachonym_store::device::Fault;
+use two_levels_bed::*;
+
+impl TwoLevels {
+    /// What the second level has for an Interest that waits at another engine.
+    fn seek(&mut self, ticket: u64, asked: &Interest) -> Option<Sought> {
+        let wire = asked.wire();
+        let view = InterestView::parse(&wire).expect("an Interest");
+        let seeker = Seeker { engine: 3, ticket };
+        self.node.engine.seek_for(self.node.now, seeker, &view);
+        self.node.engine.poll_sought()
+    }
+
+    /// The numbers of those that have been told by now, with the Data if there is one.
+    fn sought(&mut self) -> Vec<(u64, Option<Vec<u8>>)> {
+        let told = std::iter::from_fn(|| self.node.engine.poll_sought());
+        let told = told.map(|it| (it.seeker.ticket, it.data.map(|(_, wire)| wire)));
+        told.collect()
+    }
+}
+
+/// An Interest for whatever is below a name.
+fn interest_below(uri: &str) -> Interest {
+    Interest {
+        can_be_prefix: true,
+        ..interest(uri)
+    }
+}
+#[test]
+fn interests_of_other_engines_get_what_is_read_and_leave_nothing_pending() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    assert_eq!(it.seek(1, &interest_below("/a")), None, "it is read");
+    assert_eq!(it.seek(2, &interest_for(&stored[2])), None, "by the same");
+    assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
+    assert_eq!(it.pump(), [], "nobody here has asked");
+    assert_eq!(it.store().counters().n_reads, 1);
+    let told = it.sought();
+    let expected = [(1, Some(stored[0].wire())), (2, Some(stored[2].wire()))];
+    assert_eq!(told, expected);
+    let absent = it.seek(3, &interest_below("/b")).expect("at once");
+    assert_eq!((absent.seeker.ticket, absent.data), (3, None));
+    // Whoever asks here joins the read, and is answered as ever.
+    assert_eq!(it.seek(4, &interest_below("/a")), None);
+    let (at_once, later) = it.ask(&interest_for(&stored[1]));
+    assert_eq!(summary(&at_once), []);
+    assert_eq!(summary(&later), [(C, Kind::Data)]);
+    assert_eq!(it.sought(), [(4, Some(stored[0].wire()))]);
+}
+
+#[test]
+fn interests_of_other_engines_are_told_when_nothing_comes_of_a_read() {
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    let fresh = Interest {
+        must_be_fresh: true,
+        ..interest_below("/a")
+    };
+    assert_eq!(it.seek(1, &fresh), None);
+    it.pump();
+    assert_eq!(it.sought(), [(1, None)], "none is fresh");
+    let again = it.seek(2, &fresh).expect("at once: that is known");
+    assert_eq!(again.data, None);
+    it.fail_reads(Fault::Error(5));
+    assert_eq!(it.seek(3, &interest_below("/a")), None);
+    it.pump();
+    assert_eq!(it.sought(), [(3, None)], "it cannot be read");
+}
