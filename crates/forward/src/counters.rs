@@ -110,6 +110,9 @@ pub struct Counters {
     pub n_second_level_hits: u64,
     /// Of those, Interests that it seemed to have an answer for, and had none.
     pub n_second_level_failures: u64,
+    /// Interests of other engines that were told the second level has nothing, though it seemed
+    /// to: as many as may wait already, or no read was to be had.
+    pub n_sought_refused: u64,
     /// Interests that joined a pending entry and were not sent upstream again:
     /// from another downstream, or a retransmission held back by the strategy.
     pub n_aggregated_interests: u64,

@@ -3,7 +3,7 @@
 //! Such an Interest is not pending here: it is kept with the number of the read that it waits
 //! for, and what it has found is there for whoever owns the engines to take
 //! ([`Engine::poll_sought`]). No more of them wait than [`MAX_SOUGHT`]; for one beyond, the
-//! second level is said to have nothing.
+//! second level is said to have nothing, and that is counted.
 
 use std::collections::VecDeque;
 
@@ -120,7 +120,6 @@ impl Pipelines {
         };
         let hash = self.key.hash_name(interest.name());
         let is_hopeless = !self.tables.cs().serves()
-            || self.sought.waiting.len() == MAX_SOUGHT
             || interest.must_be_fresh() && self.known_stale.contains(hash, self.now);
         let now = self.now;
         let Some(second) = self.second.as_mut().filter(|_| !is_hopeless) else {
@@ -129,6 +128,10 @@ impl Pipelines {
         let Some(place) = second.peek(interest) else {
             return self.sought.end(sought);
         };
+        if self.sought.waiting.len() == MAX_SOUGHT {
+            self.counters.n_sought_refused += 1;
+            return self.sought.end(sought);
+        }
         self.sought.last_number = self.sought.last_number.wrapping_add(1);
         let waiter = u64::from(self.sought.last_number) << 32 | u64::from(NO_SLOT);
         match second.recall(now, place, waiter) {
@@ -140,7 +143,11 @@ impl Pipelines {
                 self.sought.end(sought);
             }
             Recall::Reading | Recall::Joined => self.sought.waiting.push((waiter, sought)),
-            Recall::Busy | Recall::Gone => self.sought.end(sought),
+            Recall::Busy => {
+                self.counters.n_sought_refused += 1;
+                self.sought.end(sought);
+            }
+            Recall::Gone => self.sought.end(sought),
         }
     }
 }

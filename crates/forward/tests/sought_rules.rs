@@ -4,7 +4,7 @@ mod bed;
 mod two_levels_bed;
 
 use bed::*;
-use tachonym_forward::{Seeker, Sought};
+use tachonym_forward::{MAX_SOUGHT, Seeker, Sought};
 use tachonym_packet::InterestView;
 use tachonym_store::device::Fault;
 use two_levels_bed::*;
@@ -73,4 +73,30 @@ fn interests_of_other_engines_are_told_when_nothing_comes_of_a_read() {
     assert_eq!(it.seek(3, &interest_below("/a")), None);
     it.pump();
     assert_eq!(it.sought(), [(3, None)], "it cannot be read");
+}
+
+#[test]
+fn interests_of_other_engines_that_may_not_wait_are_told_and_counted() {
+    let n_objects = config().max_reads + 1;
+    let objects = (0..n_objects).map(|object| format!("/object/{object}"));
+    let stored: Vec<_> = objects.map(|object| segment(&object, 0)).collect();
+    let mut it = TwoLevels::holding(&stored);
+    let n_refused = |it: &TwoLevels| it.node.engine.counters().n_sought_refused;
+    for ticket in 0..MAX_SOUGHT as u64 {
+        assert_eq!(it.seek(ticket, &interest_for(&stored[0])), None);
+    }
+    assert_eq!(n_refused(&it), 0);
+    let beyond = it.seek(9_999, &interest_for(&stored[0])).expect("at once");
+    assert_eq!((beyond.data, n_refused(&it)), (None, 1));
+    let absent = it.seek(9_999, &interest_below("/b")).expect("at once");
+    assert_eq!((absent.data, n_refused(&it)), (None, 1), "there is none");
+    it.pump();
+    assert_eq!(it.sought().len(), MAX_SOUGHT);
+    // There is room again, but a read is not to be had for each.
+    let (last, others) = stored.split_last().expect("some");
+    for stored in others {
+        assert_eq!(it.seek(0, &interest_for(stored)), None);
+    }
+    let beyond = it.seek(0, &interest_for(last)).expect("at once");
+    assert_eq!((beyond.data, n_refused(&it)), (None, 2));
 }

@@ -78,6 +78,7 @@
 //! | 36978 | NErasuresMerged | SecondLevelStats |
 //! | 36980 | SecondLevelBalance | SecondLevelStats |
 //! | 36981 | NOffered | SecondLevelBalance |
+//! | 36982 | NSoughtRefused | SecondLevelStats |
 //! | 36983 | NKnown | SecondLevelBalance |
 //! | 36985 | NUnsuited | SecondLevelBalance |
 //! | 36987 | NNoRoom | SecondLevelBalance |
@@ -418,6 +419,9 @@ management_value! {
         n_erasures_merged: Optional<u64> = 36978,
         /// What else became of the Data that were offered, and of batches.
         balance: Optional<SecondLevelBalance> = 36980,
+        /// Interests of other workers that were told there is nothing, though there seemed to be
+        /// something: as many waited as may, or no read was to be had.
+        n_sought_refused: Optional<u64> = 36982,
     }
 }
 

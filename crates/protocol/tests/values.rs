@@ -266,6 +266,7 @@ proptest! {
                     n_crowded_out: n[3] / 13,
                     n_emptied_early: n[4] / 13,
                 }),
+                n_sought_refused: (n[0] % 2 == 0).then_some(n[1] / 17),
             }),
         };
         prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));

@@ -147,7 +147,15 @@ fn what_is_not_asked_for_twice_is_not_written() {
     n_of_offered(&stats);
     let text = router.run(&["cs", "stats"]).stdout;
     let text = String::from_utf8(text).expect("text");
-    for label in ["known", "no room", "lost", "waiting", "batches crowded out"] {
+    let labels = [
+        "known",
+        "no room",
+        "lost",
+        "waiting",
+        "batches crowded out",
+        "refused to workers",
+    ];
+    for label in labels {
         let row = text
             .lines()
             .find_map(|line| line.trim().strip_prefix(label));

@@ -49,6 +49,7 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
             n_crowded_out: counters.n_crowded_out,
             n_emptied_early: counters.n_regions_emptied_early,
         }),
+        n_sought_refused: Some(of_engine.n_sought_refused),
     })
 }
 
@@ -81,6 +82,10 @@ pub(crate) fn sum(a: SecondLevelStats, b: SecondLevelStats) -> SecondLevelStats 
             .balance
             .zip(b.balance)
             .map(|(a, b)| sum_of_balances(&a, &b)),
+        n_sought_refused: a
+            .n_sought_refused
+            .zip(b.n_sought_refused)
+            .map(|(a, b)| a + b),
     }
 }
 

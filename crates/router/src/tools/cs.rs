@@ -213,6 +213,7 @@ fn second_level_json(stats: &SecondLevelStats) -> Value {
         "recovered": stats.n_recovered,
         "recovering": stats.is_recovering,
         "erasures_merged": stats.n_erasures_merged,
+        "refused_to_workers": stats.n_sought_refused,
     })
 }
 
@@ -310,6 +311,9 @@ fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
         second
             .n_erasures_merged
             .map(|n| row("  erasures merged", n.to_string())),
+        second
+            .n_sought_refused
+            .map(|n| row("  refused to workers", n.to_string())),
     ];
     rows.into_iter().flatten().collect()
 }
