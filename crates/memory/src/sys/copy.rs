@@ -36,14 +36,17 @@ pub fn copy_past_cache(to: &mut [u8], from: &[u8]) {
 fn stream(to: &mut [[u8; LINE_BYTES]], from: &[[u8; LINE_BYTES]]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     const WORD_BYTES: usize = size_of::<__m128i>();
-    debug_assert!(to.as_ptr().addr().is_multiple_of(LINE_BYTES));
+    // Once for all lines: what follows relies on it.
+    assert!(to.as_ptr().addr().is_multiple_of(LINE_BYTES));
     let (to, _) = to.as_flattened_mut().as_chunks_mut::<WORD_BYTES>();
     let (from, _) = from.as_flattened().as_chunks::<WORD_BYTES>();
     for (to, from) in to.iter_mut().zip(from) {
         // SAFETY: SSE2 is part of x86-64, and there are as many bytes as are read.
         let word = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
-        // SAFETY: there are as many bytes as are written, and they begin at a multiple of 16,
-        // as a streaming store wants it: the first at one of 64.
+        // SAFETY:
+        // - there are as many bytes as are written, for `to` is a word;
+        // - they begin at a multiple of 16, as a streaming store wants it: the first word begins
+        //   at one of 64, as is asserted above, and the others follow it.
         unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), word) };
     }
     // SAFETY: SSE is part of x86-64. Without the fence other stores of this thread might be
