@@ -120,14 +120,26 @@ fn devices(dir: &TempDir, buffers: &[IoBuffer], seed: u64) -> Vec<(&'static str,
     devices
 }
 
+/// Set where the kernel has no io_uring, and its tests are to be left out though `CI` is set.
+const WITHOUT_URING: &str = "TACHONYM_TEST_WITHOUT_IO_URING";
+
 /// Whether the kernel has io_uring for this process.
+///
+/// # Panics
+/// If it has not, and a test that is left out is a failure.
 fn has_uring() -> bool {
     match Uring::new(Arc::new([]), &[], 1) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("not tried: io_uring ({error})");
             let forbidden = [ErrorKind::PermissionDenied, ErrorKind::Unsupported];
             assert!(forbidden.contains(&error.kind()), "{error}");
+            let is_set = |name| std::env::var_os(name).is_some_and(|value| value == "true");
+            assert!(
+                !is_set("CI") || is_set(WITHOUT_URING),
+                "there is no io_uring ({error}): let this process use it \
+                 (kernel.io_uring_disabled), or set {WITHOUT_URING}=true"
+            );
+            eprintln!("not tried: io_uring ({error})");
             false
         }
     }
