@@ -628,7 +628,10 @@ impl Ssd {
                 warn!("what was to be written in the end has taken too long, and is lost");
                 return;
             }
+            let timer = engine.second_level().and_then(SecondLevel::poll_timeout);
+            let is_due = timer.is_some_and(|at| at <= now);
             if !self.has_completions()
+                && !is_due
                 && let Some(fd) = self.device.wake_fd()
             {
                 let pause = Duration::from_millis(100).try_into().ok();

@@ -22,6 +22,7 @@ mod reads;
 mod recalled;
 mod regions;
 mod second_level;
+mod taking;
 mod upkeep;
 
 pub use config::{Admission, Config, Counters, Geometry, GeometryError};

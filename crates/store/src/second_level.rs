@@ -29,6 +29,7 @@ use crate::naming::Names;
 use crate::reads::{Reads, is_read};
 use crate::recalled::{Recalled, WallClock};
 use crate::regions::Looks;
+use crate::taking::Taking;
 
 /// Data with a longer name than this are not kept.
 pub(crate) const MAX_COMPONENTS: usize = MAX_PREFIXES;
@@ -98,6 +99,8 @@ pub struct SecondLevel {
     pub(crate) log: Log,
     pub(crate) reads: Reads,
     pub(crate) looks: Looks,
+    /// Regions that have been looked through.
+    pub(crate) takings: VecDeque<Taking>,
     pub(crate) ahead: Ahead,
     pub(crate) gate: Gate,
     pub(crate) erasures: Erasures,
@@ -219,6 +222,7 @@ impl SecondLevel {
             log,
             reads: Reads::new(buffers),
             looks: Looks::new(config.batch_len, region_bytes, read_bytes(config.batch_len)),
+            takings: VecDeque::new(),
             ahead: Ahead::new(config.max_ahead),
             gate: Gate::new(config.admission, config.pages)?,
             erasures: Erasures::new(names.prefix(NameView::default()), store_bytes),
@@ -348,13 +352,14 @@ impl SecondLevel {
             due.min(self.asked_at.plus_ms(self.config.stall_ms / 4))
         });
         let can_look = self.is_recovering() && self.looks.len() == 0 && self.has_buffer();
-        let recovery = can_look.then_some(MonoNs::ZERO);
-        let timers = [self.assembler.poll_timeout(), dirty, stall, recovery];
+        let at_once = (can_look || !self.takings.is_empty()).then_some(MonoNs::ZERO);
+        let timers = [self.assembler.poll_timeout(), dirty, stall, at_once];
         timers.into_iter().flatten().min()
     }
 
     /// Goes on with whatever a completion may have made possible.
     pub(crate) fn go_on(&mut self, now: MonoNs) {
+        self.go_on_taking();
         self.go_on_recovering(now);
         self.write_closed(now);
         self.go_on_with_deferred();

@@ -4,16 +4,14 @@ use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
 use crate::device::{Completion, Op, Request};
-use crate::erasures::from_extent;
 use crate::flush::Stage;
 use crate::index::Location;
-use crate::layout::{Record, RecordError, TocEntry};
+use crate::layout::{Record, RecordError};
 use crate::log::RegionState;
 use crate::naming::mask_bit;
-use crate::offering::{note_prefix, note_record};
 use crate::reads::{Purpose, Read, Sought, Wish};
 use crate::recalled::Recalled;
-use crate::regions::{Contents, Next, Why};
+use crate::regions::Next;
 use crate::second_level::{Event, SecondLevel, VolumeFault};
 
 /// So many times as long as another request a sync may take: without direct access to a file
@@ -23,8 +21,8 @@ const SYNC_PATIENCE: u64 = 6;
 /// How full the index is, in percent, when what is oldest goes early.
 const CROWDED_PCT: usize = 98;
 
-/// Regions that are looked through at a time: enough to keep a disk busy. Tables of contents,
-/// up to half a region each, are in memory meanwhile.
+/// Regions that are looked through and put into the index at a time: enough to keep a disk busy.
+/// Tables of contents, up to half a region each, are in memory meanwhile.
 const MAX_LOOKS: usize = 16;
 
 impl SecondLevel {
@@ -245,6 +243,7 @@ impl SecondLevel {
         let regions = self.log.regions();
         self.index
             .retain(|it| regions[it.region as usize].state != RegionState::Lost);
+        self.give_up_taking();
         // Their records may have been there, and what they erase elsewhere.
         self.unwritten_erasures.clear();
         self.unwritten_erasures.extend(self.erasures.iter());
@@ -283,6 +282,7 @@ impl SecondLevel {
             self.unwritten_erasures.clear();
             self.erased_meanwhile.clear();
             self.next_to_recover = None;
+            self.takings.clear();
             self.index.clear();
             // There is nothing that it could wait for.
             if self.flush.stage != Stage::Idle {
@@ -338,7 +338,7 @@ impl SecondLevel {
                 self.end_recovery();
                 return;
             }
-            if self.looks.len() >= max_looks || !self.has_buffer() {
+            if self.looks.len() + self.takings.len() >= max_looks || !self.has_buffer() {
                 return;
             }
             self.next_to_recover = Some(region + 1);
@@ -350,7 +350,7 @@ impl SecondLevel {
     }
 
     fn end_recovery(&mut self) {
-        if self.looks.len() > 0 {
+        if self.looks.len() > 0 || !self.takings.is_empty() {
             return;
         }
         self.next_to_recover = None;
@@ -372,69 +372,8 @@ impl SecondLevel {
     fn handle_look(&mut self, now: MonoNs, region: u32, next: Next) {
         match next {
             Next::Read { start, len } => self.look(now, region, (start, len)),
-            Next::Known { why, contents } => match why {
-                Why::Recovery => self.take_in(region, contents),
-                Why::Emptying => self.take_out(region, &contents.entries),
-            },
+            Next::Known { why, contents } => self.begin_taking(region, why, contents),
         }
-    }
-
-    /// Puts what a region holds into the index.
-    fn take_in(&mut self, region: u32, contents: Contents) {
-        let Some(seq) = contents.seq.filter(|&seq| seq >= self.log.first_seq()) else {
-            return self.log.set_free(region);
-        };
-        self.log.set_found(region, seq);
-        for &entry in &contents.entries {
-            match entry {
-                TocEntry::Batch(key, extent) => {
-                    let (index, counters) = (&mut self.index, &mut self.counters);
-                    let location = Location { region, extent };
-                    let is_in = note_record(index, &self.log, counters, (key, &[]), location);
-                    self.counters.n_recovered += u64::from(is_in);
-                }
-                TocEntry::Prefix(hash, extent) => {
-                    note_prefix(
-                        &mut self.index,
-                        &self.log,
-                        hash,
-                        Location { region, extent },
-                    );
-                }
-                TocEntry::Erasure(hash, extent) => {
-                    let position = from_extent(seq, extent);
-                    self.note_erasure(hash, position);
-                    self.erasures.note_record(hash, position, seq);
-                }
-            }
-        }
-        if contents.is_unsealed {
-            self.log.seal_with(region, seq, &contents.entries);
-        }
-    }
-
-    /// Takes what a region holds out of the index.
-    fn take_out(&mut self, region: u32, entries: &[TocEntry]) {
-        let seq = self.log.region(region).seq;
-        for &entry in entries {
-            match entry {
-                TocEntry::Batch(hash, extent) | TocEntry::Prefix(hash, extent) => {
-                    self.index.remove(hash, Location { region, extent });
-                }
-                TocEntry::Erasure(hash, extent) => {
-                    let position = from_extent(seq, extent);
-                    if !self.erasures.is_last_record(hash, position, seq) {
-                        continue;
-                    }
-                    match self.log.may_hold_older(region, position.0) {
-                        true => self.unwritten_erasures.push_back((hash, position)),
-                        false => self.erasures.forget(hash),
-                    }
-                }
-            }
-        }
-        self.log.set_free(region);
-        self.counters.n_regions_emptied += 1;
     }
 
     /// A region could not be looked through: what of it is in the index goes, by a search
@@ -452,7 +391,8 @@ impl SecondLevel {
 
     /// Empties the region that is to be written next, and more if the index is crowded.
     pub(crate) fn make_room(&mut self, now: MonoNs) {
-        if self.next_to_recover.is_some() || self.looks.len() > 0 {
+        let is_at_it = self.looks.len() > 0 || !self.takings.is_empty();
+        if self.is_recovering() || is_at_it {
             return;
         }
         let next = self.log.next_region();

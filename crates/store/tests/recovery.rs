@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Harness, chunk, name_of};
+use common::{Harness, chunk, data, name_of};
 use tachonym_packet::{Component, Name};
-use tachonym_store::device::{Fault, Injection, Op, Ram};
+use tachonym_store::device::{Device, Fault, Injection, Op, Ram};
 use tachonym_store::layout::{REGIONS_START, STEP};
 use tachonym_store::{Config, Event, Offered};
 
@@ -227,5 +227,129 @@ fn what_is_older_is_not_found_for_want_of_room_for_what_is_newer() {
     for (old, new) in old.iter().zip(&new) {
         let found = again.ask(name_of(old).view(), false);
         assert!(found.is_none_or(|(found, _)| found == *new));
+    }
+}
+
+/// Entries of the index that come or go in one call, most.
+const MAX_STEP: usize = 4_096;
+
+/// Lets device and store go on until neither has anything to do, as [`Harness::pump`] does. In
+/// no call does the index become larger or smaller by more than a step; how often by a whole one.
+fn pump_by_steps(it: &mut Harness) -> usize {
+    let (mut n_whole, mut completions) = (0, Vec::new());
+    let mut note = |before: usize, after: usize| {
+        let n = before.abs_diff(after);
+        assert!(n <= MAX_STEP, "{n} at once");
+        // What is put in its place meanwhile may be some.
+        n_whole += usize::from(n > MAX_STEP / 2);
+    };
+    loop {
+        while let Some(request) = it.store.poll_request() {
+            if let Err(request) = it.device.submit(request) {
+                it.store.give_back(request);
+                break;
+            }
+        }
+        it.device.start();
+        it.device.poll(it.now, &mut completions);
+        let is_idle = completions.is_empty();
+        for completion in completions.drain(..) {
+            let (before, _) = it.store.index_len();
+            assert!(it.store.handle_completion(it.now, completion).is_none());
+            note(before, it.store.index_len().0);
+        }
+        let (before, _) = it.store.index_len();
+        let is_due = it.go_on();
+        note(before, it.store.index_len().0);
+        if is_idle && !is_due {
+            return n_whole;
+        }
+    }
+}
+
+/// A Data with thirty prefixes, which no other has.
+fn many_prefixes(n: u64) -> Vec<u8> {
+    let parts = (0..30).map(|part| format!("/{n}.{part}"));
+    data(name(&parts.collect::<String>()), 1, 10, None)
+}
+
+/// Packets wait while the index is changed.
+#[test]
+fn a_region_of_very_many_prefixes_comes_into_the_index_and_leaves_it_by_steps() {
+    let config = Config {
+        max_batches: 200_000,
+        ..config()
+    };
+    let mut it = Harness::new(&[5 << 20], config.clone());
+    let (mut n, mut n_whole) = (0, 0);
+    while it.store.counters().n_regions_emptied < 2 {
+        assert_eq!(it.offer(&many_prefixes(n), true), Offered::Kept);
+        n_whole += pump_by_steps(&mut it);
+        n += 1;
+    }
+    assert!(n_whole >= 2 * 3, "of a region {n_whole} whole steps");
+    it.flush();
+    assert_eq!(it.store.counters().n_not_indexed, 0);
+    let (n_entries, _) = it.store.index_len();
+    let first = (0..n)
+        .find(|&n| has(&mut it, &many_prefixes(n)))
+        .expect("some");
+    assert!((first..n).all(|n| has(&mut it, &many_prefixes(n))));
+    assert!(n_entries as u64 <= 31 * (n - first), "{n_entries}");
+
+    let mut again = it.begin_again(it.device.image(), config);
+    let n_whole = pump_by_steps(&mut again);
+    assert!(!again.store.is_recovering());
+    assert_eq!(again.store.index_len().0, n_entries);
+    assert!(n_whole > n_entries / MAX_STEP / 2, "{n_whole} whole steps");
+    for n in first..n {
+        assert!(has(&mut again, &many_prefixes(n)));
+        let below = name(&format!("/{n}.0/{n}.1"));
+        let found = again.ask(below.view(), true);
+        assert_eq!(found.map(|(found, _)| found), Some(many_prefixes(n)));
+    }
+}
+
+/// Whatever of it has been put into the index by then, and whatever is left to be.
+#[test]
+fn a_volume_may_be_lost_while_regions_come_into_the_index_by_steps() {
+    let config = Config {
+        max_batches: 200_000,
+        max_read_errors: 1,
+        ..config()
+    };
+    let mut it = Harness::new(&[5 << 20, 5 << 20], config.clone());
+    let mut n = 0;
+    while it.store.counters().n_regions_emptied < 1 {
+        it.offer(&many_prefixes(n), true);
+        it.pump();
+        n += 1;
+    }
+    it.flush();
+    let image = it.device.image();
+    let n_found = |it: &mut Harness| (0..n).filter(|&n| has(it, &many_prefixes(n))).count();
+    let n_before = n_found(&mut it);
+    for skip in 0..20 {
+        let mut again = it.begin_again(image.clone(), config.clone());
+        again.device.inject(Injection {
+            op: Op::Read,
+            skip,
+            times: 1,
+            fault: Fault::Error(5),
+        });
+        again.pump();
+        assert!(!again.store.is_recovering());
+        assert_eq!(again.store.n_lost_volumes(), 1);
+        let n_after = n_found(&mut again);
+        let share = 0.3..0.7;
+        assert!(
+            share.contains(&(n_after as f64 / n_before as f64)),
+            "{skip}"
+        );
+        assert!(again.store.index_len().0 <= 31 * n_after, "{skip}");
+        let new = chunk("/new", 0, 1, 10);
+        again.offer(&new, true);
+        again.flush();
+        assert!(has(&mut again, &new), "{skip}");
     }
 }

@@ -116,8 +116,19 @@ impl Harness {
 
     /// Lets device and store go on until neither has anything to do.
     pub(crate) fn pump(&mut self) {
-        while self.pump_once() {}
+        while self.pump_once() || self.go_on() {}
         self.check_balance();
+    }
+
+    /// Lets the store do what it has left for later, but is due at once; false if there is
+    /// nothing.
+    pub(crate) fn go_on(&mut self) -> bool {
+        let is_due = self.store.poll_timeout() == Some(MonoNs::ZERO);
+        if is_due {
+            self.store.handle_timeout(self.now);
+            self.take_given_up();
+        }
+        is_due
     }
 
     /// Of each Data that was offered it is known what became of it, once.
