@@ -362,7 +362,10 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
     use std::path::Path;
+    use std::time::Instant;
 
+    use tachonym_face::monotonic_now;
+    use tachonym_forward::Engine;
     use tachonym_packet::{Interest, tlv};
 
     use super::*;
@@ -445,6 +448,53 @@ mod tests {
                 assert_eq!(counted, n_failures);
             }
             assert!(router.is_running() && router.ended().is_empty());
+            router.stop().expect("nothing ended before");
+        }
+    }
+
+    /// When something is erased of a worker that has failed.
+    #[derive(Clone, Copy, Debug)]
+    enum Erased {
+        BeforeItIsReplaced,
+        /// Its store comes when what the former one has asked for has ended.
+        BeforeItHasItsStore,
+    }
+
+    #[test]
+    fn what_is_erased_while_a_worker_has_no_store_is_erased_when_it_has_one() {
+        for when in [Erased::BeforeItIsReplaced, Erased::BeforeItHasItsStore] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let extra = format!(
+                "[[second_level.volume]]\npath = \"{}\"\nbytes = 67108864\n",
+                folder.path().display()
+            );
+            let router = Router::start(&config(folder.path(), &extra)).expect("it starts");
+            let erase = move |plane: &mut Plane| {
+                plane.run(|_| panic!("as if the worker had a fault"));
+                if let Erased::BeforeItHasItsStore = when {
+                    plane.handle_timeout(monotonic_now());
+                }
+                let has_engine = plane.engine().is_some();
+                assert_eq!(has_engine, matches!(when, Erased::BeforeItHasItsStore));
+                let second = plane.engine().and_then(Engine::second_level);
+                assert!(second.is_none());
+                let erased = "/erased".parse().expect("a name");
+                plane.erase(&erased, usize::MAX, true)
+            };
+            let outcome = router.threads.at(0, erase).expect("it runs");
+            assert_eq!(outcome, (0, false));
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let n_erased = loop {
+                let of_store = |plane: &mut Plane| {
+                    let second = plane.engine()?.second_level()?;
+                    Some(second.counters().n_erased_prefixes)
+                };
+                match router.threads.at(0, of_store).expect("it runs") {
+                    Some(n_erased) => break n_erased,
+                    None => assert!(Instant::now() < deadline, "{when:?}: it has none"),
+                }
+            };
+            assert_eq!(n_erased, 1, "{when:?}");
             router.stop().expect("nothing ended before");
         }
     }
