@@ -101,12 +101,19 @@ impl Stores {
         tell_parted_batches(config);
         Ok(Some(Self {
             places,
-            n_workers: config.workers.most(),
+            n_workers,
             context: context(config),
         }))
     }
 
     /// Opens the store of a worker, or makes it.
+        let n_workers = config.workers.most();
+        // Before anything is written to the part of any worker.
+        for (i, place) in places.iter().enumerate() {
+            if let Place::Device(device) = place {
+                check_device(config, i, device, n_workers)?;
+            }
+        }
     ///
     /// # Errors
     /// If it cannot be had, for a person to read.
@@ -384,6 +391,29 @@ fn is_block_device(metadata: &fs::Metadata) -> bool {
 }
 
 fn file_name(worker: usize, n_workers: usize) -> String {
+/// Whether a block device has room for the parts of all workers.
+fn check_device(
+    config: &Config,
+    volume: usize,
+    device: &BlockDevice,
+    n_workers: usize,
+) -> anyhow::Result<()> {
+    let level = &config.second_level;
+    let part_bytes = level.part_bytes(n_workers)[volume];
+    if part_bytes.saturating_mul(n_workers as u64) <= device.bytes() {
+        return Ok(());
+    }
+    let (has_bytes, wants_bytes) = (device.bytes(), level.volume[volume].bytes);
+    let message = format!(
+        "{} has {has_bytes} bytes, and bytes = {wants_bytes} is configured, for all workers \
+         together",
+        device.path().display()
+    );
+    let remedy = format!("set bytes = {has_bytes} or less, or name a larger device");
+    let key = format!("second_level.volume[{volume}].bytes");
+    Err(config.failure(key, message, remedy).into())
+}
+
     format!("worker-{worker}-of-{n_workers}{FILE_SUFFIX}")
 }
 

@@ -72,14 +72,22 @@ fn what_is_on_a_block_device_is_served_after_the_routers_end_and_its_sudden_end(
 #[test]
 fn a_block_device_that_is_too_small_is_refused() {
     let disk = Loop::new(VOLUME_BYTES / 2);
-    let folder = tempfile::tempdir().expect("a folder");
-    let said = Process::at_rest(folder, disk.device(), "").refusal();
-    let path = disk.device().to_str().expect("text");
-    let (has, wants) = ((VOLUME_BYTES / 2).to_string(), VOLUME_BYTES.to_string());
-    for word in [path, &has, &wants, "second_level.volume[0]"] {
-        assert!(said.contains(word), "`{word}` is not in: {said}");
+    // There is room for the part of the first of two workers.
+    for workers in ["", "workers.threads = 2\n"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = Process::at_rest(folder, disk.device(), workers).refusal();
+        let path = disk.device().display();
+        let (has, wants) = (VOLUME_BYTES / 2, VOLUME_BYTES);
+        let words = [
+            format!("{path} has {has} bytes, and bytes = {wants} is configured"),
+            format!("set bytes = {has} or less, or name a larger device"),
+            "second_level.volume[0].bytes".to_owned(),
+        ];
+        for word in words {
+            assert!(said.contains(&word), "`{word}` is not in: {said}");
+        }
+        assert!(disk.begins_with_zeros(), "it is as it was");
     }
-    assert!(disk.begins_with_zeros(), "it is as it was");
 }
 
 #[test]
