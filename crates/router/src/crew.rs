@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver as Inbox, Sender, unbounded};
 use tachonym_dispatch::WorkerId;
-use tachonym_face::{FaceSystem, SystemOptions, Waker};
+use tachonym_face::{FaceSystem, SystemOptions, Waker, monotonic_now};
 use tachonym_forward::Engine;
 use tachonym_packet::Name;
 use tachonym_store::SecondLevel;
@@ -138,7 +138,7 @@ impl Crew {
                 false => (None, None),
             };
             if let (None, Some(ssd)) = (&engine, &mut ssd) {
-                ssd.begin_anew();
+                ssd.begin_anew(monotonic_now());
             }
             if let Some(fd) = ssd.as_ref().and_then(Ssd::wake_fd) {
                 let watched = post.faces.wake_with(fd);

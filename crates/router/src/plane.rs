@@ -158,7 +158,7 @@ impl Plane {
         self.worker = Some(worker);
         self.replace_at = None;
         if let Some(ssd) = &mut self.ssd {
-            ssd.begin_anew();
+            ssd.begin_anew(monotonic_now());
         }
     }
 
@@ -370,7 +370,14 @@ impl Plane {
         }
         let timer = match self.replace_at {
             Some(at) => Some(at),
-            None => self.worker.as_ref().and_then(Worker::poll_timeout),
+            None => {
+                let of_ssd = self.ssd.as_ref().filter(|_| self.worker.is_some());
+                let timers = [
+                    self.worker.as_ref().and_then(Worker::poll_timeout),
+                    of_ssd.and_then(Ssd::poll_timeout),
+                ];
+                timers.into_iter().flatten().min()
+            }
         };
         let timeout = timer.map(|at| at.saturating_since(monotonic_now()));
         match &self.receiver {
@@ -653,7 +660,7 @@ impl Plane {
         worker.engine_mut().go_on_counting(&former);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
         if let Some(ssd) = &mut self.ssd {
-            ssd.begin_anew();
+            ssd.begin_anew(now);
         }
         self.team.blueprint.introduce(worker.engine_mut());
         (self.replace_at, self.replaced_at) = (None, now);

@@ -62,6 +62,7 @@ enum Place {
 
 /// The device of a worker's store, and what the store is made with.
 pub(crate) struct Ssd {
+    worker: usize,
     device: Box<dyn Device>,
     config: tachonym_store::Config,
     superblocks: Vec<Superblock>,
@@ -69,7 +70,7 @@ pub(crate) struct Ssd {
     completions: Vec<Completion>,
     /// Requests of a store that is no more are under way: nothing may be asked for until they
     /// have ended.
-    is_draining: bool,
+    draining: Option<Draining>,
     clock_set_at: MonoNs,
     /// When completions were last given to the engine.
     taken_at: MonoNs,
@@ -77,6 +78,14 @@ pub(crate) struct Ssd {
     to_erase: Vec<Name>,
     /// That is everything, for it was too much to keep.
     has_merged: bool,
+}
+
+/// A store is to come when all has ended that another one has asked for.
+#[derive(Clone, Copy, Debug)]
+struct Draining {
+    since: MonoNs,
+    /// It was told that this takes long.
+    is_told: bool,
 }
 
 impl Stores {
@@ -98,6 +107,13 @@ impl Stores {
             };
             places.push(place.map_err(|error| refused(config, i, &error))?);
         }
+        let n_workers = config.workers.most();
+        // Before anything is written to the part of any worker.
+        for (i, place) in places.iter().enumerate() {
+            if let Place::Device(device) = place {
+                check_device(config, i, device, n_workers)?;
+            }
+        }
         tell_parted_batches(config);
         Ok(Some(Self {
             places,
@@ -107,13 +123,6 @@ impl Stores {
     }
 
     /// Opens the store of a worker, or makes it.
-        let n_workers = config.workers.most();
-        // Before anything is written to the part of any worker.
-        for (i, place) in places.iter().enumerate() {
-            if let Place::Device(device) = place {
-                check_device(config, i, device, n_workers)?;
-            }
-        }
     ///
     /// # Errors
     /// If it cannot be had, for a person to read.
@@ -168,12 +177,13 @@ impl Stores {
         let mut store =
             SecondLevel::with_buffers(store_config.clone(), &superblocks, beginning, buffers)?;
         let mut ssd = Ssd {
+            worker,
             device,
             config: store_config,
             superblocks,
             paths,
             completions: Vec::new(),
-            is_draining: false,
+            draining: None,
             clock_set_at: MonoNs::ZERO,
             taken_at: MonoNs::ZERO,
             to_erase: Vec::new(),
@@ -381,16 +391,6 @@ fn tell_parted_batches(config: &Config) {
     }
 }
 
-fn path_key(volume: usize) -> String {
-    format!("second_level.volume[{volume}].path")
-}
-
-fn is_block_device(metadata: &fs::Metadata) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-    metadata.file_type().is_block_device()
-}
-
-fn file_name(worker: usize, n_workers: usize) -> String {
 /// Whether a block device has room for the parts of all workers.
 fn check_device(
     config: &Config,
@@ -414,6 +414,16 @@ fn check_device(
     Err(config.failure(key, message, remedy).into())
 }
 
+fn path_key(volume: usize) -> String {
+    format!("second_level.volume[{volume}].path")
+}
+
+fn is_block_device(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    metadata.file_type().is_block_device()
+}
+
+fn file_name(worker: usize, n_workers: usize) -> String {
     format!("worker-{worker}-of-{n_workers}{FILE_SUFFIX}")
 }
 
@@ -496,8 +506,41 @@ impl Ssd {
 
     /// An engine takes the place of another one: it will have a store when what the former one
     /// has asked for has ended.
-    pub(crate) const fn begin_anew(&mut self) {
-        self.is_draining = true;
+    pub(crate) const fn begin_anew(&mut self, now: MonoNs) {
+        self.draining = Some(Draining {
+            since: now,
+            is_told: false,
+        });
+    }
+
+    /// When [`Ssd::take_completions`] has something to do at the latest, completions apart.
+    pub(crate) fn poll_timeout(&self) -> Option<MonoNs> {
+        let draining = self.draining?;
+        match self.device.n_in_flight() {
+            0 => Some(MonoNs::ZERO),
+            _ if draining.is_told => None,
+            _ => Some(draining.since.plus_ms(self.config.stall_ms)),
+        }
+    }
+
+    /// Tells once if it takes long until the worker has a store.
+    fn tell_draining(&mut self, now: MonoNs) {
+        let stall_ms = self.config.stall_ms;
+        let Some(draining) = self.draining.as_mut().filter(|it| !it.is_told) else {
+            return;
+        };
+        if now < draining.since.plus_ms(stall_ms) {
+            return;
+        }
+        draining.is_told = true;
+        warn!(
+            "worker {} has no second level: for {stall_ms} ms {} requests of the worker before it \
+             have not ended on {}. It has one again when they end; see dmesg, mend what does not \
+             answer, and restart the router",
+            self.worker,
+            self.device.n_in_flight(),
+            self.paths.join(", ")
+        );
     }
 
     /// Whether there are completions that the engine has not been given yet.
@@ -516,13 +559,16 @@ impl Ssd {
     ) {
         // Also if nothing seems to be under way: the kernel may have told late of what ended.
         self.device.poll(now, &mut self.completions);
-        if self.is_draining {
+        if let Some(draining) = self.draining {
             self.completions.clear();
             if self.device.n_in_flight() > 0 {
-                return;
+                return self.tell_draining(now);
             }
-            self.is_draining = false;
+            self.draining = None;
             self.give_store(now, engine);
+            if draining.is_told && engine.second_level().is_some() {
+                info!("worker {} has its second level again", self.worker);
+            }
         }
         // After a pause all, before they are called late.
         let is_late = self.taken_at.plus_ms(MAX_ROUND_MS) < now;
@@ -544,7 +590,8 @@ impl Ssd {
 
     /// Takes to the device what the engine asks for.
     pub(crate) fn give_requests(&mut self, now: MonoNs, engine: &mut Engine) {
-        let Some(store) = engine.second_level_mut().filter(|_| !self.is_draining) else {
+        let is_draining = self.draining.is_some();
+        let Some(store) = engine.second_level_mut().filter(|_| !is_draining) else {
             return;
         };
         let mut has_new = false;
@@ -633,7 +680,8 @@ impl Ssd {
     pub(crate) fn shut_down(&mut self, engine: &mut Engine, out: &mut impl Output) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let now = monotonic_now();
-        let Some(store) = engine.second_level_mut().filter(|_| !self.is_draining) else {
+        let is_draining = self.draining.is_some();
+        let Some(store) = engine.second_level_mut().filter(|_| !is_draining) else {
             return;
         };
         let ticket = store.flush(now);
@@ -672,46 +720,4 @@ impl Ssd {
 }
 
 #[cfg(test)]
-mod tests {
-    use tachonym_forward::EngineConfig;
-    use tachonym_packet::HashKey;
-
-    use super::*;
-
-    fn name(number: usize) -> Name {
-        format!("/erased/{number}").parse().expect("a name")
-    }
-
-    /// What was erased while there was no store; then what its store has counted: erased
-    /// prefixes, and erasures merged.
-    fn erased_meanwhile(n_prefixes: usize) -> (u64, u64) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let text = format!(
-            "[[second_level.volume]]\npath = \"{}\"\nbytes = 67108864\n",
-            folder.path().display()
-        );
-        let config = Config::parse(&text).expect("good");
-        let stores = Stores::take(&config).expect("it is there");
-        let stores = stores.expect("there is a second level");
-        let (mut ssd, store) = stores.open(&config, 0).expect("there is room");
-        drop(store);
-        ssd.begin_anew();
-        for number in 0..n_prefixes {
-            ssd.erase_later(name(number));
-            ssd.erase_later(name(number));
-        }
-        let key = HashKey::from_u64s(1, 2);
-        let mut engine = Engine::new(EngineConfig::default(), key, 3).expect("memory");
-        ssd.give_store(monotonic_now(), &mut engine);
-        let counters = engine.second_level().expect("it was given").counters();
-        (counters.n_erased_prefixes, counters.n_erasures_merged)
-    }
-
-    #[test]
-    fn what_is_erased_while_there_is_no_store_is_erased_when_it_comes() {
-        assert_eq!(erased_meanwhile(MAX_TO_ERASE), (MAX_TO_ERASE as u64, 0));
-        for n_prefixes in [MAX_TO_ERASE + 1, 4 * MAX_TO_ERASE] {
-            assert_eq!(erased_meanwhile(n_prefixes), (1, 1));
-        }
-    }
-}
+mod tests;
