@@ -176,11 +176,13 @@ impl Geometry {
 /// offered is counted once more, when it is known what becomes of it: see [`Counters::n_ended`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interests that were looked for.
+    /// Interests that were looked for by [`find`](crate::SecondLevel::find).
     pub n_lookups: u64,
-    /// Of these, found where batches are put together or wait to be written.
+    /// Interests that found their batch where batches are put together or wait to be written.
+    /// Like those that joined a read or found none, some may have been looked for by
+    /// [`peek`](crate::SecondLevel::peek).
     pub n_found_in_memory: u64,
-    /// Reads of batches for Interests.
+    /// Reads of batches for Interests, and of older records where one was of another batch.
     pub n_reads: u64,
     /// Reads of batches ahead of Interests.
     pub n_reads_ahead: u64,
@@ -188,14 +190,15 @@ pub struct Counters {
     pub n_joined: u64,
     /// Interests that found no read to be had.
     pub n_busy: u64,
-    /// Reads that brought another batch than was looked for, or one whose place had been
-    /// written again.
+    /// Reads that brought another batch than one of those who waited looked for, or one whose
+    /// place had been written again.
     pub n_false_reads: u64,
     /// Reads that brought a batch that was damaged.
     pub n_damaged: u64,
-    /// Reads and writes that the device could not do, or did not do in time.
+    /// Reads, writes and syncs that a device could not do, or not as a whole; and each time that
+    /// a volume did not answer in time.
     pub n_device_errors: u64,
-    /// Bytes that were read.
+    /// Bytes of batches that were read, and of regions that were looked through.
     pub n_read_bytes: u64,
     /// Data that were offered.
     pub n_offered: u64,
@@ -220,21 +223,26 @@ pub struct Counters {
     pub n_lost: u64,
     /// Data that waited to be put into buffers when the last volume went out of service.
     pub n_dropped: u64,
-    /// Batches that found no place in the index.
+    /// Batches, not Data, for which the index had no place when they were written, or found at
+    /// the start: they are on the devices, and are not found. One that was written in parts
+    /// counts once for each.
     pub n_not_indexed: u64,
-    /// Records that left the index early, for their batch was written in too many parts.
+    /// Parts of batches, not Data, that left the index early, or did not come into it: the batch
+    /// was written in too many, or a newer one of them found no place.
     pub n_crowded_out: u64,
-    /// Data that were erased before they were written, and prefixes that were erased.
+    /// Data that were erased before they were written.
     pub n_erased: u64,
-    /// See above.
+    /// Times that a prefix was erased.
     pub n_erased_prefixes: u64,
-    /// Erasures that were taken for those of everything, for there were too many to keep.
+    /// Erasures that were taken for those of everything, for there were too many to keep, here
+    /// or with the store's owner.
     pub n_erasures_merged: u64,
     /// Regions whose batches were forgotten to make room.
     pub n_regions_emptied: u64,
-    /// Of these, early, for want of room in the index.
+    /// Regions of which that was begun early, for want of room in the index.
     pub n_regions_emptied_early: u64,
-    /// Batches that were found on the devices at the start.
+    /// Batches that were found on the devices at the start, and came into the index. One that
+    /// was written in parts counts once for each.
     pub n_recovered: u64,
 }
 
