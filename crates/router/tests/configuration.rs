@@ -643,3 +643,20 @@ fn a_key_is_suggested_only_if_it_is_like_the_unknown_one() {
         assert!(found[0].remedy.contains(word), "{text}: {found:?}");
     }
 }
+
+#[test]
+fn a_second_level_admits_by_policies_that_make_sense_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().display();
+    let with = |admission: &str| {
+        format!(
+            "[[second_level.volume]]\npath = \"{path}\"\nbytes = 67108864\n[second_level]\n\
+             admission = \"{admission}\"\n"
+        )
+    };
+    for admission in ["none", "lcp", "filter", "filter-auto", "tinylfu"] {
+        Config::parse(&with(admission)).expect(admission);
+    }
+    let refused = with("w-tinylfu");
+    assert_told(&[(&refused, 5, "second_level.admission", "use tinylfu")]);
+}

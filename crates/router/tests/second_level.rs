@@ -163,6 +163,17 @@ fn what_is_not_asked_for_twice_is_not_written() {
     }
 }
 
+#[test]
+fn what_is_asked_for_once_is_written_while_there_is_room() {
+    for admission in ["tinylfu", "filter-auto"] {
+        let router = Process::new(&format!("second_level.admission = \"{admission}\"\n"));
+        router.publish("/once", &noise(1, 100_000));
+        let stats = router.stats();
+        assert!(n_of_offered(&stats) >= 12, "{admission}: {stats}");
+        assert_eq!(stats["not_admitted"], 0, "{admission}: {stats}");
+    }
+}
+
 /// Nothing of what idle threads are asked to write is taken for late.
 #[test]
 fn an_erasure_costs_idle_workers_no_volume() {

@@ -1,10 +1,17 @@
 //! Which Data earn their write.
+//!
+//! A name counts as asked for when the first level could not answer: names that it has, or had
+//! from a batch that was read, are not seen here. So chunks of a batch that is stored are asked
+//! for seldom, however popular they are; one of it stands for all ([`Contest`]).
 
 use tachonym_memory::{MemoryError, PagePreference};
-use tachonym_policy::admission::Filter;
+use tachonym_packet::NameView;
+use tachonym_policy::admission::{AutoFilter, Filter, TinyLfu};
 use tachonym_policy::{CountersKind, Random};
 
 use crate::config::Admission;
+use crate::layout::TocEntry;
+use crate::naming::Names;
 
 /// See the module.
 #[derive(Debug)]
@@ -16,6 +23,8 @@ pub(crate) enum Gate {
         random: Random,
     },
     Asked(Box<Filter>),
+    Tuned(Box<AutoFilter>),
+    Contested(Box<Contest>),
 }
 
 impl Gate {
@@ -35,37 +44,155 @@ impl Gate {
                 CountersKind::default(),
                 pages,
             )?)),
+            Admission::FilterAuto { capacity } => {
+                Self::Tuned(Box::new(AutoFilter::new(capacity.max(1), pages)?))
+            }
+            Admission::TinyLfu { window_len } => {
+                Self::Contested(Box::new(Contest::new(window_len, pages)?))
+            }
         })
     }
 
     /// Whether a Data that is not admitted now may be when it is asked for again.
     pub(crate) const fn learns(&self) -> bool {
-        matches!(self, Self::Asked(_))
+        matches!(self, Self::Asked(_) | Self::Tuned(_) | Self::Contested(_))
+    }
+
+    /// By what requests for a name are counted.
+    pub(crate) fn id(&self, name: NameView<'_>, names: &Names) -> u64 {
+        match self {
+            Self::Contested(_) => {
+                let part = names.part_of(name);
+                chunk_id(part.key, part.place)
+            }
+            _ => names.prefix(name),
+        }
     }
 
     /// A name was asked for that the first level does not have, or has not offered with
-    /// success.
-    pub(crate) fn note_request(&mut self, name: u64) {
-        if let Self::Asked(filter) = self {
-            filter.handle_request(name);
+    /// success; `is_here` if this level has it.
+    pub(crate) fn note_request(&mut self, id: u64, is_here: bool) {
+        match self {
+            Self::All | Self::Some { .. } => {}
+            Self::Asked(filter) => {
+                filter.handle_request(id);
+            }
+            Self::Tuned(filter) => {
+                filter.handle_request(id);
+                if is_here {
+                    filter.handle_hit();
+                }
+            }
+            // What is here is counted when it is read.
+            Self::Contested(_) if is_here => {}
+            Self::Contested(contest) => contest.frequencies.handle_request(id),
         }
     }
 
-    pub(crate) fn admits(&mut self, name: u64) -> bool {
+    /// A batch is read, for whoever waits or will.
+    pub(crate) fn note_read(&mut self, key: u64, mask: u16) {
+        if let Self::Contested(contest) = self {
+            contest.frequencies.handle_request(batch_id(key, mask));
+        }
+    }
+
+    /// A region with these entries goes, to make room.
+    pub(crate) fn note_victims(&mut self, entries: &[TocEntry]) {
+        if let Self::Contested(contest) = self {
+            contest.note_victims(entries);
+        }
+    }
+
+    pub(crate) fn admits(&mut self, id: u64) -> bool {
         match self {
             Self::All => true,
             Self::Some { of_2_32, random } => random.next_u64() >> 32 < *of_2_32,
-            Self::Asked(filter) => filter.admits(name),
+            Self::Asked(filter) => filter.admits(id),
+            Self::Tuned(filter) => filter.admits(id),
+            Self::Contested(contest) => contest.admits(id),
         }
+    }
+}
+
+/// By what requests for a chunk of a batch are counted.
+const fn chunk_id(key: u64, place: u8) -> u64 {
+    // Any odd number: the key is a hash already.
+    key.wrapping_add((place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// By what reads of a record are counted: by the first of its chunks.
+const fn batch_id(key: u64, mask: u16) -> u64 {
+    chunk_id(key, mask.trailing_zeros() as u8)
+}
+
+/// Victims that are remembered of a region.
+const MAX_VICTIMS: usize = 256;
+
+/// TinyLFU before a log: a Data is written if it was asked for more often than one of those
+/// that had to go last, each of which is compared with in turn.
+///
+/// Frequencies are of chunks, and of a batch that is stored those of its first chunk: how often
+/// it was read, or would have been. A stream through a batch that is not stored asks once for
+/// each chunk, and one through a stored batch has it read once; so each counts as often as
+/// streams pass, and is compared with its like.
+#[derive(Debug)]
+pub(crate) struct Contest {
+    frequencies: TinyLfu,
+    /// Of the region that was emptied last; none while the log has room.
+    victims: Vec<u64>,
+    /// Which is compared with next.
+    next: usize,
+}
+
+impl Contest {
+    fn new(window_len: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        Ok(Self {
+            frequencies: TinyLfu::new(window_len, pages)?,
+            victims: Vec::with_capacity(MAX_VICTIMS),
+            next: 0,
+        })
+    }
+
+    fn note_victims(&mut self, entries: &[TocEntry]) {
+        // Some from everywhere in the region.
+        let step = entries.len().div_ceil(MAX_VICTIMS).max(1);
+        let batches = entries
+            .iter()
+            .step_by(step)
+            .filter_map(|entry| match entry {
+                &TocEntry::Batch(key, extent) => Some(batch_id(key, extent.mask)),
+                TocEntry::Prefix(..) | TocEntry::Erasure(..) => None,
+            });
+        self.victims.clear();
+        self.victims.extend(batches);
+        self.next = 0;
+    }
+
+    fn admits(&mut self, id: u64) -> bool {
+        let Some(&victim) = self.victims.get(self.next) else {
+            return true;
+        };
+        self.next = (self.next + 1) % self.victims.len();
+        self.frequencies.frequency(id) > self.frequencies.frequency(victim)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Extent;
 
     fn gate(admission: Admission) -> Gate {
         Gate::new(admission, PagePreference::Auto).expect("memory")
+    }
+
+    fn batch(key: u64, mask: u16) -> TocEntry {
+        let extent = Extent {
+            at: 0,
+            len_kib: 1,
+            mask,
+        };
+        TocEntry::Batch(key, extent)
     }
 
     #[test]
@@ -74,9 +201,9 @@ mod tests {
             threshold: 2,
             history_len: 100,
         });
-        gate.note_request(5);
+        gate.note_request(5, false);
         assert!(!gate.admits(5) && gate.learns());
-        gate.note_request(5);
+        gate.note_request(5, false);
         assert!(gate.admits(5) && !gate.admits(6));
     }
 
@@ -91,5 +218,73 @@ mod tests {
         };
         assert_eq!((n_admitted(0.0), n_admitted(1.0)), (0, 10_000));
         assert!((900..1_100).contains(&n_admitted(0.1)));
+    }
+
+    #[test]
+    fn a_threshold_of_its_own_leaves_room_to_what_is_asked_for_most() {
+        let capacity = 500;
+        let mut gate = gate(Admission::FilterAuto { capacity });
+        gate.note_request(3, false);
+        assert!(gate.admits(3), "as long as nothing is known");
+        // Of 5,500 names 500 have two thirds of the requests.
+        let mut random = Random::new(4);
+        for _ in 0..60 * capacity {
+            let name = match random.below(3) {
+                0 => 500 + random.below(5_000) as u64,
+                _ => random.below(500) as u64,
+            };
+            let is_here = name < 500;
+            gate.note_request(Random::new(name).next_u64(), is_here);
+        }
+        let mut n_admitted = |names: std::ops::Range<u64>| {
+            let admitted = names.filter(|&name| gate.admits(Random::new(name).next_u64()));
+            admitted.count()
+        };
+        let (popular, others) = (n_admitted(0..500), n_admitted(500..5_500));
+        assert!(popular >= 250 && others < 50, "{popular} {others}");
+    }
+
+    #[test]
+    fn who_was_asked_for_more_often_than_what_went_is_let_in() {
+        let mut gate = gate(Admission::TinyLfu { window_len: 1_000 });
+        let (rare, usual) = (Random::new(1).next_u64(), Random::new(2).next_u64());
+        gate.note_request(rare, false);
+        assert!(gate.admits(rare), "the log has room");
+        // The first chunk that the record has is the fifth of its batch.
+        gate.note_victims(&[batch(77, 0b11_0000)]);
+        assert!(gate.admits(rare), "it was never read");
+        gate.note_read(77, 0b11_0000);
+        assert!(!gate.admits(rare), "as often");
+        gate.note_request(usual, false);
+        gate.note_request(usual, false);
+        assert!(gate.admits(usual) && !gate.admits(rare));
+        // What is here does not count until it is read.
+        for _ in 0..5 {
+            gate.note_request(chunk_id(77, 4), true);
+        }
+        assert!(gate.admits(usual));
+        gate.note_read(77, 0b11_0000);
+        assert!(!gate.admits(usual));
+    }
+
+    #[test]
+    fn victims_are_some_of_all_and_take_turns() {
+        let mut gate = gate(Admission::TinyLfu { window_len: 1_000 });
+        let entries: Vec<_> = (0..10_000).map(|key| batch(key, 1)).collect();
+        gate.note_victims(&entries);
+        let Gate::Contested(contest) = &gate else {
+            panic!("of this kind");
+        };
+        assert!((200..=MAX_VICTIMS).contains(&contest.victims.len()));
+        assert!(contest.victims.contains(&batch_id(0, 1)));
+        assert!(contest.victims.iter().any(|&it| it > 9_000));
+        // One of two was read: every other time it is the one to beat.
+        gate.note_victims(&[batch(1, 1), batch(2, 1)]);
+        gate.note_read(1, 1);
+        gate.note_request(99, false);
+        let admitted: Vec<_> = (0..4).map(|_| gate.admits(99)).collect();
+        assert_eq!(admitted, [false, true, false, true]);
+        gate.note_victims(&[]);
+        assert!(gate.admits(99));
     }
 }

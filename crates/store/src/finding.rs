@@ -51,12 +51,12 @@ impl SecondLevel {
     /// Where a Data may be that answers an Interest.
     pub fn find(&mut self, interest: &InterestView<'_>) -> Option<Place> {
         self.counters.n_lookups += 1;
-        let name = interest.name();
+        let found = self.peek(interest);
         if self.gate.learns() {
-            let hash = self.request_hash(name);
-            self.gate.note_request(hash);
+            let hash = self.request_hash(interest.name());
+            self.gate.note_request(hash, found.is_some());
         }
-        self.peek(interest)
+        found
     }
 
     /// The same, for an Interest that is not asked here, or not yet: counts nothing.
@@ -230,12 +230,15 @@ impl SecondLevel {
         if !self.has_buffer() {
             return false;
         }
-        let location = wish.location;
+        let (sought, location) = (wish.sought, wish.location);
         let volume = self.log.region(location.region).volume;
         // One that stalls leaves buffers to the others.
         let n_in_service = self.volumes.len() - self.n_lost_volumes();
         if n_in_service > 1 && self.reads.n_of_volume(volume) >= self.reads.n_buffers() / 4 * 3 {
             return false;
+        }
+        if let Sought::Batch(key) = sought {
+            self.gate.note_read(key, location.extent.mask);
         }
         let purpose = Purpose::Batch { location };
         let token = self.reads.begin(purpose, volume, now);

@@ -40,7 +40,7 @@ pub enum Offered {
 
 impl SecondLevel {
     /// Takes a copy of a Data that the first level has got from elsewhere, if it earns its
-    /// write. `name_hash` is any hash of its name, always by the same key.
+    /// write. `name_hash` is its [request hash](SecondLevel::request_hash).
     pub fn offer(
         &mut self,
         now: MonoNs,
@@ -92,7 +92,7 @@ impl SecondLevel {
     #[must_use]
     pub fn request_hash(&self, name: NameView<'_>) -> u64 {
         match self.gate.learns() {
-            true => self.names.prefix(name),
+            true => self.gate.id(name, &self.names),
             false => 0,
         }
     }
@@ -105,7 +105,7 @@ impl SecondLevel {
 
     /// A Data was asked for that the first level has and this one did not admit.
     pub fn note_request(&mut self, name_hash: u64) {
-        self.gate.note_request(name_hash);
+        self.gate.note_request(name_hash, false);
     }
 
     /// Appends batches that are closed to the log, as many as it takes.

@@ -36,6 +36,9 @@ impl SecondLevel {
             };
             self.log.set_found(region, seq);
         }
+        if why == Why::Emptying {
+            self.gate.note_victims(&contents.entries);
+        }
         self.takings.push_back(Taking {
             region,
             why,

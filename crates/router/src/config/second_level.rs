@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_memory::PagePreference;
+use tachonym_policy::admission::HISTORY_BY_LEN;
 use tachonym_store::device::Backend;
 use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{Geometry, Index};
@@ -40,11 +41,15 @@ pub struct SecondLevel {
     pub assembly_ms: u64,
     /// Whether an arriving Data is written. `filter` takes what was asked for
     /// `filter_threshold` times among the last `filter_history` Interests for Data that are
-    /// not there; `lcp` takes each with `lcp_probability`.
+    /// not in memory; `filter-auto` the same with a threshold of its own, which a twentieth of
+    /// `filter_history` names reach at most; `tinylfu` takes what was asked for more often than
+    /// what had to go last, by counts that are halved after `filter_history` Interests; `lcp`
+    /// takes each with `lcp_probability`.
     pub admission: Admission,
     /// With `filter`: how often a name has to be asked for.
     pub filter_threshold: u32,
-    /// With `filter`: Interests among which that has to be.
+    /// With `filter`, `filter-auto` and `tinylfu`: Interests that are remembered, by all workers
+    /// together.
     pub filter_history: usize,
     /// With `lcp`: the probability, 0 to 1.
     pub lcp_probability: f64,
@@ -76,6 +81,14 @@ pub enum Admission {
     Lcp,
     /// Those asked for often enough lately.
     Filter,
+    /// The same, with a threshold that follows what is asked for.
+    FilterAuto,
+    /// Those asked for more often than what had to go.
+    #[serde(rename = "tinylfu")]
+    TinyLfu,
+    /// Not to be had: the window before it is the memory.
+    #[serde(rename = "w-tinylfu")]
+    WTinyLfu,
 }
 
 /// How requests reach the disks.
@@ -164,20 +177,36 @@ impl SecondLevel {
             assembly_ms: self.assembly_ms,
             max_ahead: self.read_ahead,
             stall_ms: self.stall_ms,
-            admission: match self.admission {
-                Admission::None => tachonym_store::Admission::All,
-                Admission::Lcp => tachonym_store::Admission::Lcp {
-                    probability: self.lcp_probability,
-                    seed,
-                },
-                Admission::Filter => tachonym_store::Admission::Filter {
-                    threshold: self.filter_threshold,
-                    history_len: (self.filter_history / n_workers.max(1)).max(1),
-                },
-            },
+            admission: self.store_admission(n_workers, seed),
             pages,
             seed,
             ..tachonym_store::Config::default()
+        }
+    }
+
+    fn store_admission(&self, n_workers: usize, seed: u64) -> tachonym_store::Admission {
+        let history_len = (self.filter_history / n_workers.max(1)).max(1);
+        match self.admission {
+            Admission::None => tachonym_store::Admission::All,
+            Admission::Lcp => tachonym_store::Admission::Lcp {
+                probability: self.lcp_probability,
+                seed,
+            },
+            Admission::Filter => tachonym_store::Admission::Filter {
+                threshold: self.filter_threshold,
+                history_len,
+            },
+            Admission::FilterAuto => {
+                let n_bytes: u64 = self.part_bytes(n_workers).iter().sum();
+                let n_fit = usize::try_from(n_bytes / ASSUMED_PACKET_BYTES).unwrap_or(usize::MAX);
+                tachonym_store::Admission::FilterAuto {
+                    capacity: (history_len / HISTORY_BY_LEN).min(n_fit).max(1),
+                }
+            }
+            // The latter is refused before.
+            Admission::TinyLfu | Admission::WTinyLfu => tachonym_store::Admission::TinyLfu {
+                window_len: history_len,
+            },
         }
     }
 }
@@ -225,6 +254,13 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
         1,
         1 << 32,
     );
+    if level.admission == Admission::WTinyLfu {
+        found.push(
+            "second_level.admission",
+            "w-tinylfu has a window before it that all Data enter; here that is the memory",
+            "use tinylfu",
+        );
+    }
     let mut paths = HashSet::new();
     for (i, volume) in level.volume.iter().enumerate() {
         if !volume.path.is_absolute() {

@@ -1,0 +1,118 @@
+//! What admissions are for: what nobody asks for again costs no write, and does not push out
+//! what many ask for.
+
+mod common;
+
+use common::{Harness, chunk, name_of};
+use tachonym_store::{Admission, Config};
+
+/// Objects of one batch that are asked for in every round, and those that are once.
+const N_POPULAR: u64 = 100;
+const N_ONCE: u64 = 400;
+const N_ROUNDS: u64 = 24;
+const BATCH_LEN: u64 = 4;
+
+fn config(admission: Admission) -> Config {
+    Config {
+        batch_len: BATCH_LEN as usize,
+        max_batches: 8_000,
+        max_reads: 8,
+        n_write_buffers: 4,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 256 << 10,
+        admission,
+        ..Config::default()
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Outcome {
+    /// Requests for what is popular that were answered, of those of the latter half.
+    hit_ratio: f64,
+    n_written: u64,
+    n_regions_emptied: u64,
+}
+
+/// Asks for all chunks of an object, one by one, and offers what is not there; how many were.
+fn stream(it: &mut Harness, object: &str) -> u64 {
+    let mut n_hits = 0;
+    let mut first_level: Vec<Vec<u8>> = Vec::new();
+    for number in 0..BATCH_LEN {
+        let wire = chunk(object, number, 1, 1_500);
+        // The chunks of a batch that was read are in the first level.
+        if first_level.contains(&wire) {
+            n_hits += 1;
+            continue;
+        }
+        it.came.clear();
+        match it.ask(name_of(&wire).view(), false) {
+            Some((found, _)) => {
+                assert_eq!(found, wire);
+                n_hits += 1;
+                first_level.append(&mut it.came);
+            }
+            None => drop(it.offer(&wire, false)),
+        }
+    }
+    n_hits
+}
+
+/// What many ask for, and between that a scan through what nobody asks for again, of more than
+/// the store has room for.
+fn popular_and_scan(admission: Admission) -> Outcome {
+    let mut it = Harness::new(&[8 << 20], config(admission));
+    let (mut n_hits, mut n_asked) = (0, 0);
+    for round in 0..N_ROUNDS {
+        for number in 0..N_ONCE.max(N_POPULAR) {
+            if number < N_ONCE {
+                stream(&mut it, &format!("/once/{round}/{number}"));
+            }
+            if number < N_POPULAR {
+                let n = stream(&mut it, &format!("/popular/{number}"));
+                if round >= N_ROUNDS / 2 {
+                    n_hits += n;
+                    n_asked += BATCH_LEN;
+                }
+            }
+            it.tick(10);
+        }
+        it.flush();
+    }
+    let counters = it.store.counters();
+    Outcome {
+        hit_ratio: n_hits as f64 / n_asked as f64,
+        n_written: counters.n_written,
+        n_regions_emptied: counters.n_regions_emptied,
+    }
+}
+
+#[test]
+fn a_scan_is_not_written_and_pushes_nothing_out() {
+    let all = popular_and_scan(Admission::All);
+    let n_offered = (N_ROUNDS * N_ONCE + N_POPULAR) * BATCH_LEN;
+    assert!(
+        all.n_written >= n_offered && all.n_regions_emptied > 0,
+        "{all:?}"
+    );
+    let policies = [
+        Admission::TinyLfu { window_len: 40_000 },
+        Admission::FilterAuto { capacity: 4_000 },
+        Admission::Filter {
+            threshold: 2,
+            history_len: 40_000,
+        },
+    ];
+    for policy in policies {
+        let outcome = popular_and_scan(policy);
+        eprintln!("{policy:?}: {outcome:?}, {all:?}");
+        assert!(
+            outcome.n_written < all.n_written / 2,
+            "{policy:?}: {outcome:?}, {all:?}"
+        );
+        assert!(
+            outcome.hit_ratio >= all.hit_ratio && outcome.hit_ratio > 0.97,
+            "{policy:?}: {outcome:?}, {all:?}"
+        );
+    }
+}
