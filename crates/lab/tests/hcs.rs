@@ -160,3 +160,118 @@ fn the_routers_own_two_levels_are_faster_the_faster_the_second_is() {
         assert!(of(row, "read_by_asked") > 0.5, "{row}");
     }
 }
+
+/// A store of the router on a disk, of one Interest at a time and nothing read ahead: what the
+/// models are of.
+const ON_DISK: [&str; 6] = ["--store", "disk", "--ahead", "0", "--pending", "1"];
+
+/// Hits do not depend on where the second level is if each request waits for the one before.
+fn hits_as_with_the_serial_algorithm(args: &[&str], n_rows: usize) -> Value {
+    let serial = figures(args);
+    let on_disk = figures(&[args, &ON_DISK].concat());
+    let pairs = rows(&serial, n_rows).iter().zip(rows(&on_disk, n_rows));
+    for (serial, on_disk) in pairs {
+        assert_eq!(
+            of(serial, "hit_ratio"),
+            of(on_disk, "hit_ratio"),
+            "{on_disk}"
+        );
+        assert!(of(on_disk, "gbps") > 0.0, "{on_disk}");
+    }
+    on_disk
+}
+
+#[test]
+fn a_disk_behind_a_first_level_of_any_size_is_asked_for_the_same() {
+    let args = ["figure-5", "--shrink", "200", "--l1", "1GB,4GB,10GB"];
+    let figures = hits_as_with_the_serial_algorithm(&args, 9);
+    for row in rows(&figures, 9) {
+        let apart = of(row, "hit_ratio") - of(row, "expected_hit_ratio");
+        assert!(apart.abs() < 0.03, "{row}");
+    }
+    let workloads = figures["summaries"].as_array().expect("one for each");
+    assert_eq!(workloads.len(), 3);
+    for workload in workloads {
+        assert!(workload["by_time"]["lookup_ns"].is_f64(), "{workload}");
+        assert!(workload["clocked_insert_ns"].is_null(), "{workload}");
+    }
+}
+
+#[test]
+fn a_larger_second_level_on_a_disk_is_read_more() {
+    let args = ["figure-6a", "--shrink", "200", "--l2", "20GB,80GB"];
+    let figures = hits_as_with_the_serial_algorithm(&args, 2);
+    let rows = rows(&figures, 2);
+    grow(rows, "read_by_asked");
+    for row in rows {
+        // A batch of ten with what is around it.
+        let n_read = 10.0 * (1.0 - of(row, "hit_ratio"));
+        let ratio = of(row, "read_by_asked") / n_read;
+        assert!((1.0..1.1).contains(&ratio), "{row}");
+        assert!(of(row, "second_gbps") > 0.0, "{row}");
+    }
+}
+
+#[test]
+fn workers_have_shares_of_a_disk_that_are_asked_for_alone() {
+    let mut args = vec!["figure-8b", "--shrink", "200", "--workers", "1,3"];
+    args.extend(ON_DISK);
+    let figures = figures(&args);
+    for row in rows(&figures, 4) {
+        // More than there are processors of: they share these.
+        assert_eq!(row["how"], "Together", "{row}");
+        assert!(of(row, "hit_ratio") > 0.85, "{row}");
+        assert!(of(row, "second_gbps") > 0.0, "{row}");
+    }
+}
+
+#[test]
+fn workers_of_the_router_are_as_many_as_an_emulated_device_has() {
+    let figures = figures(&[
+        "figure-7",
+        "--store",
+        "router",
+        "--shrink",
+        "500",
+        "--workers",
+        "1,3",
+        "--rates",
+        "0.5,8",
+        "--memory",
+        "dynamic",
+    ]);
+    let rows = rows(&figures, 4);
+    for row in rows {
+        assert!(
+            of(row, "second_gbps") <= 1.01 * of(row, "rate_gbps"),
+            "{row}"
+        );
+    }
+    grow(&[rows[0].clone(), rows[2].clone()], "gbps");
+}
+
+#[test]
+fn the_routers_own_second_level_is_not_faster_than_it_was_told() {
+    let figures = figures(&[
+        "figure-4", "--store", "router", "--shrink", "500", "--rates", "0.2,8",
+    ]);
+    for row in rows(&figures, 2 * 2 * 2) {
+        assert!(of(row, "observed_gbps") > 0.0, "{row}");
+        assert!(of(row, "ratio") < 1.001, "{row}");
+    }
+}
+
+#[test]
+fn a_disk_is_not_asked_to_be_as_fast_as_one_likes() {
+    for figure in ["figure-4", "figure-6b"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tachonym-lab"))
+            .args(["hcs", figure, "--store", "disk"])
+            .output()
+            .expect("the program is built");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("has the rate"),
+            "{said}"
+        );
+    }
+}

@@ -128,6 +128,36 @@ impl Catalogue {
     }
 }
 
+/// Chunks of a catalogue that one of its workers has.
+#[derive(Clone, Copy)]
+pub(super) struct Share<'a> {
+    catalogue: Catalogue,
+    is_here: &'a dyn Fn(Chunk) -> bool,
+}
+
+impl<'a> Share<'a> {
+    /// Those that `is_here` says.
+    pub(super) const fn new(catalogue: Catalogue, is_here: &'a dyn Fn(Chunk) -> bool) -> Self {
+        Self { catalogue, is_here }
+    }
+
+    /// All of them.
+    pub(super) const fn all(catalogue: Catalogue) -> Self {
+        Self::new(catalogue, &|_| true)
+    }
+
+    /// One after the other.
+    pub(super) fn chunks(self) -> impl Iterator<Item = Chunk> {
+        let all = (0..self.catalogue.n_chunks()).map(move |number| self.catalogue.chunk(number));
+        all.filter(move |&chunk| (self.is_here)(chunk))
+    }
+
+    /// What all of it belongs to.
+    pub(super) const fn catalogue(self) -> Catalogue {
+        self.catalogue
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +191,15 @@ mod tests {
         }
         assert!(!catalogue.has(catalogue.chunk(12_800)));
         assert_eq!(Catalogue::of(Bytes(8_000)).n_contents, 1);
+    }
+
+    #[test]
+    fn shares_are_parts_of_all() {
+        let catalogue = Catalogue::of(Bytes(30_000_000));
+        let all: Vec<Chunk> = Share::all(catalogue).chunks().collect();
+        assert_eq!(all.len() as u64, catalogue.n_chunks());
+        let is_here = |chunk: Chunk| chunk.content == 1;
+        let share = Share::new(catalogue, &is_here);
+        assert!(share.chunks().eq(all[1_280..2_560].iter().copied()));
     }
 }

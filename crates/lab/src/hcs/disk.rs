@@ -1,28 +1,26 @@
 //! What Mansilha et al. 2017 could not: their curves on a disk, with the router's own two
 //! levels, for which nothing waits, with and without reading ahead, which they left for later
-//! (section 3.2).
+//! (section 3.2), and with everything waiting for a read, as their serial algorithm has it.
 //!
 //! Requests come as fast as they are answered, or at the workload's own times (`paced`): who
 //! looks ahead has the time then that a consumer leaves him.
 
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
-
-use anyhow::Context as _;
 
 use clap::Args;
 use serde::Serialize;
 use tachonym_store::Counters;
 
 use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart};
-use super::catalogue::{Bytes, CHUNK_BYTES};
+use super::catalogue::{Bytes, CHUNK_BYTES, Share};
 use super::fit::Mean;
 use super::model;
 use super::paced;
 use super::store::{Measured, measure, warm};
-use super::two_levels::{Settings, TwoLevels};
+use super::two_levels::{Settings, TwoLevels, volume_bytes};
 use super::workload::{Kind, Requests};
+use crate::ssd::disk::Disk;
 
 /// Hits in the first level that reading ahead is to give: Real, |L1| = 1 GB, |L2| = 10 GB.
 const PROMISED_HITS: f64 = 0.995;
@@ -30,14 +28,14 @@ const PROMISED_HITS: f64 = 0.995;
 const MAX_READS: f64 = 1.02;
 
 /// Measures the router's own two levels on a disk by the size of the first, with and without
-/// reading ahead
+/// reading ahead, and with everything waiting for a read or nothing
 #[derive(Args, Clone, Debug)]
 pub(super) struct DiskArgs {
     #[command(flatten)]
     scale: Scale,
-    /// Directory for a file in a folder for each --ahead, somewhat larger than |L2|, which stay
-    /// there
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Folder on the disk, where a file somewhat larger than |L2| is for each --ahead and
+    /// --pending, for as long as it takes
+    #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
     directory: PathBuf,
     /// Workloads
     #[arg(long, value_enum, value_delimiter = ',', default_value = "real")]
@@ -60,10 +58,11 @@ pub(super) struct DiskArgs {
     /// it as fast as they are answered
     #[arg(long, value_name = "N", value_parser = a_speed)]
     speed: Option<f64>,
-    /// Interests that may be pending
-    #[arg(long, default_value_t = 64, value_name = "N",
+    /// Interests that may be pending; with 1 each waits for the one before, as in the paper's
+    /// serial algorithm
+    #[arg(long, value_delimiter = ',', default_value = "64", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
-    pending: u16,
+    pending: Vec<u16>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -80,6 +79,7 @@ fn a_speed(text: &str) -> Result<f64, String> {
 struct Row {
     workload: Kind,
     max_ahead: u32,
+    n_pending: u16,
     l1_bytes: u64,
     hit_ratio: Mean,
     /// By the model, which reads nothing ahead.
@@ -109,6 +109,7 @@ struct Verdict {
     workload: Kind,
     l1_bytes: u64,
     max_ahead: u32,
+    n_pending: u16,
     hits_without: f64,
     hits_with: f64,
     /// Reads of the device, and bytes, by those without.
@@ -117,14 +118,25 @@ struct Verdict {
     is_kept: bool,
 }
 
+/// What it gained that others than who asked for what is read need not wait for it.
+#[derive(Clone, Debug, Serialize)]
+struct Gain {
+    workload: Kind,
+    l1_bytes: u64,
+    max_ahead: u32,
+    n_pending: u16,
+    /// Throughput by that of one Interest at a time.
+    by_serial: f64,
+}
+
 #[derive(Clone, Debug, Serialize)]
 struct Report {
     scaled: Scaled,
     l2_bytes: u64,
-    n_pending: u16,
     speed: Option<f64>,
     rows: Vec<Row>,
     verdicts: Vec<Verdict>,
+    gains: Vec<Gain>,
 }
 
 impl fmt::Display for Report {
@@ -141,28 +153,29 @@ impl fmt::Display for Report {
             None => writeln!(
                 f,
                 "Both levels of the router on a disk, |L2| = |C| = {}: one thread that asks as \
-                 fast as it is answered, at most {} Interests pending (and a burst); {}. Who asks \
-                 for a chunk while its batch is read has no hit, and requests here come as fast as \
-                 they are answered, not as streams have them: so hits are fewer than by the model, \
-                 and reads are what to compare",
+                 fast as it is answered; {}. Who asks for a chunk while its batch is read has no \
+                 hit, and with more than one Interest pending requests come as fast as they are \
+                 answered, not as streams have them: so hits are fewer than by the model, and reads \
+                 are what to compare",
                 Bytes(self.l2_bytes),
-                self.n_pending,
                 self.scaled
             )?,
         }
         writeln!(
             f,
-            "\n| workload | ahead | L1 | hits in L1 | model, nothing ahead | Gbit/s | the disk's \
+            "\n| workload | ahead | pending | L1 | hits in L1 | model, nothing ahead | Gbit/s | the disk's \
              Gbit/s | read by asked for | by the model | requests | reads | ahead | waited for a \
              batch on its way | latest, ms | went upstream |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+             |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {} | {:.4} | {:.4} | {} | {} | {:.3} | {:.3} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {:.4} | {:.4} | {} | {} | {:.3} | {:.3} | {} | {} | {} | {} | \
+                 {} | {} |",
                 row.workload,
                 row.max_ahead,
+                row.n_pending,
                 Bytes(row.l1_bytes),
                 row.hit_ratio,
                 row.expected_hit_ratio,
@@ -197,6 +210,18 @@ impl fmt::Display for Report {
                 }
             )?;
         }
+        for it in &self.gains {
+            writeln!(
+                f,
+                "\n{}, |L1| = {}, {} ahead: {} Interests pending give {:.2} times what one gives, \
+                 for which everything waits",
+                it.workload,
+                Bytes(it.l1_bytes),
+                it.max_ahead,
+                it.n_pending,
+                it.by_serial
+            )?;
+        }
         Ok(())
     }
 }
@@ -210,26 +235,44 @@ pub(super) fn run(args: &DiskArgs) -> anyhow::Result<()> {
     let report = take(args)?;
     args.output.finish(&report, || {
         let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        let mut throughput: Vec<Vec<(f64, f64)>> = Vec::new();
         for row in &report.rows {
-            let label = format!("{}, {} ahead", row.workload, row.max_ahead);
-            let point = (Bytes(row.l1_bytes).gb(), row.hit_ratio.mean);
-            match lines.iter_mut().find(|line| line.0 == label) {
-                Some(line) => line.1.push(point),
-                None => lines.push((label, vec![point])),
-            }
+            let Id(kind, n_ahead, n_pending) = row.id();
+            let label = format!("{kind}, {n_ahead} ahead, {n_pending} pending");
+            let line = lines.iter().position(|line| line.0 == label);
+            let line = line.unwrap_or_else(|| {
+                lines.push((label, Vec::new()));
+                throughput.push(Vec::new());
+                lines.len() - 1
+            });
+            let gb = Bytes(row.l1_bytes).gb();
+            lines[line].1.push((gb, row.hit_ratio.mean));
+            throughput[line].push((gb, row.gbps.mean));
         }
-        vec![log_chart(
-            "Both levels on a disk",
-            "|L1|, GB",
-            "hits in the first level",
-            lines,
-        )]
+        let labels = lines.iter().map(|line| line.0.clone());
+        let throughput = labels.zip(throughput).collect();
+        let chart = |y: &str, lines| log_chart("Both levels on a disk", "|L1|, GB", y, lines);
+        vec![
+            chart("hits in the first level", lines),
+            chart("Gbit/s", throughput),
+        ]
     })
+}
+
+/// A workload, batches ahead, Interests pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Id(Kind, u32, u16);
+
+impl Row {
+    const fn id(&self) -> Id {
+        Id(self.workload, self.max_ahead, self.n_pending)
+    }
 }
 
 /// A store, and what was measured of it.
 struct Candidate {
     max_ahead: u32,
+    n_pending: u16,
     store: TwoLevels,
     runs: Vec<Run>,
 }
@@ -247,8 +290,11 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
     let mut rows = Vec::new();
     for &l1 in &args.l1 {
         let l1_chunks = scale.size(l1).chunks();
-        ensure_memory(first_bytes(l1_chunks) * args.ahead.len() as u64)?;
-        let mut candidates = candidates(args, l1_chunks)?;
+        let n_stores = (args.ahead.len() * args.pending.len()) as u64;
+        ensure_memory(first_bytes(l1_chunks) * n_stores)?;
+        let bytes = volume_bytes(catalogue.n_chunks()) * n_stores;
+        let disk = Disk::new(&args.directory, bytes)?;
+        let mut candidates = candidates(args, l1_chunks, &disk)?;
         for &kind in &args.workloads {
             let expected = model::hit_ratio(kind, &of_requests, l1_chunks, scale.batch_chunks());
             // They take turns, so that whoever else uses the disk harms all alike.
@@ -257,8 +303,9 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
                     let requests = Requests::new(kind, &of_requests, seed);
                     let run = run_one(args, &mut candidate.store, requests, l1_chunks);
                     eprintln!(
-                        "{kind} {l1} {}: {:.4}, {:.1}",
+                        "{kind} {l1} {} ahead, {} pending: {:.4}, {:.1}",
                         candidate.max_ahead,
+                        candidate.n_pending,
                         run.measured.counts.first_ratio(),
                         run.measured.gbps()
                     );
@@ -267,7 +314,7 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
             }
             for candidate in &mut candidates {
                 let runs = std::mem::take(&mut candidate.runs);
-                let id = (kind, candidate.max_ahead);
+                let id = Id(kind, candidate.max_ahead, candidate.n_pending);
                 rows.extend(row_of(id, l1_chunks, scale.batch_chunks(), expected, &runs));
             }
         }
@@ -275,36 +322,41 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
     Ok(Report {
         scaled: scale.scaled(),
         l2_bytes: catalogue.size().0,
-        n_pending: args.pending,
         speed: args.speed,
         verdicts: match args.speed {
             Some(_) => verdicts(&rows),
             None => Vec::new(),
         },
+        gains: match args.speed {
+            Some(_) => Vec::new(),
+            None => gains(&rows),
+        },
         rows,
     })
 }
 
-fn candidates(args: &DiskArgs, l1_chunks: u64) -> anyhow::Result<Vec<Candidate>> {
-    let catalogue = args.scale.catalogue(args.l2);
-    let candidate = |&max_ahead: &u32| {
-        let settings = Settings {
-            batch_chunks: args.scale.batch_chunks(),
-            max_ahead,
-            max_reads: 64,
-            max_pending: args.pending.into(),
-        };
-        let directory = args.directory.join(format!("ahead-{max_ahead}"));
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
-        let store = TwoLevels::in_directory(l1_chunks as usize, catalogue, &settings, &directory)?;
-        Ok(Candidate {
-            max_ahead,
-            store,
-            runs: Vec::new(),
-        })
-    };
-    args.ahead.iter().map(candidate).collect()
+fn candidates(args: &DiskArgs, l1_chunks: u64, disk: &Disk) -> anyhow::Result<Vec<Candidate>> {
+    let share = Share::all(args.scale.catalogue(args.l2));
+    let mut candidates = Vec::new();
+    for &max_ahead in &args.ahead {
+        for &n_pending in &args.pending {
+            let settings = Settings {
+                batch_chunks: args.scale.batch_chunks(),
+                max_ahead,
+                max_reads: 64,
+                max_pending: n_pending.into(),
+            };
+            let file = format!("ahead-{max_ahead}-pending-{n_pending}");
+            let store = TwoLevels::on_disk(l1_chunks as usize, share, &settings, disk, &file)?;
+            candidates.push(Candidate {
+                max_ahead,
+                n_pending,
+                store,
+                runs: Vec::new(),
+            });
+        }
+    }
+    Ok(candidates)
 }
 
 /// Fills the first level and measures.
@@ -340,7 +392,7 @@ fn run_one(args: &DiskArgs, store: &mut TwoLevels, mut requests: Requests, l1_ch
 }
 
 fn row_of(
-    (workload, max_ahead): (Kind, u32),
+    Id(workload, max_ahead, n_pending): Id,
     l1_chunks: u64,
     batch_chunks: u32,
     expected_hit_ratio: f64,
@@ -358,6 +410,7 @@ fn row_of(
     Some(Row {
         workload,
         max_ahead,
+        n_pending,
         l1_bytes: l1_chunks * CHUNK_BYTES,
         hit_ratio: of(&|run| Some(run.counts.first_ratio()))?,
         expected_hit_ratio,
@@ -380,7 +433,7 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let n_reads = |row: &Row| (row.n_reads + row.n_reads_ahead) as f64;
     let verdict = |row: &Row| {
         let is_base = |it: &&Row| {
-            it.max_ahead == 0 && (it.workload, it.l1_bytes) == (row.workload, row.l1_bytes)
+            it.id() == Id(row.workload, 0, row.n_pending) && it.l1_bytes == row.l1_bytes
         };
         let base = rows.iter().find(is_base).filter(|_| row.max_ahead > 0)?;
         let reads = n_reads(row) / n_reads(base).max(1.0);
@@ -389,6 +442,7 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
             workload: row.workload,
             l1_bytes: row.l1_bytes,
             max_ahead: row.max_ahead,
+            n_pending: row.n_pending,
             hits_without: base.hit_ratio.mean,
             hits_with,
             reads,
@@ -397,6 +451,23 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
         })
     };
     rows.iter().filter_map(verdict).collect()
+}
+
+/// Rows with several Interests pending beside those with one.
+fn gains(rows: &[Row]) -> Vec<Gain> {
+    let gain = |row: &Row| {
+        let serial = Id(row.workload, row.max_ahead, 1);
+        let is_serial = |it: &&Row| it.id() == serial && it.l1_bytes == row.l1_bytes;
+        let serial = rows.iter().find(is_serial).filter(|_| row.n_pending > 1)?;
+        Some(Gain {
+            workload: row.workload,
+            l1_bytes: row.l1_bytes,
+            max_ahead: row.max_ahead,
+            n_pending: row.n_pending,
+            by_serial: row.gbps.mean / serial.gbps.mean,
+        })
+    };
+    rows.iter().filter_map(gain).collect()
 }
 
 #[cfg(test)]
@@ -419,15 +490,23 @@ mod tests {
         words.extend([
             "--ahead",
             "0",
+            "--pending",
+            "1,64",
             "--workloads",
             "seq",
             "--directory",
             &directory,
         ]);
         let report = take(&Cli::parse_from(words).args).expect("a small file");
-        let [row] = report.rows.as_slice() else {
-            panic!("one row");
+        let [serial, row] = report.rows.as_slice() else {
+            panic!("a row for one and for 64 Interests");
         };
+        // Where each waits for the one before, nine of ten come later than their batch.
+        assert_eq!((serial.n_missed, serial.n_waited), (0, 0), "{serial:?}");
+        assert!((serial.hit_ratio.mean - 0.9).abs() < 1e-9, "{serial:?}");
+        assert_eq!(report.gains.len(), 1, "{report:?}");
+        let left = std::fs::read_dir(&directory).expect("it is there").count();
+        assert_eq!(left, 0, "files stay");
         assert_eq!(row.n_missed, 0, "{row:?}");
         // One thread asks on while a batch is read, so that more than a tenth come late.
         assert!(

@@ -122,12 +122,6 @@ impl Serial {
         })
     }
 
-    /// Has the second level give so many Gbit/s from now on, and wait in this way.
-    pub(super) fn set_second(&mut self, delay: Delay, rate_gbps: f64) {
-        self.delay = delay;
-        self.read_ns_by_chunk = model::read_ns(1, rate_gbps);
-    }
-
     /// L2.read and L1.insert of the batch of a chunk.
     fn bring(&mut self, chunk: Chunk) {
         let batch = self.second.batch_of(chunk);
@@ -262,6 +256,12 @@ mod tests {
         Serial::new(n_first, second, delay, 64.0).expect("a small store")
     }
 
+    /// Has the second level give so many Gbit/s from now on, and wait in this way.
+    fn set_second(store: &mut Serial, delay: Delay, rate_gbps: f64) {
+        store.delay = delay;
+        store.read_ns_by_chunk = model::read_ns(1, rate_gbps);
+    }
+
     fn ask(store: &mut Serial, content: u32, segment: u32) -> Hit {
         let mut asked = Asked::default();
         asked.push(Chunk { content, segment });
@@ -330,7 +330,7 @@ mod tests {
         ];
         for (delay, rate_gbps) in cases {
             let mut store = serial(100, Memory::Static, delay);
-            store.set_second(delay, rate_gbps);
+            set_second(&mut store, delay, rate_gbps);
             for content in 0..12 {
                 assert_eq!(ask(&mut store, content, 0), Hit::Second);
             }
@@ -345,14 +345,14 @@ mod tests {
     #[test]
     fn warming_waits_for_nothing_and_measuring_counts_what_it_takes() {
         let mut store = serial(130, Memory::Static, Delay::Sleep);
-        store.set_second(Delay::Busy, 1e-3);
+        set_second(&mut store, Delay::Busy, 1e-3);
         let settings = shrunk_settings(CATALOGUE, 1);
         let mut requests = Requests::new(Kind::Unif, &settings, 2);
         // 640 ms each, were they waited for.
         warm(&mut store, &mut requests, 2_000, |_| true);
         let counts = store.counts();
         assert!(counts.n_second > 1_000 && counts.unspent_ns > counts.second_ns / 2);
-        store.set_second(Delay::Counted, 1e-3);
+        set_second(&mut store, Delay::Counted, 1e-3);
         let measured = measure(&mut store, &mut requests, 500, |chunk| {
             chunk.content % 2 == 0
         });

@@ -2,17 +2,17 @@
 //! told to be.
 
 use std::fmt;
-use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart};
+use super::bed::{OutputArgs, Scale, Scaled, log_chart};
 use super::catalogue::Bytes;
-use super::emulated::{Delay, Memory, Second, Serial};
+use super::emulated::{Delay, Memory};
 use super::fit::Mean;
 use super::published;
-use super::store::{Hcs as _, measure, warm};
+use super::recipe::{Needs, Pace, Recipe, StoreArgs, Told};
+use super::store::{measure, warm};
 use super::workload::{Kind, Requests};
 
 /// Measures what rate an emulated second level has by the rate that is asked for (figure 4)
@@ -39,6 +39,8 @@ pub(super) struct Figure4Args {
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
     #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -57,6 +59,7 @@ struct Row {
 #[derive(Clone, Debug, Serialize)]
 struct Report {
     scaled: Scaled,
+    told: Told,
     l1_bytes: u64,
     l2_bytes: u64,
     n_requests: u64,
@@ -67,9 +70,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Figure 4: the paper's serial algorithm, |L1| = {}, |L2| = |C| = {}, Real, {} requests \
-             a run; {}\n\n| memory | delay | asked for, Gbit/s | observed, Gbit/s | by what was \
+            "Figure 4: {}, |L1| = {}, |L2| = |C| = {}, Real, {} requests a run; \
+             {}\n\n| memory | delay | asked for, Gbit/s | observed, Gbit/s | by what was \
              asked for | both levels, Gbit/s |\n|---|---|---|---|---|---|",
+            self.told,
             Bytes(self.l1_bytes),
             Bytes(self.l2_bytes),
             self.n_requests,
@@ -89,8 +93,10 @@ impl fmt::Display for Report {
 /// Runs the command.
 ///
 /// # Errors
-/// If there is not as much memory, or the drawing cannot be written.
+/// If there is not as much memory, the store is a disk, or the drawing cannot be written.
 pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
+    let instead = "`disk` and `ssd serve` measure it; this is about emulated ones";
+    args.store.refuse_disk(instead)?;
     let scale = &args.scale;
     let catalogue = scale.catalogue(args.l2);
     let settings = scale.settings(catalogue);
@@ -99,24 +105,31 @@ pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
     let n_requests = args.requests.unwrap_or(catalogue.n_chunks().min(most));
     let mut rows = Vec::new();
     for memory in [Memory::Dynamic, Memory::Static] {
-        ensure_memory(first_bytes(l1_chunks) + Second::bytes(catalogue, memory))?;
-        let second = Arc::new(Second::new(catalogue, scale.batch_chunks(), memory));
-        let mut store = Serial::new(l1_chunks as usize, second, Delay::Busy, 4.0)?;
+        let needs = Needs {
+            catalogue,
+            l1_chunks,
+            n_stores: 1,
+            batch_chunks: scale.batch_chunks(),
+            memory,
+        };
+        let recipe = Recipe::new(&args.store, &needs)?;
         let mut samples = Vec::new();
         for seed in scale.seeds() {
-            let mut requests = Requests::new(Kind::Real, &settings, seed);
-            warm(&mut store, &mut requests, scale.n_warm(l1_chunks), |_| true);
             for delay in [Delay::Sleep, Delay::Busy] {
-                for &rate in &args.rates {
-                    store.set_second(delay, rate);
-                    let measured = measure(&mut store, &mut requests, n_requests, |_| true);
-                    samples.push((delay, rate, measured));
+                for &rate_gbps in &args.rates {
+                    let pace = Pace { delay, rate_gbps };
+                    let mut store = recipe.make(l1_chunks as usize, pace)?;
+                    let mut requests = Requests::new(Kind::Real, &settings, seed);
+                    let n_warm = scale.n_warm(l1_chunks);
+                    warm(&mut *store, &mut requests, n_warm, |_| true);
+                    let measured = measure(&mut *store, &mut requests, n_requests, |_| true);
+                    eprintln!(
+                        "{memory:?}, {delay:?}, {rate_gbps} Gbit/s: {:?}",
+                        measured.counts.second_gbps()
+                    );
+                    samples.push((delay, rate_gbps, measured));
                 }
             }
-            eprintln!(
-                "{memory:?}, seed {seed}: {:.4}",
-                store.counts().first_ratio()
-            );
         }
         for delay in [Delay::Sleep, Delay::Busy] {
             for &target_gbps in &args.rates {
@@ -143,6 +156,7 @@ pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
     }
     let report = Report {
         scaled: scale.scaled(),
+        told: args.store.told(None, None),
         l1_bytes: l1_chunks * super::catalogue::CHUNK_BYTES,
         l2_bytes: catalogue.size().0,
         n_requests,

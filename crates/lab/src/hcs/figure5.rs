@@ -13,7 +13,7 @@ use super::emulated::{Delay, Memory};
 use super::fit::{Fitted, Mean, Point, rmse};
 use super::model::{self, Delays};
 use super::published;
-use super::recipe::Recipe;
+use super::recipe::{Needs, Pace, Recipe, StoreArgs, Told};
 use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 use crate::cache::plot::{Axis, Chart, Line};
@@ -53,6 +53,8 @@ pub(super) struct Figure5Args {
     #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
     #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -64,6 +66,8 @@ struct Row {
     hit_ratio: Mean,
     expected_hit_ratio: f64,
     gbps: Mean,
+    /// Of the second level while it was busy.
+    second_gbps: Option<Mean>,
     /// By equations 7 to 10 with what was fitted by time and the measured hit ratio.
     fitted_gbps: Option<f64>,
 }
@@ -78,8 +82,9 @@ struct Summary {
     /// As published, and without what reads take.
     by_throughput: Option<Fitted>,
     by_time: Option<Fitted>,
-    /// What inserting a batch took by the clock, in nanoseconds.
-    clocked_insert_ns: f64,
+    /// What inserting a batch took by the clock, in nanoseconds; `None` if it is not known
+    /// apart.
+    clocked_insert_ns: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -87,8 +92,7 @@ struct Report {
     scaled: Scaled,
     l2_bytes: u64,
     rate_gbps: f64,
-    memory: Memory,
-    delay: Delay,
+    told: Told,
     rows: Vec<Row>,
     summaries: Vec<Summary>,
 }
@@ -97,20 +101,19 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Figure 5: the paper's serial algorithm, |L2| = |C| = {}, {} Gbit/s, {:?} memory, \
-             {:?} delay (published: Static, Busy); each run measures \
-             |C| requests; {}\n\n| workload | L1 | hits in L1 | model | off by | Gbit/s | fitted |\
-             \n|---|---|---|---|---|---|---|",
+            "Figure 5: {}; |L2| = |C| = {}, Gbit/s asked of it: {} (published: serial, Static, \
+             Busy, 4); each run measures |C| requests; {}\n\n| workload | L1 | hits in L1 | model \
+             | off by | Gbit/s | fitted | L2's Gbit/s while it was busy |\
+             \n|---|---|---|---|---|---|---|---|",
+            self.told,
             Bytes(self.l2_bytes),
-            self.rate_gbps,
-            self.memory,
-            self.delay,
+            self.told.rate(self.rate_gbps),
             self.scaled
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {:.5} | {:.5} | {:+.5} | {} | {} |",
+                "| {} | {} | {:.5} | {:.5} | {:+.5} | {} | {} | {} |",
                 row.workload,
                 Bytes(row.l1_bytes),
                 row.hit_ratio,
@@ -118,7 +121,8 @@ impl fmt::Display for Report {
                 row.hit_ratio.mean - row.expected_hit_ratio,
                 row.gbps,
                 row.fitted_gbps
-                    .map_or(String::new(), |gbps| format!("{gbps:.2}"))
+                    .map_or(String::new(), |gbps| format!("{gbps:.2}")),
+                row.second_gbps.map_or(String::new(), |it| it.to_string())
             )?;
         }
         writeln!(
@@ -143,7 +147,7 @@ impl fmt::Display for Report {
                 };
                 writeln!(
                     f,
-                    "| {} | {:.1e} | {:.1e} | {what} | {} | {} ±{} | {} ({:.2}) | {} ±{} | {:.3} | \
+                    "| {} | {:.1e} | {:.1e} | {what} | {} | {} ±{} | {}{} | {} ±{} | {:.3} | \
                      {} |",
                     summary.workload,
                     summary.rmse,
@@ -152,7 +156,9 @@ impl fmt::Display for Report {
                     table.lookup_us.0,
                     table.lookup_us.1,
                     within_us(fitted.insert_ns, fitted.insert_error_ns),
-                    summary.clocked_insert_ns / 1e3,
+                    summary
+                        .clocked_insert_ns
+                        .map_or(String::new(), |ns| format!(" ({:.2})", ns / 1e3)),
                     table.insert_us.0,
                     table.insert_us.1,
                     fitted.rmse * unit,
@@ -192,6 +198,7 @@ pub(super) fn fitted_real(scale: Scale) -> anyhow::Result<Option<Fitted>> {
         rate: 4.0,
         memory: Memory::Dynamic,
         delay: Delay::Counted,
+        store: StoreArgs::serial(),
         output: OutputArgs::default(),
     };
     Ok(take(&args)?.summaries.into_iter().find_map(|it| it.by_time))
@@ -207,7 +214,18 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
         .max()
         .map_or(0, |&l1| scale.size(l1).chunks());
     let batch_chunks = scale.batch_chunks();
-    let recipe = Recipe::serial(catalogue, most, batch_chunks, args.memory, args.delay)?;
+    let needs = Needs {
+        catalogue,
+        l1_chunks: most,
+        n_stores: 1,
+        batch_chunks,
+        memory: args.memory,
+    };
+    let recipe = Recipe::new(&args.store, &needs)?;
+    let pace = Pace {
+        delay: args.delay,
+        rate_gbps: args.rate,
+    };
     let (mut rows, mut summaries) = (Vec::new(), Vec::new());
     for &kind in &args.workloads {
         let mut points = Vec::new();
@@ -222,7 +240,7 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
             };
             let mut runs: Vec<Measured> = Vec::new();
             for seed in scale.seeds() {
-                let mut store = recipe.make(l1_chunks as usize, args.rate)?;
+                let mut store = recipe.make(l1_chunks as usize, pace)?;
                 let mut requests = Requests::new(kind, &settings, seed);
                 warm(&mut *store, &mut requests, scale.n_warm(l1_chunks), |_| {
                     true
@@ -236,6 +254,8 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
             }
             let hits: Vec<f64> = runs.iter().map(|run| run.counts.first_ratio()).collect();
             let gbps: Vec<f64> = runs.iter().map(Measured::gbps).collect();
+            let second_gbps = runs.iter().filter_map(|run| run.counts.second_gbps());
+            let second_gbps = Mean::of(&second_gbps.collect::<Vec<_>>());
             let expected = model::hit_ratio(kind, &settings, l1_chunks, batch_chunks);
             if let (Some(hit_ratio), Some(gbps)) = (Mean::of(&hits), Mean::of(&gbps)) {
                 eprintln!("{kind} {l1}: {hit_ratio:.4}, model {expected:.4}");
@@ -245,17 +265,22 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
                     hit_ratio,
                     expected_hit_ratio: expected,
                     gbps,
+                    second_gbps,
                     fitted_gbps: None,
                 });
             }
         }
         let fitted = Fitted::by_time(&points);
         for row in &mut of_kind {
+            let rate_gbps = match args.store.is_disk() {
+                true => row.second_gbps.map_or(args.rate, |it| it.mean),
+                false => args.rate,
+            };
             row.fitted_gbps = fitted.map(|fitted| {
                 let delays = Delays {
                     lookup_ns: fitted.lookup_ns,
                     insert_ns: fitted.insert_ns,
-                    read_ns: model::read_ns(batch_chunks, args.rate),
+                    read_ns: model::read_ns(batch_chunks, rate_gbps),
                 };
                 delays.serial_gbps(1.0 - row.hit_ratio.mean)
             });
@@ -268,7 +293,7 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
             published_rmse: published::hit_rmse(kind),
             by_throughput: Fitted::by_throughput(&points),
             by_time: fitted,
-            clocked_insert_ns: insert_ns as f64 / n_batches.max(1) as f64,
+            clocked_insert_ns: (insert_ns > 0).then(|| insert_ns as f64 / n_batches.max(1) as f64),
         });
         rows.extend(of_kind);
     }
@@ -276,8 +301,7 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
         scaled: scale.scaled(),
         l2_bytes: catalogue.size().0,
         rate_gbps: args.rate,
-        memory: args.memory,
-        delay: args.delay,
+        told: args.store.told(Some(args.memory), Some(args.delay)),
         rows,
         summaries,
     })

@@ -13,9 +13,8 @@ use super::emulated::{Delay, Memory};
 use super::fit::Mean;
 use super::model::{self, Delays};
 use super::published;
-use super::recipe::{Recipe, Store};
+use super::recipe::{Needs, Pace, Recipe, StoreArgs, Told};
 use super::store::{Measured, measure, warm};
-use super::two_levels::Settings;
 use super::workload::{Kind, Requests};
 
 /// Measures throughput by the size of the second level, up to 1 TB (figure 6 (a))
@@ -69,16 +68,8 @@ pub(super) struct Figure6BArgs {
 
 #[derive(Args, Clone, Debug)]
 struct CommonArgs {
-    /// What has both levels (published: serial)
-    #[arg(long, value_enum, default_value_t = Store::Serial)]
-    store: Store,
-    /// Batches that the router's store reads ahead at most; 0 reads none
-    #[arg(long, default_value_t = 8, value_name = "N")]
-    ahead: u32,
-    /// Interests that may be pending in the router's store
-    #[arg(long, default_value_t = 64, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..))]
-    pending: u16,
+    #[command(flatten)]
+    store: StoreArgs,
     /// How the time of a read passes (published: busy)
     #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
@@ -100,6 +91,8 @@ struct Row {
     /// Bytes that were read from the second level, by those of requests.
     read_by_asked: f64,
     gbps: Mean,
+    /// Of the second level while it was busy.
+    second_gbps: Option<Mean>,
     /// By equations 7 to 10, with a lookup as in one level, an insertion by the clock, and
     /// the model's hit ratio.
     expected_gbps: f64,
@@ -111,11 +104,7 @@ struct Report {
     published: &'static str,
     scaled: Scaled,
     l1_bytes: u64,
-    memory: Memory,
-    delay: Delay,
-    store: Store,
-    max_ahead: u32,
-    n_pending: u16,
+    told: Told,
     max_requests: u64,
     /// One level of `one_level_bytes`, everything in it, asked one by one.
     one_level_gbps: Mean,
@@ -125,33 +114,25 @@ struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let store = match self.store {
-            Store::Serial => "the paper's serial algorithm".to_owned(),
-            Store::Router => format!(
-                "the router's own two levels before an emulated device, {} batches ahead at most \
-                 and {} Interests pending (the equations are of the serial algorithm, and who asks \
-                 for a chunk while its batch is read has no hit)",
-                self.max_ahead, self.n_pending
-            ),
-        };
         writeln!(
             f,
-            "{}: {store}, |L1| = {}, Real, {:?} memory, {:?} delay \
-             (published: Busy), at most {} requests a run (published: |C|); {}\n\n| L2 | its \
-             Gbit/s | requests | hits in L1 | model | read by asked for | Gbit/s | by equations | by one level |\n|---|---|---|---|---|---|---|---|---|",
+            "{}: {}; |L1| = {}, Real, at most {} requests a run (published: |C|); {}\n\n| L2 | \
+             Gbit/s asked of it | given while it was busy | requests | hits in L1 | model | read \
+             by asked for | Gbit/s | by equations | by one level |\n\
+             |---|---|---|---|---|---|---|---|---|---|",
             self.title,
+            self.told,
             Bytes(self.l1_bytes),
-            self.memory,
-            self.delay,
             self.max_requests,
             self.scaled
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {} | {:.4} | {:.4} | {:.3} | {} | {:.2} | {:.3} |",
+                "| {} | {} | {} | {} | {:.4} | {:.4} | {:.3} | {} | {:.2} | {:.3} |",
                 Bytes(row.l2_bytes),
-                row.rate_gbps,
+                self.told.rate(row.rate_gbps),
+                row.second_gbps.map_or(String::new(), |it| it.to_string()),
                 row.n_requests,
                 row.hit_ratio,
                 row.expected_hit_ratio,
@@ -163,7 +144,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "| one level of {} | | | 1 | | | {} | | 1 |\n\n{}.",
+            "| one level of {} | | | | 1 | | | {} | | 1 |\n\n{}.",
             Bytes(self.one_level_bytes),
             self.one_level_gbps,
             self.published
@@ -202,8 +183,10 @@ pub(super) fn run_sizes(args: &Figure6AArgs) -> anyhow::Result<()> {
 /// Runs the command.
 ///
 /// # Errors
-/// As [`run_sizes`].
+/// As [`run_sizes`], and if the store is a disk.
 pub(super) fn run_rates(args: &Figure6BArgs) -> anyhow::Result<()> {
+    let instead = "figure-6a has it by |L2|";
+    args.common.store.refuse_disk(instead)?;
     let scale = &args.scale;
     let catalogue = scale.catalogue(args.l2);
     let cells: Vec<Cell> = args
@@ -289,11 +272,10 @@ impl Bed<'_> {
             published,
             scaled: self.scale.scaled(),
             l1_bytes: self.l1.chunks() * CHUNK_BYTES,
-            memory: self.memory,
-            delay: self.args.delay,
-            store: self.args.store,
-            max_ahead: self.args.ahead,
-            n_pending: self.args.pending,
+            told: self
+                .args
+                .store
+                .told(Some(self.memory), Some(self.args.delay)),
             max_requests: self.args.requests,
             one_level_gbps: Mean::of(&one_level_gbps).unwrap_or(Mean {
                 mean: 0.0,
@@ -305,20 +287,14 @@ impl Bed<'_> {
     }
 
     fn recipe(&self, catalogue: Catalogue) -> anyhow::Result<Recipe> {
-        let (l1_chunks, batch_chunks) = (self.l1.chunks(), self.scale.batch_chunks());
-        let delay = self.args.delay;
-        match self.args.store {
-            Store::Serial => Recipe::serial(catalogue, l1_chunks, batch_chunks, self.memory, delay),
-            Store::Router => {
-                let settings = Settings {
-                    batch_chunks,
-                    max_ahead: self.args.ahead,
-                    max_reads: 64,
-                    max_pending: self.args.pending.into(),
-                };
-                Recipe::router(catalogue, l1_chunks, settings, self.memory, delay)
-            }
-        }
+        let needs = Needs {
+            catalogue,
+            l1_chunks: self.l1.chunks(),
+            n_stores: 1,
+            batch_chunks: self.scale.batch_chunks(),
+            memory: self.memory,
+        };
+        Recipe::new(&self.args.store, &needs)
     }
 
     /// Everything in one level, asked one by one as two levels are.
@@ -348,7 +324,11 @@ impl Bed<'_> {
         let n_requests = catalogue.n_chunks().min(self.args.requests);
         let mut runs = Vec::new();
         for seed in self.scale.seeds() {
-            let mut store = recipe.make(l1_chunks as usize, cell.rate_gbps)?;
+            let pace = Pace {
+                delay: self.args.delay,
+                rate_gbps: cell.rate_gbps,
+            };
+            let mut store = recipe.make(l1_chunks as usize, pace)?;
             let mut requests = Requests::new(Kind::Real, &settings, seed);
             warm(
                 &mut *store,
@@ -362,10 +342,16 @@ impl Bed<'_> {
         let expected_hit_ratio = model::hit_ratio(Kind::Real, &settings, l1_chunks, batch_chunks);
         let n_batches: u64 = runs.iter().map(|run| run.counts.n_second).sum();
         let insert_ns: u64 = runs.iter().map(|run| run.counts.insert_ns).sum();
+        let second_gbps = runs.iter().filter_map(|run| run.counts.second_gbps());
+        let second_gbps = Mean::of(&second_gbps.collect::<Vec<_>>());
+        let read_gbps = match recipe.is_disk() {
+            true => second_gbps.map_or(cell.rate_gbps, |it| it.mean),
+            false => cell.rate_gbps,
+        };
         let delays = Delays {
             lookup_ns,
             insert_ns: insert_ns as f64 / n_batches.max(1) as f64,
-            read_ns: model::read_ns(batch_chunks, cell.rate_gbps),
+            read_ns: model::read_ns(batch_chunks, read_gbps),
         };
         let hits: Vec<f64> = runs.iter().map(|run| run.counts.first_ratio()).collect();
         let gbps: Vec<f64> = runs.iter().map(Measured::gbps).collect();
@@ -383,6 +369,7 @@ impl Bed<'_> {
             expected_hit_ratio,
             read_by_asked: read as f64 / (asked * CHUNK_BYTES).max(1) as f64,
             gbps,
+            second_gbps,
             expected_gbps: delays.serial_gbps(1.0 - expected_hit_ratio),
         }))
     }

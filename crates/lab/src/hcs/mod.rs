@@ -1,10 +1,10 @@
 //! `tachonym-lab hcs`: a content store of two levels.
 //!
 //! The evaluation of Mansilha et al. 2017, one command for each of its figures. All of them
-//! ask a store through the trait `Hcs` (`store`), so that a curve can be had of any: of one
-//! level, the router's own tables (`dram`) or its whole engine (`forwarder`); of two with the
-//! paper's serial algorithm and its emulation of the second (`emulated`, made in `recipe`);
-//! and of the router's own two on a disk (`two_levels`).
+//! ask a store through the trait `Hcs` (`store`). Of one level there are the router's own tables
+//! (`dram`) and its whole engine (`forwarder`). Those of two are made in `recipe`, so that every
+//! curve can be had of each: the paper's serial algorithm with its emulation of the second level
+//! (`emulated`), and the router's own two levels (`two_levels`) on an emulated device or a disk.
 
 mod bed;
 mod catalogue;

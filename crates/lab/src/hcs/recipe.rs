@@ -1,17 +1,24 @@
-//! Which store of two levels an experiment asks: the one place where it is made, so that a
-//! curve can be had of another.
+//! Which store of two levels an experiment asks: the one place where it is made, so that every
+//! curve can be had of each.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::ValueEnum;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tachonym_store::device::Waiting;
 
 use super::bed::{ensure_memory, first_bytes};
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Chunk, Share};
 use super::emulated::{Delay, Memory, Second, Serial};
 use super::store::Hcs;
-use super::two_levels::{Settings, TwoLevels};
+use super::two_levels::{Settings, TwoLevels, volume_bytes};
+use crate::ssd::disk::Disk;
+
+/// Reads of the router's second level that are under way at most.
+const MAX_READS: usize = 64;
 
 /// What has both levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -22,83 +29,218 @@ pub(super) enum Store {
     /// The router's engine with its own second level, for which nothing waits, on an emulated
     /// device; `--delay counted` is then beside whatever else is done
     Router,
+    /// The same on a file of this machine's disk, which is as fast as it is
+    Disk,
+}
+
+/// Which store it is, as the command line says.
+#[derive(Args, Clone, Debug)]
+pub(super) struct StoreArgs {
+    /// What has both levels (published: serial)
+    #[arg(long, value_enum, default_value_t = Store::Serial)]
+    store: Store,
+    /// Batches that the router's store reads ahead at most; 0 reads none
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    ahead: u32,
+    /// Interests that may be pending in the router's store; with 1 each waits for the one
+    /// before, as in the serial algorithm
+    #[arg(long, default_value_t = 64, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pending: u16,
+    /// Folder on the disk for --store disk, where files somewhat larger than |L2| are for as
+    /// long as it takes
+    #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
+    directory: PathBuf,
+}
+
+impl StoreArgs {
+    /// The paper's serial algorithm.
+    pub(super) fn serial() -> Self {
+        Self {
+            store: Store::Serial,
+            ahead: 0,
+            pending: 1,
+            directory: PathBuf::new(),
+        }
+    }
+
+    /// Whether the second level is a disk, of which no rate can be asked.
+    pub(super) const fn is_disk(&self) -> bool {
+        matches!(self.store, Store::Disk)
+    }
+
+    /// Refuses a disk.
+    ///
+    /// # Errors
+    /// If it is one, with what to do instead.
+    pub(super) fn refuse_disk(&self, instead: &str) -> anyhow::Result<()> {
+        match self.is_disk() {
+            true => bail!("a disk has the rate that it has: {instead}"),
+            false => Ok(()),
+        }
+    }
+
+    /// For a report.
+    pub(super) const fn told(&self, memory: Option<Memory>, delay: Option<Delay>) -> Told {
+        Told {
+            store: self.store,
+            max_ahead: self.ahead,
+            n_pending: self.pending,
+            memory,
+            delay,
+        }
+    }
+}
+
+/// What a report tells of the store.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Told {
+    store: Store,
+    max_ahead: u32,
+    n_pending: u16,
+    /// Of an emulated second level; `None` if rows tell it.
+    memory: Option<Memory>,
+    delay: Option<Delay>,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n_ahead, n_pending) = (self.max_ahead, self.n_pending);
+        let own = format!(
+            "{n_ahead} batches ahead and {n_pending} Interests pending at most (equations are of \
+             the serial algorithm, and who asks for a chunk while its batch is read has no hit)"
+        );
+        match self.store {
+            Store::Serial => write!(f, "the paper's serial algorithm")?,
+            Store::Router => write!(
+                f,
+                "the router's own two levels before an emulated device, {own}"
+            )?,
+            Store::Disk => return write!(f, "the router's own two levels on a disk, {own}"),
+        }
+        if let Some(memory) = self.memory {
+            write!(f, ", {memory:?} memory")?;
+        }
+        match self.delay {
+            Some(delay) => write!(f, ", {delay:?} delay (published: Busy)"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Told {
+    /// A rate of the second level, in Gbit/s, that was asked for.
+    pub(super) fn rate(&self, gbps: f64) -> String {
+        match self.store {
+            Store::Serial | Store::Router => gbps.to_string(),
+            Store::Disk => "the disk's".to_owned(),
+        }
+    }
+}
+
+/// What an experiment needs of a store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    /// What the second level has, all of it.
+    pub(super) catalogue: Catalogue,
+    /// Chunks of all first levels that there are at the same time.
+    pub(super) l1_chunks: u64,
+    /// Stores that there are at the same time.
+    pub(super) n_stores: u64,
+    /// B.
+    pub(super) batch_chunks: u32,
+    /// Where an emulated second level is.
+    pub(super) memory: Memory,
+}
+
+/// How fast an emulated second level is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// How the time of a read passes.
+    pub(super) delay: Delay,
+    /// In Gbit/s.
+    pub(super) rate_gbps: f64,
 }
 
 /// A store to be made as often as there are runs and workers. What the serial algorithm's
 /// second level has is made once.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Recipe {
     catalogue: Catalogue,
-    delay: Delay,
     kind: Made,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Made {
     Serial(Arc<Second>),
     Router(Settings, Memory),
+    Disk(Settings, Disk),
 }
 
 impl Recipe {
-    /// The paper's serial algorithm before a second level that has all of a catalogue.
+    /// Of what the command line says.
     ///
     /// # Errors
-    /// If there is not as much memory for this and for `l1_chunks` in first levels.
-    pub(super) fn serial(
-        catalogue: Catalogue,
-        l1_chunks: u64,
-        batch_chunks: u32,
-        memory: Memory,
-        delay: Delay,
-    ) -> anyhow::Result<Self> {
-        ensure_memory(first_bytes(l1_chunks) + Second::bytes(catalogue, memory))?;
-        let second = Arc::new(Second::new(catalogue, batch_chunks, memory));
-        Ok(Self {
-            catalogue,
-            delay,
-            kind: Made::Serial(second),
-        })
+    /// If there is not as much memory, or room on the disk.
+    pub(super) fn new(args: &StoreArgs, needs: &Needs) -> anyhow::Result<Self> {
+        let catalogue = needs.catalogue;
+        let first = first_bytes(needs.l1_chunks);
+        let index = catalogue.n_chunks() * 2 * needs.n_stores;
+        let settings = Settings {
+            batch_chunks: needs.batch_chunks,
+            max_ahead: args.ahead,
+            max_reads: MAX_READS,
+            max_pending: args.pending.into(),
+        };
+        let kind = match args.store {
+            Store::Serial => {
+                ensure_memory(first + Second::bytes(catalogue, needs.memory))?;
+                let second = Second::new(catalogue, needs.batch_chunks, needs.memory);
+                Made::Serial(Arc::new(second))
+            }
+            Store::Router => {
+                // Records lie a little apart.
+                let second = Second::bytes(catalogue, needs.memory) * 102 / 100;
+                ensure_memory(first + index + second * needs.n_stores)?;
+                Made::Router(settings, needs.memory)
+            }
+            Store::Disk => {
+                ensure_memory(first + index)?;
+                let by_share = volume_bytes(0) * needs.n_stores;
+                let bytes = volume_bytes(catalogue.n_chunks()) + by_share;
+                Made::Disk(settings, Disk::new(&args.directory, bytes)?)
+            }
+        };
+        Ok(Self { catalogue, kind })
     }
 
-    /// The router's own two levels, on an emulated device with all of a catalogue.
+    /// A store with an empty first level of so many chunks and all of the catalogue behind it.
     ///
     /// # Errors
-    /// As [`Self::serial`].
-    pub(super) fn router(
-        catalogue: Catalogue,
-        l1_chunks: u64,
-        settings: Settings,
-        memory: Memory,
-        delay: Delay,
-    ) -> anyhow::Result<Self> {
-        // Records lie a little apart, and the index takes less than two bytes of a chunk.
-        let second = Second::bytes(catalogue, memory) * 102 / 100 + catalogue.n_chunks() * 2;
-        ensure_memory(first_bytes(l1_chunks) + second)?;
-        Ok(Self {
-            catalogue,
-            delay,
-            kind: Made::Router(settings, memory),
-        })
+    /// If there is not as much memory as the indexes take, or the disk fails.
+    pub(super) fn make(&self, l1_chunks: usize, pace: Pace) -> anyhow::Result<Box<dyn Hcs + Send>> {
+        self.make_for(0, &|_| true, l1_chunks, pace)
     }
 
-    /// A store with an empty first level of so many chunks, and so many Gbit/s behind it.
+    /// The same for a worker that is asked for these chunks only. Those of a disk have nothing
+    /// else there; emulated ones do, since it costs nothing.
     ///
     /// # Errors
-    /// If there is not as much memory as the indexes take.
-    pub(super) fn make(
+    /// As [`Self::make`].
+    pub(super) fn make_for(
         &self,
+        worker: u16,
+        is_here: &dyn Fn(Chunk) -> bool,
         l1_chunks: usize,
-        rate_gbps: f64,
+        pace: Pace,
     ) -> anyhow::Result<Box<dyn Hcs + Send>> {
+        let Pace { delay, rate_gbps } = pace;
         Ok(match &self.kind {
-            Made::Serial(second) => Box::new(Serial::new(
-                l1_chunks,
-                second.clone(),
-                self.delay,
-                rate_gbps,
-            )?),
+            Made::Serial(second) => {
+                Box::new(Serial::new(l1_chunks, second.clone(), delay, rate_gbps)?)
+            }
             Made::Router(settings, memory) => {
-                let waiting = match self.delay {
+                let waiting = match delay {
                     Delay::Busy => Waiting::Busy,
                     Delay::Sleep => Waiting::Sleep,
                     Delay::Counted => Waiting::Deferred,
@@ -108,11 +250,21 @@ impl Recipe {
                     TwoLevels::emulated(l1_chunks, self.catalogue, settings, *memory, passes)?;
                 Box::new(store)
             }
+            Made::Disk(settings, disk) => {
+                let share = Share::new(self.catalogue, is_here);
+                let file = format!("worker-{worker}");
+                Box::new(TwoLevels::on_disk(l1_chunks, share, settings, disk, &file)?)
+            }
         })
     }
 
     /// What the second level has.
     pub(super) const fn catalogue(&self) -> Catalogue {
         self.catalogue
+    }
+
+    /// Whether it is on a disk.
+    pub(super) const fn is_disk(&self) -> bool {
+        matches!(self.kind, Made::Disk(..))
     }
 }

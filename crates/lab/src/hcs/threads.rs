@@ -4,6 +4,7 @@
 //! As many workers as there are processors run at the same time, each on one. With more, one
 //! runs after another, as if each had a processor of its own: what they would take from each
 //! other of memory and bus is not in such a figure, and the report says which ones they are.
+//! On a disk, which cannot be had more than once, all run at the same time, however many.
 //! The throughput is that of all requests in the time of the slowest worker, as the time to
 //! process a workload is what the paper measures.
 
@@ -22,7 +23,7 @@ use super::dram::{Dram, OneByOne};
 use super::emulated::{Delay, Memory};
 use super::fit::Mean;
 use super::published;
-use super::recipe::Recipe;
+use super::recipe::{Needs, Pace, Recipe, StoreArgs, Told};
 use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 use crate::cache::plot::Chart;
@@ -94,13 +95,15 @@ struct CommonArgs {
     #[arg(long)]
     one_by_one: bool,
     #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 /// How workers ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum How {
-    /// At the same time, each on a processor.
+    /// At the same time, each on a processor, or sharing those that there are.
     Together,
     /// One after another, as if each had a processor of its own.
     OneByOne,
@@ -116,7 +119,9 @@ struct Row {
     hit_ratio: f64,
     /// Requests of the most loaded worker by the mean.
     most_by_mean: f64,
-    /// The processor's time that is left if the second level's is not waited for, by all.
+    /// Of a second level while it was busy.
+    second_gbps: Option<f64>,
+    /// The time in which the second level was not busy, by all.
     own_share: f64,
 }
 
@@ -127,8 +132,7 @@ struct Report {
     scaled: Scaled,
     l1_bytes: u64,
     l2_bytes: u64,
-    memory: Memory,
-    delay: Delay,
+    told: Told,
     n_cpus: usize,
     one_level_gbps: Option<Mean>,
     rows: Vec<Row>,
@@ -138,17 +142,16 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: the paper's serial algorithm, |L1| = {}, |L2| = |C| = {} of all workers together, \
-             Real, {:?} memory, {:?} delay (published: Static, Busy); each run measures |C| \
-             requests; {}.\nMore than {} workers run one after another, as if each had a processor \
-             of its own: emulated\n\n| workers | hashed | L2 of each, Gbit/s | workers ran | \
-             Gbit/s | by the first | hits in L1 | most loaded by mean | time that is no read |\n\
-             |---|---|---|---|---|---|---|---|---|",
+            "{}: {} (published: serial, Static, Busy); |L1| = {}, |L2| = |C| = {} of all workers \
+             together, Real; each run measures |C| requests; {}; {} processors.\nWorkers that run \
+             one by one do so as if each had a processor of its own: emulated\n\n| workers | \
+             hashed | Gbit/s asked of each L2 | given while it was busy | workers ran | Gbit/s | by \
+             the first | hits in L1 | most loaded by mean | time without a read |\n\
+             |---|---|---|---|---|---|---|---|---|---|",
             self.title,
+            self.told,
             Bytes(self.l1_bytes),
             Bytes(self.l2_bytes),
-            self.memory,
-            self.delay,
             self.scaled,
             self.n_cpus
         )?;
@@ -157,10 +160,12 @@ impl fmt::Display for Report {
             let first = self.rows.iter().find(of_line).unwrap_or(row);
             writeln!(
                 f,
-                "| {} | {} | {} | {} | {} | {:.2} | {:.4} | {:.2} | {:.0} % |",
+                "| {} | {} | {} | {} | {} | {} | {:.2} | {:.4} | {:.2} | {:.0} % |",
                 row.n_workers,
                 row.rule,
-                row.rate_gbps,
+                self.told.rate(row.rate_gbps),
+                row.second_gbps
+                    .map_or(String::new(), |it| format!("{it:.2}")),
                 match row.how {
                     How::Together => "together",
                     How::OneByOne => "one by one",
@@ -175,7 +180,7 @@ impl fmt::Display for Report {
         if let Some(one_level) = &self.one_level_gbps {
             writeln!(
                 f,
-                "| one level of {} | | | | {one_level} | | 1 | | |",
+                "| one level of {} | | | | | {one_level} | | 1 | | |",
                 Bytes(self.l2_bytes)
             )?;
         }
@@ -195,9 +200,14 @@ impl Row {
 /// # Errors
 /// If there is not as much memory, or the drawing cannot be written.
 pub(super) fn run_rates(args: &Figure7Args) -> anyhow::Result<()> {
-    let bed = Bed::new(&args.common)?;
+    let bed = Bed::new(&args.common, &args.workers)?;
     let mut rows = Vec::new();
-    for &rate in &args.rates {
+    // A disk has one.
+    let n_rates = match args.common.store.is_disk() {
+        true => 1,
+        false => args.rates.len(),
+    };
+    for &rate in &args.rates[..n_rates] {
         for &n_workers in &args.workers {
             rows.extend(bed.row(Rule::Content, n_workers, rate)?);
         }
@@ -210,7 +220,7 @@ pub(super) fn run_rates(args: &Figure7Args) -> anyhow::Result<()> {
 /// # Errors
 /// As [`run_rates`].
 pub(super) fn run_rules(args: &Figure8BArgs) -> anyhow::Result<()> {
-    let bed = Bed::new(&args.common)?;
+    let bed = Bed::new(&args.common, &args.workers)?;
     let mut rows = Vec::new();
     for rule in [Rule::Content, Rule::Batch] {
         for &n_workers in &args.workers {
@@ -241,7 +251,7 @@ pub(super) fn run_rules(args: &Figure8BArgs) -> anyhow::Result<()> {
 /// As [`run_rates`].
 pub(super) fn run_machine(args: &Figure9BArgs) -> anyhow::Result<()> {
     let one_level = one_level(&args.common)?;
-    let bed = Bed::new(&args.common)?;
+    let bed = Bed::new(&args.common, &args.workers)?;
     let mut rows = Vec::new();
     for &n_workers in &args.workers {
         rows.extend(bed.row(Rule::Content, n_workers, args.rate)?);
@@ -272,17 +282,36 @@ struct Bed<'a> {
 }
 
 impl<'a> Bed<'a> {
-    fn new(args: &'a CommonArgs) -> anyhow::Result<Self> {
+    fn new(args: &'a CommonArgs, n_workers: &[u16]) -> anyhow::Result<Self> {
         let scale = &args.scale;
-        let catalogue = scale.catalogue(args.l2);
-        let l1_chunks = scale.size(args.l1).chunks();
-        let batch_chunks = scale.batch_chunks();
-        let recipe = Recipe::serial(catalogue, l1_chunks, batch_chunks, args.memory, args.delay)?;
+        let n_cpus = thread::available_parallelism().map_or(1, usize::from);
+        let most = n_workers.iter().max().copied().unwrap_or(1).into();
+        let n_together = match (args.store.is_disk(), args.one_by_one) {
+            (true, _) => most,
+            (false, true) => 1,
+            (false, false) => most.min(n_cpus),
+        };
+        let needs = Needs {
+            catalogue: scale.catalogue(args.l2),
+            l1_chunks: scale.size(args.l1).chunks(),
+            n_stores: n_together as u64,
+            batch_chunks: scale.batch_chunks(),
+            memory: args.memory,
+        };
         Ok(Self {
             args,
-            recipe,
-            n_cpus: thread::available_parallelism().map_or(1, usize::from),
+            recipe: Recipe::new(&args.store, &needs)?,
+            n_cpus,
         })
+    }
+
+    /// How so many workers run.
+    fn how(&self, n_workers: u16) -> How {
+        let has_cpus = usize::from(n_workers) <= self.n_cpus && !self.args.one_by_one;
+        match has_cpus || self.recipe.is_disk() {
+            true => How::Together,
+            false => How::OneByOne,
+        }
     }
 
     fn finish(
@@ -298,8 +327,10 @@ impl<'a> Bed<'a> {
             scaled: self.args.scale.scaled(),
             l1_bytes: self.args.scale.size(self.args.l1).chunks() * CHUNK_BYTES,
             l2_bytes: self.recipe.catalogue().size().0,
-            memory: self.args.memory,
-            delay: self.args.delay,
+            told: self
+                .args
+                .store
+                .told(Some(self.args.memory), Some(self.args.delay)),
             n_cpus: self.n_cpus,
             one_level_gbps,
             rows,
@@ -307,7 +338,7 @@ impl<'a> Bed<'a> {
         self.args.output.finish(&report, || {
             let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
             for row in &report.rows {
-                let label = format!("{}, {} Gbit/s", row.rule, row.rate_gbps);
+                let label = format!("{}, {} Gbit/s", row.rule, report.told.rate(row.rate_gbps));
                 let point = (f64::from(row.n_workers), row.gbps.mean);
                 match lines.iter_mut().find(|line| line.0 == label) {
                     Some(line) => line.1.push(point),
@@ -321,10 +352,7 @@ impl<'a> Bed<'a> {
     fn row(&self, rule: Rule, n_workers: u16, rate_gbps: f64) -> anyhow::Result<Option<Row>> {
         let catalogue = self.recipe.catalogue();
         let scale = &self.args.scale;
-        let how = match usize::from(n_workers) <= self.n_cpus && !self.args.one_by_one {
-            true => How::Together,
-            false => How::OneByOne,
-        };
+        let how = self.how(n_workers);
         let mut gbps = Vec::new();
         let mut loads = vec![0; usize::from(n_workers)];
         let mut all = Measured::default();
@@ -340,6 +368,7 @@ impl<'a> Bed<'a> {
                 all.counts.n_requests += worker.counts.n_requests;
                 all.counts.n_first += worker.counts.n_first;
                 all.counts.second_ns += worker.counts.second_ns;
+                all.counts.second_bytes += worker.counts.second_bytes;
             }
         }
         let Some(gbps) = Mean::of(&gbps) else {
@@ -354,7 +383,8 @@ impl<'a> Bed<'a> {
             gbps,
             hit_ratio: all.counts.first_ratio(),
             most_by_mean: most_by_mean(&loads),
-            own_share: 1.0 - all.counts.second_ns as f64 / all.elapsed_ns.max(1) as f64,
+            second_gbps: all.counts.second_gbps(),
+            own_share: (1.0 - all.counts.second_ns as f64 / all.elapsed_ns.max(1) as f64).max(0.0),
         }))
     }
 
@@ -403,11 +433,15 @@ impl<'a> Bed<'a> {
         let scale = &self.args.scale;
         let l1_chunks = scale.size(self.args.l1).chunks();
         let own_chunks = l1_chunks.div_ceil(division.n_workers().into()) as usize;
-        let store = self.recipe.make(own_chunks, rate_gbps);
+        let is_here = |chunk| division.home(chunk) == worker;
+        let pace = Pace {
+            delay: self.args.delay,
+            rate_gbps,
+        };
+        let store = self.recipe.make_for(worker, &is_here, own_chunks, pace);
         let store = store.with_context(|| format!("worker {worker}"));
         let settings = scale.settings(self.recipe.catalogue());
         let mut requests = Requests::new(Kind::Real, &settings, seed);
-        let is_here = |chunk| division.home(chunk) == worker;
         // Nobody waits for one that failed.
         let mut store = match store {
             Ok(store) => store,
@@ -439,7 +473,7 @@ mod tests {
     fn workers_share_requests_and_find_what_one_would() {
         let words = "x --shrink 200 --runs 1 --memory dynamic --delay counted";
         let args = Cli::parse_from(words.split(' ')).args;
-        let bed = Bed::new(&args).expect("small stores");
+        let bed = Bed::new(&args, &[1, 3]).expect("small stores");
         let catalogue = bed.recipe.catalogue();
         for how in [How::Together, How::OneByOne] {
             let mut n_first = Vec::new();

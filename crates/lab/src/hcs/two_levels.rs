@@ -5,29 +5,25 @@
 //! between it and the engine after each burst. Interests are let in as long as not too many
 //! are pending.
 
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, RxPacket};
-use tachonym_memory::IoBuffer;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, FaceId, MonoNs, Name, PacketView};
-use tachonym_store::device::{
-    self, Backend, Completion, Content, Contents, Device, DirectoryLock, Emulated, Op, Request,
-    Volume, Waiting,
-};
-use tachonym_store::layout::{MAGIC, MAX_BATCH_LEN, Superblock};
+use tachonym_store::device::{Completion, Content, Contents, Device, Emulated, Waiting};
+use tachonym_store::layout::{MAX_BATCH_LEN, Superblock};
 use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
-use super::catalogue::{Catalogue, Chunk};
+use super::catalogue::{Catalogue, Chunk, Share};
 use super::dram::{MAX_BYTES_EACH, fifo, hash_key};
 use super::emulated::Memory;
 use super::made::MadeVolume;
 use super::packets::{Asked, MAX_DATA_BYTES, PREFIX, write_data};
 use super::store::{Counts, Hcs, Hit};
 use crate::engine_bed::SendBuffer;
+use crate::ssd::disk::{self, Disk};
 
 const CONSUMER: FaceId = FaceId(256);
 const PRODUCER: FaceId = FaceId(257);
@@ -50,7 +46,7 @@ pub(super) struct Settings {
     pub(super) max_ahead: u32,
     /// Reads under way at most.
     pub(super) max_reads: usize,
-    /// Interests that may be pending.
+    /// Interests that may be pending, at least one.
     pub(super) max_pending: usize,
 }
 
@@ -63,26 +59,15 @@ pub(super) struct TwoLevels {
     out: SendBuffer<()>,
     max_pending: usize,
     counts: Counts,
-    /// Until when the device has been seen busy.
+    /// From when on the device is busy, of which the time before is counted.
     busy_since_ns: Option<u64>,
     data: Vec<u8>,
 }
 
-/// Volumes for a catalogue, in one file: 15 % more than its packets and some regions more, so
+/// Bytes of a file for so many chunks: 15 % more than their packets and some regions more, so
 /// that nothing is forgotten.
-fn volume_bytes(catalogue: Catalogue) -> u64 {
-    catalogue.n_chunks() * MAX_DATA_BYTES as u64 * 115 / 100 + (64 << 20)
-}
-
-/// A superblock of a store of one volume of so many bytes.
-///
-/// # Errors
-/// If a volume cannot be divided.
-fn superblock(bytes: u64, batch_chunks: u32) -> anyhow::Result<Superblock> {
-    superblock_of(
-        &Geometry::new(&[bytes], batch_chunks as usize)?,
-        batch_chunks,
-    )
+pub(super) const fn volume_bytes(n_chunks: u64) -> u64 {
+    n_chunks * MAX_DATA_BYTES as u64 * 115 / 100 + (64 << 20)
 }
 
 /// A superblock of a store of one volume that is divided so.
@@ -107,89 +92,53 @@ pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::R
     })
 }
 
-/// Writes a superblock and its copy, and waits for it.
-///
-/// # Errors
-/// If it cannot be written.
-fn write_superblock(device: &mut dyn Device, block: &Superblock) -> anyhow::Result<()> {
-    let bytes = block.encode().repeat(2);
-    let mut buffer = IoBuffer::new(bytes.len(), 0)?;
-    buffer.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
-    let request = Request {
-        token: 0,
-        volume: 0,
-        op: Op::Write,
-        offset: 0,
-        len: bytes.len() as u32,
-        buffer: Some(buffer),
-    };
-    ensure!(
-        device.submit(request).is_ok(),
-        "an idle device takes requests"
-    );
-    device.start();
-    let mut completions = Vec::new();
-    while completions.is_empty() {
-        device.poll(MonoNs::ZERO, &mut completions);
-    }
-    for completion in completions {
-        let n_written = completion.outcome.context("the volume's head")?;
-        ensure!(
-            n_written as usize == bytes.len(),
-            "the volume's head is cut off"
-        );
-    }
-    Ok(())
-}
-
 impl TwoLevels {
-    /// A first level of so many chunks, and a second one that has all of a catalogue, in a file
-    /// `experiment` in a directory, which is there afterwards.
+    /// A first level of so many chunks, and a second one that has a share of a catalogue, in a
+    /// file that is gone with it.
     ///
     /// # Errors
     /// If the file, or as much memory, is not to be had, or not everything could be written.
-    pub(super) fn in_directory(
+    pub(super) fn on_disk(
         l1_chunks: usize,
-        catalogue: Catalogue,
+        share: Share<'_>,
         settings: &Settings,
-        directory: &Path,
+        disk: &Disk,
+        file: &str,
     ) -> anyhow::Result<Self> {
-        let lock = DirectoryLock::acquire(directory)?;
-        let volume = Volume::in_directory(&lock, "experiment", volume_bytes(catalogue), &MAGIC)?;
-        let bytes = volume.bytes();
-        let n_requests = (settings.max_reads + N_WRITES) as u32;
-        let (mut device, _) = device::open(vec![volume], &[], n_requests, Backend::Auto)
-            .with_context(|| format!("a device in {}", directory.display()))?;
-        // By this the file is known for a store's, and may be used again.
-        write_superblock(&mut *device, &superblock(bytes, settings.batch_chunks)?)?;
-        Self::on_device(l1_chunks, catalogue, settings, device, bytes)
+        let bytes = volume_bytes(share.chunks().count() as u64);
+        let (volume, block) = disk.format(file, bytes, settings.batch_chunks as usize)?;
+        let (device, _) = disk::open(volume, &[], settings.max_reads + N_WRITES)?;
+        // Who has it open keeps it.
+        disk.remove(file)?;
+        Self::on_device(l1_chunks, share, settings, device, block)
     }
 
-    /// The same on a device with one volume of so many bytes.
+    /// The same on a device with an empty store.
     ///
     /// # Errors
     /// If there is not as much memory, or not everything could be written.
-    pub(super) fn on_device(
+    fn on_device(
         l1_chunks: usize,
-        catalogue: Catalogue,
+        share: Share<'_>,
         settings: &Settings,
         device: Box<dyn Device>,
-        volume_bytes: u64,
+        block: Superblock,
     ) -> anyhow::Result<Self> {
-        let block = superblock(volume_bytes, settings.batch_chunks)?;
-        // Batches of the catalogue and some more, since a prefix takes an entry, too.
-        let max_batches = catalogue.n_chunks() as usize / settings.batch_chunks as usize * 2
-            + catalogue.n_contents as usize * 2
+        let n_chunks = share.chunks().count();
+        // Batches of the share and some more, since a prefix takes an entry, too.
+        let max_batches = n_chunks / settings.batch_chunks as usize * 2
+            + share.catalogue().n_contents as usize * 2
             + 1_024;
         let begins = (block, max_batches, Beginning::New);
         let mut store = Self::begin(l1_chunks, settings, device, begins)?;
-        store.fill(catalogue)?;
+        store.fill(share, n_chunks as u64)?;
         Ok(store)
     }
 
-    /// The same on a device that is emulated (`store::device::Emulated`), as if all had been
-    /// written before and were found again: with Data in memory or made when they are read,
-    /// which takes none, and transfers of so many Gbit/s.
+    /// The same with all of a catalogue on a device that is emulated
+    /// (`store::device::Emulated`), as if it had been written before and were found again: with
+    /// Data in memory or made when they are read, which takes none, and transfers of so many
+    /// Gbit/s.
     ///
     /// # Errors
     /// If there is not as much memory.
@@ -280,15 +229,16 @@ impl TwoLevels {
         })
     }
 
-    /// Has the producer answer for every chunk, so that all are written.
-    fn fill(&mut self, catalogue: Catalogue) -> anyhow::Result<()> {
+    /// Has the producer answer for every chunk, so that all of these are written.
+    fn fill(&mut self, share: Share<'_>, n_chunks: u64) -> anyhow::Result<()> {
         let mut asked = Asked::default();
-        let mut number = 0;
-        while number < catalogue.n_chunks() {
+        let mut chunks = share.chunks().peekable();
+        while chunks.peek().is_some() {
             asked.clear();
-            let end = (number + BURST_PKTS as u64).min(catalogue.n_chunks());
-            (number..end).for_each(|number| asked.push(catalogue.chunk(number)));
-            number = end;
+            chunks
+                .by_ref()
+                .take(BURST_PKTS)
+                .for_each(|chunk| asked.push(chunk));
             self.carry(&asked.iter().collect::<Vec<_>>());
             self.wait("writes", |store| store.device.n_in_flight() <= MAX_FILLING)?;
         }
@@ -301,9 +251,8 @@ impl TwoLevels {
         })?;
         let written = self.written();
         ensure!(
-            written == catalogue.n_chunks(),
-            "of {} chunks {written} were written",
-            catalogue.n_chunks()
+            written == n_chunks,
+            "of {n_chunks} chunks {written} were written"
         );
         self.counts = Counts::default();
         Ok(())
@@ -333,29 +282,30 @@ impl TwoLevels {
         }
     }
 
-    /// Moves requests to the device and completions to the engine, and does what is due.
+    /// Moves requests to the device and completions to the engine until there are none, and does
+    /// what is due.
     fn exchange(&mut self) {
         let now = self.now();
         if self.engine.poll_timeout().is_some_and(|due| due <= now) {
             self.engine.handle_timeout(now, &mut self.out);
         }
-        self.submit();
-        self.device.poll(now, &mut self.completions);
-        let mut completions = std::mem::take(&mut self.completions);
-        for completion in completions.drain(..) {
-            self.engine
-                .handle_completion(now, completion, &mut self.out);
+        loop {
+            self.turn_device();
+            if self.completions.is_empty() {
+                return;
+            }
+            let mut completions = std::mem::take(&mut self.completions);
+            for completion in completions.drain(..) {
+                self.engine
+                    .handle_completion(now, completion, &mut self.out);
+            }
+            self.completions = completions;
         }
-        self.completions = completions;
-        self.submit();
-        let is_busy = self.device.n_in_flight() > 0;
-        if let Some(since_ns) = self.busy_since_ns {
-            self.counts.second_ns += now.0 - since_ns;
-        }
-        self.busy_since_ns = is_busy.then_some(now.0);
     }
 
-    fn submit(&mut self) {
+    /// Has the device begin what there is to do, and tell what has ended.
+    fn turn_device(&mut self) {
+        let now = self.now();
         let Some(second) = self.engine.second_level_mut() else {
             return;
         };
@@ -364,8 +314,16 @@ impl TwoLevels {
                 second.give_back(request);
                 break;
             }
+            self.busy_since_ns.get_or_insert(now.0);
         }
+        // Here an emulated device may wait.
         self.device.start();
+        self.device.poll(now, &mut self.completions);
+        let now_ns = self.now().0;
+        if let Some(since_ns) = self.busy_since_ns {
+            self.counts.second_ns += now_ns - since_ns;
+        }
+        self.busy_since_ns = (self.device.n_in_flight() > 0).then_some(now_ns);
     }
 
     /// Carries a burst of Interests; what neither level has is answered by the producer.
@@ -432,12 +390,12 @@ impl Hcs for TwoLevels {
 
     fn request_burst(&mut self, asked: &Asked) {
         let asked: Vec<_> = asked.iter().collect();
-        for burst in asked.chunks(BURST_PKTS) {
-            self.carry(burst);
-            self.exchange();
-            while self.n_pending() > self.max_pending {
+        for burst in asked.chunks(BURST_PKTS.min(self.max_pending)) {
+            while self.n_pending() + burst.len() > self.max_pending {
                 self.exchange();
             }
+            self.carry(burst);
+            self.exchange();
         }
     }
 
@@ -486,9 +444,12 @@ mod tests {
             max_reads: 16,
             max_pending: 8,
         };
-        let bytes = volume_bytes(CATALOGUE);
+        let bytes = volume_bytes(CATALOGUE.n_chunks());
         let device = Box::new(Ram::new(&[bytes as usize]));
-        TwoLevels::on_device(l1_chunks, CATALOGUE, &settings, device, bytes).expect("a small store")
+        let geometry = Geometry::new(&[bytes], 10).expect("large enough");
+        let block = superblock_of(&geometry, 10).expect("short batches");
+        let share = Share::all(CATALOGUE);
+        TwoLevels::on_device(l1_chunks, share, &settings, device, block).expect("a small store")
     }
 
     #[test]

@@ -20,7 +20,7 @@ const SPARE_BYTES: u64 = 256 << 20;
 
 /// A folder of this process's own.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     folder: PathBuf,
     lock: DirectoryLock,
 }
@@ -28,7 +28,7 @@ pub(super) struct Disk {
 impl Disk {
     /// A folder in `directory` that so many bytes may be written to. Those that processes left
     /// which are no more are removed.
-    pub(super) fn new(directory: &Path, needed_bytes: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(directory: &Path, needed_bytes: u64) -> anyhow::Result<Self> {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
         remove_left(directory);
@@ -38,8 +38,8 @@ impl Disk {
         let needed = needed_bytes + SPARE_BYTES;
         if needed > available {
             bail!(
-                "{} has {} MiB to spare, and {} MiB are needed: give a smaller --store-mib or \
-                 another --directory",
+                "{} has {} MiB to spare, and {} MiB are needed: choose smaller sizes or another \
+                 --directory",
                 directory.display(),
                 available >> 20,
                 needed >> 20
@@ -52,22 +52,22 @@ impl Disk {
     }
 
     /// Where the file of a store is.
-    pub(super) fn path(&self, file: &str) -> PathBuf {
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.folder.join(file)
     }
 
     /// The folder.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Opens a file of so many bytes, which is made if there is none.
-    pub(super) fn volume(&self, file: &str, bytes: u64) -> anyhow::Result<Volume> {
+    pub(crate) fn volume(&self, file: &str, bytes: u64) -> anyhow::Result<Volume> {
         Ok(Volume::in_directory(&self.lock, file, bytes, &MAGIC)?)
     }
 
     /// Makes a new store on a file, with batches of so many chunks.
-    pub(super) fn format(
+    pub(crate) fn format(
         &self,
         file: &str,
         bytes: u64,
@@ -93,7 +93,7 @@ impl Disk {
     }
 
     /// Opens the store of a file again.
-    pub(super) fn reopen(&self, file: &str, bytes: u64) -> anyhow::Result<(Volume, Superblock)> {
+    pub(crate) fn reopen(&self, file: &str, bytes: u64) -> anyhow::Result<(Volume, Superblock)> {
         let volume = self.volume(file, bytes)?;
         let head = volume.read_head()?;
         let superblock = Superblock::decode(&head.as_slice()[..HEAD_BYTES])?;
@@ -101,7 +101,7 @@ impl Disk {
     }
 
     /// Removes a file.
-    pub(super) fn remove(&self, file: &str) -> anyhow::Result<()> {
+    pub(crate) fn remove(&self, file: &str) -> anyhow::Result<()> {
         Ok(fs::remove_file(self.path(file))?)
     }
 }
@@ -130,7 +130,7 @@ fn remove_left(directory: &Path) {
 }
 
 /// A device on a volume, as the router opens one: by io_uring, or threads where there is none.
-pub(super) fn open(
+pub(crate) fn open(
     volume: Volume,
     buffers: &[IoBuffer],
     n_requests: usize,
@@ -140,7 +140,7 @@ pub(super) fn open(
 }
 
 /// Bytes that this process has had written to disks, as the kernel counts.
-pub(super) fn written_bytes() -> Option<u64> {
+pub(crate) fn written_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/io").ok()?;
     let line = text
         .lines()
@@ -150,7 +150,7 @@ pub(super) fn written_bytes() -> Option<u64> {
 
 /// Bytes that have been written to the block device below `path`, by whomever, as the kernel
 /// counts. `None` if it lies on none.
-pub(super) fn device_written_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn device_written_bytes(path: &Path) -> Option<u64> {
     const SECTOR_BYTES: u64 = 512;
     let dev = rustix::fs::stat(path).ok()?.st_dev;
     let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
@@ -182,6 +182,6 @@ mod tests {
     fn a_disk_without_room_is_refused() {
         let directory = tempfile::tempdir().expect("a folder");
         let refused = Disk::new(directory.path(), 1 << 60).expect_err("no disk has as much");
-        assert!(refused.to_string().contains("--store-mib"), "{refused}");
+        assert!(refused.to_string().contains("--directory"), "{refused}");
     }
 }

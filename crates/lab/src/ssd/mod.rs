@@ -6,7 +6,7 @@
 //! round.
 
 mod amplification;
-mod disk;
+pub(crate) mod disk;
 mod fio;
 mod foyer;
 mod hit_path;
