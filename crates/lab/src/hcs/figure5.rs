@@ -142,8 +142,9 @@ impl fmt::Display for Report {
             ];
             for (what, fitted, unit) in fits {
                 let Some(fitted) = fitted else {
-                    writeln!(f, "| {} | too few sizes |", summary.workload)?;
-                    continue;
+                    let why = "no fit: too few sizes, or Interests do not wait for each other";
+                    writeln!(f, "| {} | {:.1e} | {why} |", summary.workload, summary.rmse)?;
+                    break;
                 };
                 writeln!(
                     f,
@@ -269,6 +270,9 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
                     fitted_gbps: None,
                 });
             }
+        }
+        if !args.store.is_one_by_one() {
+            points.clear();
         }
         let fitted = Fitted::by_time(&points);
         for row in &mut of_kind {

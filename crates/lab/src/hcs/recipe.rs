@@ -69,6 +69,12 @@ impl StoreArgs {
         matches!(self.store, Store::Disk)
     }
 
+    /// Whether each request waits for the one before, and nothing is read before it is asked
+    /// for: what the equations are of.
+    pub(super) fn is_one_by_one(&self) -> bool {
+        self.store == Store::Serial || (self.ahead, self.pending) == (0, 1)
+    }
+
     /// Refuses a disk.
     ///
     /// # Errors
@@ -105,11 +111,14 @@ pub(super) struct Told {
 
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (n_ahead, n_pending) = (self.max_ahead, self.n_pending);
-        let own = format!(
-            "{n_ahead} batches ahead and {n_pending} Interests pending at most (equations are of \
-             the serial algorithm, and who asks for a chunk while its batch is read has no hit)"
-        );
+        let own = match (self.max_ahead, self.n_pending) {
+            (0, 1) => "nothing read ahead, and each Interest waits for the one before".to_owned(),
+            (n_ahead, n_pending) => format!(
+                "up to {n_ahead} batches ahead and up to {n_pending} Interests pending (models are \
+                 of the serial algorithm, and who asks for a chunk while its batch is read has no \
+                 hit)"
+            ),
+        };
         match self.store {
             Store::Serial => write!(f, "the paper's serial algorithm")?,
             Store::Router => write!(
