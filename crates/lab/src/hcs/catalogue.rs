@@ -132,24 +132,37 @@ impl Catalogue {
 #[derive(Clone, Copy)]
 pub(super) struct Share<'a> {
     catalogue: Catalogue,
-    is_here: &'a dyn Fn(Chunk) -> bool,
+    /// `None` if all are.
+    is_here: Option<&'a dyn Fn(Chunk) -> bool>,
 }
 
 impl<'a> Share<'a> {
     /// Those that `is_here` says.
     pub(super) const fn new(catalogue: Catalogue, is_here: &'a dyn Fn(Chunk) -> bool) -> Self {
+        let is_here = Some(is_here);
         Self { catalogue, is_here }
     }
 
     /// All of them.
     pub(super) const fn all(catalogue: Catalogue) -> Self {
-        Self::new(catalogue, &|_| true)
+        let is_here = None;
+        Self { catalogue, is_here }
+    }
+
+    /// Whether it is all of them.
+    pub(super) const fn is_all(self) -> bool {
+        self.is_here.is_none()
+    }
+
+    /// Whether a chunk is among them.
+    pub(super) fn has(self, chunk: Chunk) -> bool {
+        self.is_here.is_none_or(|is_here| is_here(chunk))
     }
 
     /// One after the other.
     pub(super) fn chunks(self) -> impl Iterator<Item = Chunk> {
         let all = (0..self.catalogue.n_chunks()).map(move |number| self.catalogue.chunk(number));
-        all.filter(move |&chunk| (self.is_here)(chunk))
+        all.filter(move |&chunk| self.has(chunk))
     }
 
     /// What all of it belongs to.

@@ -1,5 +1,6 @@
-//! What a volume of the router's second level holds if all of a catalogue was written to it,
-//! made when it is read: so a terabyte of it takes no memory, and no time to be written.
+//! What a volume of the router's second level holds if all of a catalogue was written to it, or
+//! a worker's share, made when it is read: so a terabyte of it takes no memory, and no time to
+//! be written.
 //!
 //! It is what the store would find after a restart, but that records lie at equal distances and
 //! have no entries for prefixes, which only Interests with CanBePrefix use.
@@ -14,7 +15,7 @@ use tachonym_store::layout::{
 };
 use tachonym_store::{Geometry, Names};
 
-use super::catalogue::{Catalogue, Chunk};
+use super::catalogue::{Catalogue, Chunk, Share};
 use super::packets::{MAX_DATA_BYTES, write_data, write_name_value};
 
 /// Bytes of a record's head are fewer than this, with as many chunks as a batch may have.
@@ -31,6 +32,8 @@ pub(super) struct MadeVolume {
     /// Batches of a region, and of a content.
     region_batches: u64,
     content_batches: u32,
+    /// Numbers of the batches that are here, in their order; `None` if all are.
+    here: Option<Vec<u64>>,
     /// Kept for their memory.
     places: Vec<Place>,
     payload: Vec<u8>,
@@ -38,13 +41,21 @@ pub(super) struct MadeVolume {
 }
 
 impl MadeVolume {
-    /// A volume of the size that a catalogue needs, in batches of so many chunks.
+    /// A volume of the size that a share of a catalogue needs, in batches of so many chunks, of
+    /// which it has all or none.
     ///
     /// # Errors
     /// If it cannot be divided into regions.
-    pub(super) fn new(catalogue: Catalogue, batch_chunks: u32) -> anyhow::Result<Self> {
+    pub(super) fn new(share: Share<'_>, batch_chunks: u32) -> anyhow::Result<Self> {
+        let catalogue = share.catalogue();
         let content_batches = catalogue.content_chunks.div_ceil(batch_chunks);
-        let n_batches = u64::from(catalogue.n_contents) * u64::from(content_batches);
+        let n_all = u64::from(catalogue.n_contents) * u64::from(content_batches);
+        let first_of = |batch| first_of(batch, content_batches, batch_chunks);
+        let here = (!share.is_all()).then(|| {
+            let here = (0..n_all).filter(|&batch| share.has(first_of(batch)));
+            here.collect::<Vec<_>>()
+        });
+        let n_batches = here.as_ref().map_or(n_all, |here| here.len() as u64);
         let stride =
             (batch_chunks as usize * MAX_DATA_BYTES + MAX_HEAD_BYTES).next_multiple_of(STEP);
         // What a region cannot use is less than a record, its table and a block.
@@ -66,6 +77,7 @@ impl MadeVolume {
             stride,
             region_batches: Self::region_batches(block.region_bytes, stride),
             content_batches,
+            here,
             block,
             places: Vec::new(),
             payload: Vec::new(),
@@ -91,25 +103,25 @@ impl MadeVolume {
 
     /// Batches in it.
     pub(super) fn n_batches(&self) -> u64 {
-        u64::from(self.catalogue.n_contents) * u64::from(self.content_batches)
+        let all = || u64::from(self.catalogue.n_contents) * u64::from(self.content_batches);
+        self.here
+            .as_ref()
+            .map_or_else(all, |here| here.len() as u64)
     }
 
-    /// The numbers of a region's batches.
+    /// Which of those that are here a region has.
     fn batches(&self, region: u64) -> std::ops::Range<u64> {
         let end = ((region + 1) * self.region_batches).min(self.n_batches());
         (region * self.region_batches).min(end)..end
     }
 
-    /// The first chunk of a batch, and how many it has.
-    fn chunks(&self, batch: u64) -> (Chunk, u32) {
+    /// The first chunk of the `nth` batch that is here, and how many it has.
+    fn chunks(&self, nth: u64) -> (Chunk, u32) {
         let batch_chunks = u32::from(self.block.batch_len);
-        let segment = (batch % u64::from(self.content_batches)) as u32 * batch_chunks;
-        let chunk = Chunk {
-            content: (batch / u64::from(self.content_batches)) as u32,
-            segment,
-        };
-        let n_left = self.catalogue.content_chunks - segment;
-        (chunk, n_left.min(batch_chunks))
+        let batch = self.here.as_ref().map_or(nth, |here| here[nth as usize]);
+        let first = first_of(batch, self.content_batches, batch_chunks);
+        let n_left = self.catalogue.content_chunks - first.segment;
+        (first, n_left.min(batch_chunks))
     }
 
     fn key(&self, first: Chunk) -> u64 {
@@ -201,6 +213,14 @@ impl MadeVolume {
             let table = self.table(batches, seq);
             put(&table, region_bytes - table.len(), start, buffer);
         }
+    }
+}
+
+/// The first chunk of a batch of all.
+fn first_of(batch: u64, content_batches: u32, batch_chunks: u32) -> Chunk {
+    Chunk {
+        content: (batch / u64::from(content_batches)) as u32,
+        segment: (batch % u64::from(content_batches)) as u32 * batch_chunks,
     }
 }
 

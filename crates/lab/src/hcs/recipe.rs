@@ -208,9 +208,9 @@ impl Recipe {
                 Made::Serial(Arc::new(second))
             }
             Store::Router => {
-                // Records lie a little apart.
+                // Records lie a little apart. Shares are of one catalogue, whoever has the most.
                 let second = Second::bytes(catalogue, needs.memory) * 102 / 100;
-                ensure_memory(first + index + second * needs.n_stores)?;
+                ensure_memory(first + index + second)?;
                 Made::Router(settings, needs.memory)
             }
             Store::Disk => {
@@ -228,11 +228,11 @@ impl Recipe {
     /// # Errors
     /// If there is not as much memory as the indexes take, or the disk fails.
     pub(super) fn make(&self, l1_chunks: usize, pace: Pace) -> anyhow::Result<Box<dyn Hcs + Send>> {
-        self.make_for(0, &|_| true, l1_chunks, pace)
+        self.make_share(0, Share::all(self.catalogue), l1_chunks, pace)
     }
 
-    /// The same for a worker that is asked for these chunks only. Those of a disk have nothing
-    /// else there; emulated ones do, since it costs nothing.
+    /// The same for a worker that is asked for these chunks only, of whole batches. The router's
+    /// store has nothing else; the serial algorithm's second level is one for all.
     ///
     /// # Errors
     /// As [`Self::make`].
@@ -240,6 +240,17 @@ impl Recipe {
         &self,
         worker: u16,
         is_here: &dyn Fn(Chunk) -> bool,
+        l1_chunks: usize,
+        pace: Pace,
+    ) -> anyhow::Result<Box<dyn Hcs + Send>> {
+        let share = Share::new(self.catalogue, is_here);
+        self.make_share(worker, share, l1_chunks, pace)
+    }
+
+    fn make_share(
+        &self,
+        worker: u16,
+        share: Share<'_>,
         l1_chunks: usize,
         pace: Pace,
     ) -> anyhow::Result<Box<dyn Hcs + Send>> {
@@ -255,12 +266,10 @@ impl Recipe {
                     Delay::Counted => Waiting::Deferred,
                 };
                 let passes = (waiting, rate_gbps);
-                let store =
-                    TwoLevels::emulated(l1_chunks, self.catalogue, settings, *memory, passes)?;
+                let store = TwoLevels::emulated(l1_chunks, share, settings, *memory, passes)?;
                 Box::new(store)
             }
             Made::Disk(settings, disk) => {
-                let share = Share::new(self.catalogue, is_here);
                 let file = format!("worker-{worker}");
                 Box::new(TwoLevels::on_disk(l1_chunks, share, settings, disk, &file)?)
             }

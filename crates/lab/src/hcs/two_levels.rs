@@ -16,7 +16,7 @@ use tachonym_store::layout::{MAX_BATCH_LEN, Superblock};
 use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
-use super::catalogue::{Catalogue, Chunk, Share};
+use super::catalogue::{Chunk, Share};
 use super::dram::{MAX_BYTES_EACH, fifo, hash_key};
 use super::emulated::Memory;
 use super::made::MadeVolume;
@@ -135,7 +135,7 @@ impl TwoLevels {
         Ok(store)
     }
 
-    /// The same with all of a catalogue on a device that is emulated
+    /// The same with a share of a catalogue, of whole batches, on a device that is emulated
     /// (`store::device::Emulated`), as if it had been written before and were found again: with
     /// Data in memory or made when they are read, which takes none, and transfers of so many
     /// Gbit/s.
@@ -144,12 +144,12 @@ impl TwoLevels {
     /// If there is not as much memory.
     pub(super) fn emulated(
         l1_chunks: usize,
-        catalogue: Catalogue,
+        share: Share<'_>,
         settings: &Settings,
         memory: Memory,
         (waiting, rate_gbps): (Waiting, f64),
     ) -> anyhow::Result<Self> {
-        let mut volume = MadeVolume::new(catalogue, settings.batch_chunks)?;
+        let mut volume = MadeVolume::new(share, settings.batch_chunks)?;
         let (block, n_batches) = (volume.superblock(), volume.n_batches());
         let contents = match memory {
             Memory::Static => {
@@ -427,6 +427,7 @@ impl Hcs for TwoLevels {
 mod tests {
     use tachonym_store::device::Ram;
 
+    use super::super::catalogue::Catalogue;
     use super::super::model;
     use super::super::store::{measure, warm};
     use super::super::workload::{Kind, Requests};
@@ -513,7 +514,8 @@ mod tests {
                 max_reads: 16,
                 max_pending: 8,
             };
-            let mut store = TwoLevels::emulated(200, catalogue, &settings, memory, (waiting, 50.0))
+            let share = Share::all(catalogue);
+            let mut store = TwoLevels::emulated(200, share, &settings, memory, (waiting, 50.0))
                 .expect("a small store");
             let requests = model::shrunk_settings(catalogue, 1);
             for kind in Kind::ALL {
@@ -530,6 +532,39 @@ mod tests {
             }
             let counters = store.counters();
             assert_eq!((counters.n_damaged, counters.n_false_reads), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_share_is_made_of_its_own_batches() {
+        let catalogue = Catalogue {
+            n_contents: 12,
+            content_chunks: 255,
+        };
+        let settings = Settings {
+            batch_chunks: 10,
+            max_ahead: 0,
+            max_reads: 16,
+            max_pending: 8,
+        };
+        let is_here = |chunk: Chunk| (chunk.content + chunk.segment / 10).is_multiple_of(3);
+        let share = Share::new(catalogue, &is_here);
+        let passes = (Waiting::Deferred, 50.0);
+        let mut store = TwoLevels::emulated(20, share, &settings, Memory::Dynamic, passes)
+            .expect("a small store");
+        for content in 0..12 {
+            for segment in [0, 17, 138, 254] {
+                let chunk = Chunk { content, segment };
+                let mut asked = Asked::default();
+                asked.push(chunk);
+                let (chunk, interest) = asked.iter().next().expect("one was pushed");
+                let expected = if is_here(chunk) {
+                    Hit::Second
+                } else {
+                    Hit::Miss
+                };
+                assert_eq!(store.request(chunk, interest), expected, "{chunk:?}");
+            }
         }
     }
 }
