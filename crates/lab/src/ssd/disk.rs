@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::fs::statvfs;
@@ -32,10 +34,8 @@ impl Disk {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
         remove_left(directory);
-        let system = statvfs(directory)
-            .with_context(|| format!("cannot look at {}", directory.display()))?;
-        let available = system.f_bavail.saturating_mul(system.f_frsize);
         let needed = needed_bytes + SPARE_BYTES;
+        let available = room(directory, needed)?;
         if needed > available {
             bail!(
                 "{} has {} MiB to spare, and {} MiB are needed: choose smaller sizes or another \
@@ -110,6 +110,25 @@ impl Drop for Disk {
     fn drop(&mut self) {
         // Whoever removes the rest finds it by its name.
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Bytes that a directory has room for. Of large files that were removed just now it may be some
+/// time before their room is there again: if it is too little for `needed_bytes` and may become
+/// enough, that is waited for.
+fn room(directory: &Path, needed_bytes: u64) -> anyhow::Result<u64> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let begun = Instant::now();
+    loop {
+        let system = statvfs(directory)
+            .with_context(|| format!("cannot look at {}", directory.display()))?;
+        let available = system.f_bavail.saturating_mul(system.f_frsize);
+        let all = system.f_blocks.saturating_mul(system.f_frsize);
+        let may_grow = needed_bytes <= all && begun.elapsed() < PATIENCE;
+        if needed_bytes <= available || !may_grow {
+            return Ok(available);
+        }
+        thread::sleep(Duration::from_millis(100));
     }
 }
 
