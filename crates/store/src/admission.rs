@@ -10,7 +10,7 @@ use tachonym_policy::admission::{AutoFilter, Filter, TinyLfu};
 use tachonym_policy::{CountersKind, Random};
 
 use crate::config::Admission;
-use crate::layout::TocEntry;
+use crate::layout::{MAX_BATCH_LEN, TocEntry};
 use crate::naming::Names;
 
 /// See the module.
@@ -23,7 +23,8 @@ pub(crate) enum Gate {
         random: Random,
     },
     Asked(Box<Filter>),
-    Tuned(Box<AutoFilter>),
+    /// And whether something had to go: before, there is room for all.
+    Tuned(Box<AutoFilter>, bool),
     Contested(Box<Contest>),
 }
 
@@ -45,7 +46,7 @@ impl Gate {
                 pages,
             )?)),
             Admission::FilterAuto { capacity } => {
-                Self::Tuned(Box::new(AutoFilter::new(capacity.max(1), pages)?))
+                Self::Tuned(Box::new(AutoFilter::new(capacity.max(1), pages)?), false)
             }
             Admission::TinyLfu { window_len } => {
                 Self::Contested(Box::new(Contest::new(window_len, pages)?))
@@ -55,7 +56,7 @@ impl Gate {
 
     /// Whether a Data that is not admitted now may be when it is asked for again.
     pub(crate) const fn learns(&self) -> bool {
-        matches!(self, Self::Asked(_) | Self::Tuned(_) | Self::Contested(_))
+        matches!(self, Self::Asked(_) | Self::Tuned(..) | Self::Contested(_))
     }
 
     /// By what requests for a name are counted.
@@ -77,7 +78,7 @@ impl Gate {
             Self::Asked(filter) => {
                 filter.handle_request(id);
             }
-            Self::Tuned(filter) => {
+            Self::Tuned(filter, _) => {
                 filter.handle_request(id);
                 if is_here {
                     filter.handle_hit();
@@ -98,8 +99,10 @@ impl Gate {
 
     /// A region with these entries goes, to make room.
     pub(crate) fn note_victims(&mut self, entries: &[TocEntry]) {
-        if let Self::Contested(contest) = self {
-            contest.note_victims(entries);
+        match self {
+            Self::Tuned(_, is_full) => *is_full = true,
+            Self::Contested(contest) => contest.note_victims(entries),
+            _ => {}
         }
     }
 
@@ -108,16 +111,19 @@ impl Gate {
             Self::All => true,
             Self::Some { of_2_32, random } => random.next_u64() >> 32 < *of_2_32,
             Self::Asked(filter) => filter.admits(id),
-            Self::Tuned(filter) => filter.admits(id),
+            Self::Tuned(filter, is_full) => !*is_full || filter.admits(id),
             Self::Contested(contest) => contest.admits(id),
         }
     }
 }
 
+/// Bits of a chunk's id that tell its place; the others are of its batch's key.
+const PLACES: u64 = MAX_BATCH_LEN as u64 - 1;
+const _: () = assert!(MAX_BATCH_LEN.is_power_of_two());
+
 /// By what requests for a chunk of a batch are counted.
 const fn chunk_id(key: u64, place: u8) -> u64 {
-    // Any odd number: the key is a hash already.
-    key.wrapping_add((place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    key & !PLACES | place as u64
 }
 
 /// By what reads of a record are counted: by the first of its chunks.
@@ -129,7 +135,8 @@ const fn batch_id(key: u64, mask: u16) -> u64 {
 const MAX_VICTIMS: usize = 256;
 
 /// TinyLFU before a log: a Data is written if it was asked for more often than one of those
-/// that had to go last, each of which is compared with in turn.
+/// that had to go last, the same one for all chunks of a batch, and more than once: what goes
+/// may not have been asked for within the window, and one request earns no write.
 ///
 /// Frequencies are of chunks, and of a batch that is stored those of its first chunk: how often
 /// it was read, or would have been. A stream through a batch that is not stored asks once for
@@ -140,8 +147,6 @@ pub(crate) struct Contest {
     frequencies: TinyLfu,
     /// Of the region that was emptied last; none while the log has room.
     victims: Vec<u64>,
-    /// Which is compared with next.
-    next: usize,
 }
 
 impl Contest {
@@ -149,7 +154,6 @@ impl Contest {
         Ok(Self {
             frequencies: TinyLfu::new(window_len, pages)?,
             victims: Vec::with_capacity(MAX_VICTIMS),
-            next: 0,
         })
     }
 
@@ -165,15 +169,16 @@ impl Contest {
             });
         self.victims.clear();
         self.victims.extend(batches);
-        self.next = 0;
     }
 
-    fn admits(&mut self, id: u64) -> bool {
-        let Some(&victim) = self.victims.get(self.next) else {
+    fn admits(&self, id: u64) -> bool {
+        let drawn = ((id >> 32) * self.victims.len() as u64) >> 32;
+        let Some(&victim) = self.victims.get(drawn as usize) else {
             return true;
         };
-        self.next = (self.next + 1) % self.victims.len();
-        self.frequencies.frequency(id) > self.frequencies.frequency(victim)
+        let frequency = self.frequencies.frequency(id);
+        // Greater ones are not told from each other.
+        frequency == TinyLfu::MAX_FREQUENCY || frequency > self.frequencies.frequency(victim).max(1)
     }
 }
 
@@ -224,8 +229,8 @@ mod tests {
     fn a_threshold_of_its_own_leaves_room_to_what_is_asked_for_most() {
         let capacity = 500;
         let mut gate = gate(Admission::FilterAuto { capacity });
-        gate.note_request(3, false);
-        assert!(gate.admits(3), "as long as nothing is known");
+        assert!(gate.admits(3), "there is room");
+        gate.note_victims(&[]);
         // Of 5,500 names 500 have two thirds of the requests.
         let mut random = Random::new(4);
         for _ in 0..60 * capacity {
@@ -251,39 +256,54 @@ mod tests {
         gate.note_request(rare, false);
         assert!(gate.admits(rare), "the log has room");
         // The first chunk that the record has is the fifth of its batch.
-        gate.note_victims(&[batch(77, 0b11_0000)]);
-        assert!(gate.admits(rare), "it was never read");
-        gate.note_read(77, 0b11_0000);
-        assert!(!gate.admits(rare), "as often");
+        let key = Random::new(3).next_u64();
+        gate.note_victims(&[batch(key, 0b11_0000)]);
+        assert!(!gate.admits(rare), "once earns no write");
         gate.note_request(usual, false);
         gate.note_request(usual, false);
-        assert!(gate.admits(usual) && !gate.admits(rare));
+        assert!(gate.admits(usual), "it was never read");
+        gate.note_read(key, 0b11_0000);
         // What is here does not count until it is read.
         for _ in 0..5 {
-            gate.note_request(chunk_id(77, 4), true);
+            gate.note_request(chunk_id(key, 4), true);
         }
         assert!(gate.admits(usual));
-        gate.note_read(77, 0b11_0000);
-        assert!(!gate.admits(usual));
+        gate.note_read(key, 0b11_0000);
+        assert!(!gate.admits(usual), "as often");
+        for _ in 0..300 {
+            gate.note_read(key, 0b11_0000);
+            gate.note_request(usual, false);
+        }
+        assert!(gate.admits(usual), "as often as can be told");
     }
 
     #[test]
-    fn victims_are_some_of_all_and_take_turns() {
-        let mut gate = gate(Admission::TinyLfu { window_len: 1_000 });
-        let entries: Vec<_> = (0..10_000).map(|key| batch(key, 1)).collect();
+    fn victims_are_some_of_all_and_one_is_for_all_of_a_batch() {
+        let mut gate = gate(Admission::TinyLfu { window_len: 10_000 });
+        let entries: Vec<_> = (0..10_000).map(|key| batch(key << 8, 1)).collect();
         gate.note_victims(&entries);
         let Gate::Contested(contest) = &gate else {
             panic!("of this kind");
         };
         assert!((200..=MAX_VICTIMS).contains(&contest.victims.len()));
         assert!(contest.victims.contains(&batch_id(0, 1)));
-        assert!(contest.victims.iter().any(|&it| it > 9_000));
-        // One of two was read: every other time it is the one to beat.
-        gate.note_victims(&[batch(1, 1), batch(2, 1)]);
-        gate.note_read(1, 1);
-        gate.note_request(99, false);
-        let admitted: Vec<_> = (0..4).map(|_| gate.admits(99)).collect();
-        assert_eq!(admitted, [false, true, false, true]);
+        assert!(contest.victims.iter().any(|&it| it > 9_000 << 8));
+        // One of two was read often: half of all batches have it to beat, with all chunks.
+        gate.note_victims(&[batch(1 << 8, 1), batch(2 << 8, 1)]);
+        (0..5).for_each(|_| gate.note_read(1 << 8, 1));
+        let mut random = Random::new(5);
+        let mut n_admitted = 0;
+        for _ in 0..200 {
+            let key = random.next_u64();
+            for place in 0..4 {
+                gate.note_request(chunk_id(key, place), false);
+                gate.note_request(chunk_id(key, place), false);
+            }
+            let admitted = [0, 1, 2, 3].map(|place| gate.admits(chunk_id(key, place)));
+            assert!(admitted == [true; 4] || admitted == [false; 4]);
+            n_admitted += u32::from(admitted[0]);
+        }
+        assert!((60..140).contains(&n_admitted), "{n_admitted}");
         gate.note_victims(&[]);
         assert!(gate.admits(99));
     }

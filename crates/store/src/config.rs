@@ -82,16 +82,17 @@ pub enum Admission {
         /// Interests that are remembered.
         history_len: usize,
     },
-    /// The same, with a threshold that follows the traffic: such that about half as many names
-    /// reach it as `capacity`, while it learns as many.
+    /// All as long as there is room, and then the same with a threshold that follows the
+    /// traffic: such that about half as many names reach it as `capacity`, while it learns as
+    /// many.
     FilterAuto {
         /// Names that there is room for, from 1. It remembers
         /// [so many times](tachonym_policy::admission::HISTORY_BY_LEN) as many Interests.
         capacity: usize,
     },
-    /// Those asked for more often than what had to go last (Einziger et al. 2017, section 3);
-    /// all, as long as there is room. Of a batch that is here, what counts is how often it was
-    /// read.
+    /// All as long as there is room, and then those asked for more than once and more often than
+    /// what had to go last (Einziger et al. 2017, section 3). Of a batch that is here, what
+    /// counts is how often it was read.
     TinyLfu {
         /// Interests, and reads, after which all counts are halved, from 1.
         window_len: usize,

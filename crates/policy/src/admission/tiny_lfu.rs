@@ -44,6 +44,9 @@ pub struct TinyLfu {
 }
 
 impl TinyLfu {
+    /// The greatest [frequency](Self::frequency) that is told from lesser ones.
+    pub const MAX_FREQUENCY: u64 = 0xFF;
+
     /// Nothing counted; a window of `window_len` requests, at least one.
     ///
     /// # Errors
@@ -121,7 +124,8 @@ impl TinyLfu {
         }
     }
 
-    /// How often a name was asked for lately: not less but for ageing, and at most 255.
+    /// How often a name was asked for lately: not less but for ageing, and at most
+    /// [`MAX_FREQUENCY`](Self::MAX_FREQUENCY).
     #[inline]
     #[must_use]
     pub fn frequency(&self, hash: u64) -> u64 {
@@ -129,7 +133,7 @@ impl TinyLfu {
             let (word, shift) = self.place(hash, row);
             self.up_to_date(self.sketch.as_slice()[word]) >> shift & 0xFF
         });
-        counters.fold(0xFF, u64::min)
+        counters.fold(Self::MAX_FREQUENCY, u64::min)
     }
 
     /// Fetches what a request of this name will read.
