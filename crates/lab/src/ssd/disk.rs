@@ -73,6 +73,8 @@ impl Disk {
         bytes: u64,
         batch_len: usize,
     ) -> anyhow::Result<(Volume, Superblock)> {
+        // If it is too little for long, the volume says so.
+        room(&self.folder, bytes + SPARE_BYTES)?;
         let volume = self.volume(file, bytes)?;
         let geometry = Geometry::new(&[volume.bytes()], batch_len)?;
         let mut key = [0; 16];
