@@ -120,18 +120,24 @@ impl Counters {
             }
             CountersKind::Exact => Exact::n_words(history_len),
         };
-        (n_words as u64).saturating_mul(8)
+        line_bytes(n_words as u64)
     }
 
     /// The same of [`Counters::sparse`].
     pub(super) fn sparse_bytes_for(history_len: usize) -> u64 {
         let n_groups = Lines::n_groups(history_len / SPARSE_REQUESTS_BY_GROUP);
-        (8 * GROUP_WORDS as u64).saturating_mul(n_groups as u64)
+        line_bytes((GROUP_WORDS as u64).saturating_mul(n_groups as u64))
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.words().as_slice().len() * 8
     }
+}
+
+/// Bytes of so many words, which come in whole cache lines.
+const fn line_bytes(n_words: u64) -> u64 {
+    const LINE_BYTES: u64 = 64;
+    n_words.div_ceil(LINE_BYTES / 8).saturating_mul(LINE_BYTES)
 }
 
 /// One counter of 16 bits for a name; names may share one (Takemasa et al. 2019,

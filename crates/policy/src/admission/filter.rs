@@ -173,3 +173,24 @@ const fn history_bytes(history_len: usize) -> u64 {
         .div_ceil(LINE_BYTES / 8)
         .saturating_mul(LINE_BYTES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_no_more_than_was_said() {
+        for history_len in [1, 100, 3_561, 3_562, 3_563, 10_000, 123_457] {
+            let kinds = CountersKind::ALL.map(|kind| {
+                let filter = Filter::new(history_len, 2, kind, PagePreference::Auto);
+                (filter, Filter::bytes_for(history_len, kind))
+            });
+            let sparse = Filter::sparse(history_len, PagePreference::Auto);
+            let said = Filter::sparse_bytes_for(history_len);
+            for (filter, said) in kinds.into_iter().chain([(sparse, said)]) {
+                let taken = filter.expect("memory").memory_bytes() as u64;
+                assert!(taken <= said, "{history_len}: {taken} of {said}");
+            }
+        }
+    }
+}
