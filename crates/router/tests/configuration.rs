@@ -659,4 +659,9 @@ fn a_second_level_admits_by_policies_that_make_sense_there() {
     }
     let refused = with("w-tinylfu");
     assert_told(&[(&refused, 5, "second_level.admission", "use tinylfu")]);
+    let key = "second_level.filter_history";
+    for admission in ["filter", "tinylfu"] {
+        let many = format!("{}filter_history = 40_000_000\n", with(admission));
+        assert_told(&[(&many, 6, key, "fewer")]);
+    }
 }

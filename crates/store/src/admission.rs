@@ -106,13 +106,16 @@ impl Gate {
         }
     }
 
-    pub(crate) fn admits(&mut self, id: u64) -> bool {
+    /// Whether a Data earns its write; `is_open` if others of its batch are about to be written.
+    pub(crate) fn admits(&mut self, id: u64, is_open: bool) -> bool {
         match self {
             Self::All => true,
             Self::Some { of_2_32, random } => random.next_u64() >> 32 < *of_2_32,
             Self::Asked(filter) => filter.admits(id),
             Self::Tuned(filter, is_full) => !*is_full || filter.admits(id),
-            Self::Contested(contest) => contest.admits(id),
+            // Of a batch that is here only the first chunk is counted. When that went and comes
+            // again, the others come along.
+            Self::Contested(contest) => is_open || contest.admits(id),
         }
     }
 }
@@ -207,9 +210,9 @@ mod tests {
             history_len: 100,
         });
         gate.note_request(5, false);
-        assert!(!gate.admits(5) && gate.learns());
+        assert!(!gate.admits(5, false) && gate.learns());
         gate.note_request(5, false);
-        assert!(gate.admits(5) && !gate.admits(6));
+        assert!(gate.admits(5, false) && !gate.admits(6, false));
     }
 
     #[test]
@@ -219,7 +222,7 @@ mod tests {
                 probability,
                 seed: 9,
             });
-            (0..10_000).filter(|_| gate.admits(1)).count()
+            (0..10_000).filter(|_| gate.admits(1, false)).count()
         };
         assert_eq!((n_admitted(0.0), n_admitted(1.0)), (0, 10_000));
         assert!((900..1_100).contains(&n_admitted(0.1)));
@@ -229,7 +232,7 @@ mod tests {
     fn a_threshold_of_its_own_leaves_room_to_what_is_asked_for_most() {
         let capacity = 500;
         let mut gate = gate(Admission::FilterAuto { capacity });
-        assert!(gate.admits(3), "there is room");
+        assert!(gate.admits(3, false), "there is room");
         gate.note_victims(&[]);
         // Of 5,500 names 500 have two thirds of the requests.
         let mut random = Random::new(4);
@@ -242,7 +245,7 @@ mod tests {
             gate.note_request(Random::new(name).next_u64(), is_here);
         }
         let mut n_admitted = |names: std::ops::Range<u64>| {
-            let admitted = names.filter(|&name| gate.admits(Random::new(name).next_u64()));
+            let admitted = names.filter(|&name| gate.admits(Random::new(name).next_u64(), false));
             admitted.count()
         };
         let (popular, others) = (n_admitted(0..500), n_admitted(500..5_500));
@@ -254,27 +257,27 @@ mod tests {
         let mut gate = gate(Admission::TinyLfu { window_len: 1_000 });
         let (rare, usual) = (Random::new(1).next_u64(), Random::new(2).next_u64());
         gate.note_request(rare, false);
-        assert!(gate.admits(rare), "the log has room");
+        assert!(gate.admits(rare, false), "the log has room");
         // The first chunk that the record has is the fifth of its batch.
         let key = Random::new(3).next_u64();
         gate.note_victims(&[batch(key, 0b11_0000)]);
-        assert!(!gate.admits(rare), "once earns no write");
+        assert!(!gate.admits(rare, false), "once earns no write");
         gate.note_request(usual, false);
         gate.note_request(usual, false);
-        assert!(gate.admits(usual), "it was never read");
+        assert!(gate.admits(usual, false), "it was never read");
         gate.note_read(key, 0b11_0000);
         // What is here does not count until it is read.
         for _ in 0..5 {
             gate.note_request(chunk_id(key, 4), true);
         }
-        assert!(gate.admits(usual));
+        assert!(gate.admits(usual, false));
         gate.note_read(key, 0b11_0000);
-        assert!(!gate.admits(usual), "as often");
+        assert!(!gate.admits(usual, false), "as often");
         for _ in 0..300 {
             gate.note_read(key, 0b11_0000);
             gate.note_request(usual, false);
         }
-        assert!(gate.admits(usual), "as often as can be told");
+        assert!(gate.admits(usual, false), "as often as can be told");
     }
 
     #[test]
@@ -299,12 +302,12 @@ mod tests {
                 gate.note_request(chunk_id(key, place), false);
                 gate.note_request(chunk_id(key, place), false);
             }
-            let admitted = [0, 1, 2, 3].map(|place| gate.admits(chunk_id(key, place)));
+            let admitted = [0, 1, 2, 3].map(|place| gate.admits(chunk_id(key, place), false));
             assert!(admitted == [true; 4] || admitted == [false; 4]);
             n_admitted += u32::from(admitted[0]);
         }
         assert!((60..140).contains(&n_admitted), "{n_admitted}");
         gate.note_victims(&[]);
-        assert!(gate.admits(99));
+        assert!(gate.admits(99, false));
     }
 }

@@ -67,7 +67,7 @@ impl SecondLevel {
             self.counters.n_known += 1;
             return Offered::Known;
         }
-        if !self.gate.admits(name_hash) {
+        if !self.gate.admits(name_hash, open.is_some()) {
             self.counters.n_not_admitted += 1;
             return Offered::NotAdmitted;
         }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Harness, chunk, name_of};
-use tachonym_store::{Admission, Config};
+use tachonym_store::{Admission, Config, Offered};
 
 /// Objects of one batch that are asked for in every round, and those that are once.
 const N_POPULAR: u64 = 100;
@@ -34,9 +34,11 @@ struct Outcome {
     n_regions_emptied: u64,
 }
 
-/// Asks for all chunks of an object, one by one, and offers what is not there; how many were.
-fn stream(it: &mut Harness, object: &str) -> u64 {
+/// Asks for all chunks of an object, one by one, and offers what is not there; how many were, and
+/// what became of the others.
+fn stream(it: &mut Harness, object: &str) -> (u64, Vec<Offered>) {
     let mut n_hits = 0;
+    let mut offered = Vec::new();
     let mut first_level: Vec<Vec<u8>> = Vec::new();
     for number in 0..BATCH_LEN {
         let wire = chunk(object, number, 1, 1_500);
@@ -52,10 +54,10 @@ fn stream(it: &mut Harness, object: &str) -> u64 {
                 n_hits += 1;
                 first_level.append(&mut it.came);
             }
-            None => drop(it.offer(&wire, false)),
+            None => offered.push(it.offer(&wire, false)),
         }
     }
-    n_hits
+    (n_hits, offered)
 }
 
 /// What many ask for, and between that a scan through what nobody asks for again, of more than
@@ -69,7 +71,7 @@ fn popular_and_scan(admission: Admission) -> Outcome {
                 stream(&mut it, &format!("/once/{round}/{number}"));
             }
             if number < N_POPULAR {
-                let n = stream(&mut it, &format!("/popular/{number}"));
+                let (n, _) = stream(&mut it, &format!("/popular/{number}"));
                 if round >= N_ROUNDS / 2 {
                     n_hits += n;
                     n_asked += BATCH_LEN;
@@ -85,6 +87,37 @@ fn popular_and_scan(admission: Admission) -> Outcome {
         n_written: counters.n_written,
         n_regions_emptied: counters.n_regions_emptied,
     }
+}
+
+#[test]
+fn what_went_though_it_was_popular_comes_back_whole() {
+    // What goes is still known by its requests, with so long a window.
+    let admission = Admission::TinyLfu {
+        window_len: 1_000_000,
+    };
+    let mut it = Harness::new(&[5 << 20], config(admission));
+    let (mut n_back, mut number) = (0, 0_u64);
+    while n_back < 2 {
+        // All else is asked for six times, mostly of the disk.
+        for before in [0, 100, 120, 140, 160, 180] {
+            if let Some(number) = number.checked_sub(before) {
+                stream(&mut it, &format!("/usual/{number}"));
+            }
+        }
+        it.pump();
+        number += 1;
+        assert!(number < 100_000, "it never went");
+        if number.is_multiple_of(50) {
+            let (n_hits, offered) = stream(&mut it, "/popular");
+            if n_hits == 0 {
+                assert_eq!(offered, [Offered::Kept; BATCH_LEN as usize], "{number}");
+                n_back += 1;
+            }
+            (0..10).for_each(|_| drop(stream(&mut it, "/popular")));
+        }
+    }
+    let counters = it.store.counters();
+    assert!(counters.n_not_admitted > 0, "{counters:?}");
 }
 
 #[test]

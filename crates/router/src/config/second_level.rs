@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_memory::PagePreference;
-use tachonym_policy::admission::HISTORY_BY_LEN;
+use tachonym_policy::CountersKind;
+use tachonym_policy::admission::{AutoFilter, Filter, HISTORY_BY_LEN, TinyLfu};
 use tachonym_store::device::Backend;
 use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{Geometry, Index};
@@ -86,8 +87,9 @@ pub enum Admission {
     /// Those asked for more often than what had to go.
     #[serde(rename = "tinylfu")]
     TinyLfu,
-    /// Not to be had: the window before it is the memory.
+    /// Refused: the window before it is the memory.
     #[serde(rename = "w-tinylfu")]
+    #[schemars(skip)]
     WTinyLfu,
 }
 
@@ -113,6 +115,9 @@ impl From<Io> for Backend {
         }
     }
 }
+
+/// Memory of the admission that is allowed though volumes are smaller.
+const MIN_ADMISSION_BYTES: u64 = 64 << 20;
 
 /// Bytes of a packet for which an index is made that nobody has said the size of.
 const ASSUMED_PACKET_BYTES: u64 = 2_048;
@@ -182,6 +187,19 @@ impl SecondLevel {
             seed,
             ..tachonym_store::Config::default()
         }
+    }
+
+    /// Memory that the admissions of so many workers take, in bytes.
+    fn admission_bytes(&self, n_workers: usize) -> u64 {
+        let of_one = match self.store_admission(n_workers, 0) {
+            tachonym_store::Admission::Filter { history_len, .. } => {
+                Filter::bytes_for(history_len, CountersKind::default())
+            }
+            tachonym_store::Admission::FilterAuto { capacity } => AutoFilter::bytes_for(capacity),
+            tachonym_store::Admission::TinyLfu { window_len } => TinyLfu::bytes_for(window_len),
+            _ => 0,
+        };
+        of_one.saturating_mul(n_workers.max(1) as u64)
     }
 
     fn store_admission(&self, n_workers: usize, seed: u64) -> tachonym_store::Admission {
@@ -254,6 +272,19 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
         1,
         1 << 32,
     );
+    let needed_bytes = level.admission_bytes(n_workers);
+    let allowed_bytes = level.volume.iter().map(|it| it.bytes).sum::<u64>();
+    if needed_bytes > allowed_bytes.max(MIN_ADMISSION_BYTES) {
+        found.push(
+            "second_level.filter_history",
+            format!(
+                "{} Interests take {} MiB of memory, more than all volumes have",
+                level.filter_history,
+                needed_bytes >> 20
+            ),
+            "remember fewer",
+        );
+    }
     if level.admission == Admission::WTinyLfu {
         found.push(
             "second_level.admission",
