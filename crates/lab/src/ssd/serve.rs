@@ -25,7 +25,7 @@ pub(super) struct ServeArgs {
           value_parser = clap::value_parser!(u16).range(1..=64))]
     consumers: u16,
     /// Interests that all together have on the way: enough for the disk to be what limits them
-    #[arg(long, default_value_t = 1_280, value_name = "N",
+    #[arg(long, default_value_t = 2_560, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=4_096))]
     window: u32,
     /// Batches read ahead of each, at most
