@@ -317,20 +317,32 @@ fn a_full_index_forgets_the_oldest_early() {
     assert!(it.ask(last.view(), false).is_some());
 }
 
-#[test]
-fn no_name_hides_another_that_the_index_takes_for_it() {
+/// Objects of a crowded index.
+const N_OBJECTS: u64 = 30_000;
+
+fn object(n: u64) -> Name {
+    name(&format!("/{n}"))
+}
+
+/// A store of so many objects that its index takes some of them for others.
+fn crowded() -> Harness {
     let config = Config {
         max_batches: 40_000,
         ..config()
     };
     let mut it = Harness::new(&[24 << 20], config);
-    let object = |n: u64| name(&format!("/{n}"));
-    for n in 0..30_000 {
+    for n in 0..N_OBJECTS {
         it.offer(&data(object(n), 1, 10, None), true);
         it.pump();
     }
     it.flush();
-    for n in 0..30_000 {
+    it
+}
+
+#[test]
+fn no_name_hides_another_that_the_index_takes_for_it() {
+    let mut it = crowded();
+    for n in 0..N_OBJECTS {
         let found = it
             .ask(object(n).view(), false)
             .map(|(wire, _)| name_of(&wire));
@@ -343,17 +355,7 @@ fn no_name_hides_another_that_the_index_takes_for_it() {
 /// him has what it brings.
 #[test]
 fn who_joins_a_read_of_another_batch_finds_his_own_as_who_began_it_does() {
-    let config = Config {
-        max_batches: 40_000,
-        ..config()
-    };
-    let mut it = Harness::new(&[24 << 20], config);
-    let object = |n: u64| name(&format!("/{n}"));
-    for n in 0..30_000 {
-        it.offer(&data(object(n), 1, 10, None), true);
-        it.pump();
-    }
-    it.flush();
+    let mut it = crowded();
     let seems_at = |it: &Harness, n: u64| {
         let wire = Interest::new(object(n)).encode();
         let place = it
@@ -366,7 +368,7 @@ fn who_joins_a_read_of_another_batch_finds_his_own_as_who_began_it_does() {
     };
     let mut last_at = BTreeMap::new();
     let mut pairs = Vec::new();
-    for n in (0..30_000).rev() {
+    for n in (0..N_OBJECTS).rev() {
         let at = seems_at(&it, n).expect("it is there");
         match last_at.get(&at) {
             Some(&later) => pairs.push((n, later)),
