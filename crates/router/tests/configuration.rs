@@ -665,3 +665,24 @@ fn a_second_level_admits_by_policies_that_make_sense_there() {
         assert_told(&[(&many, 6, key, "fewer")]);
     }
 }
+
+#[test]
+fn volumes_of_more_bytes_than_can_be_counted_are_refused_as_others_that_are_too_large() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = String::new();
+    for i in 0..3 {
+        let path = folder.path().join(i.to_string());
+        std::fs::create_dir(&path).expect("a folder");
+        text += &format!(
+            "[[second_level.volume]]\npath = \"{}\"\nbytes = {}\n",
+            path.display(),
+            i64::MAX
+        );
+    }
+    for admission in ["none", "filter", "filter-auto", "tinylfu"] {
+        let text = format!("{text}[second_level]\nadmission = \"{admission}\"\n");
+        let found = complaints(&text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].remedy.contains("bytes"), "{found:?}");
+    }
+}

@@ -152,7 +152,7 @@ impl Geometry {
         let least = (4 * largest_record).next_power_of_two();
         let least = least.max(u64::from(*REGION_BYTES.start()));
         let most = u64::from(*REGION_BYTES.end());
-        let total_bytes: u64 = volume_bytes.iter().sum();
+        let total_bytes = volume_bytes.iter().copied().fold(0, u64::saturating_add);
         let usual = (total_bytes / USUAL_REGIONS + 1).next_power_of_two() / 2;
         let region_bytes = usual.clamp(least, most);
         let n_in = |&bytes: &u64| bytes.saturating_sub(REGIONS_START) / region_bytes;
@@ -300,6 +300,10 @@ mod tests {
         ));
         assert!(matches!(
             of(20 << 40, 10),
+            Err(GeometryError::TooLarge { .. })
+        ));
+        assert!(matches!(
+            Geometry::new(&[u64::MAX; 3], 10),
             Err(GeometryError::TooLarge { .. })
         ));
         let least = match of(1, 16) {

@@ -168,7 +168,7 @@ impl SecondLevel {
     ) -> tachonym_store::Config {
         let index_bytes = match self.index_bytes {
             0 => {
-                let n_bytes: u64 = self.part_bytes(n_workers).iter().sum();
+                let n_bytes = total(self.part_bytes(n_workers));
                 let n_batches = n_bytes / (self.batch.max(1) as u64 * ASSUMED_PACKET_BYTES);
                 Index::bytes_for(n_batches.max(10_000) as usize)
             }
@@ -215,7 +215,7 @@ impl SecondLevel {
                 history_len,
             },
             Admission::FilterAuto => {
-                let n_bytes: u64 = self.part_bytes(n_workers).iter().sum();
+                let n_bytes = total(self.part_bytes(n_workers));
                 let n_fit = usize::try_from(n_bytes / ASSUMED_PACKET_BYTES).unwrap_or(usize::MAX);
                 tachonym_store::Admission::FilterAuto {
                     capacity: (history_len / HISTORY_BY_LEN).min(n_fit).max(1),
@@ -227,6 +227,11 @@ impl SecondLevel {
             },
         }
     }
+}
+
+/// Bytes of all, whatever somebody has written for each.
+fn total(bytes: impl IntoIterator<Item = u64>) -> u64 {
+    bytes.into_iter().fold(0, u64::saturating_add)
 }
 
 /// What is wrong with it.
@@ -273,7 +278,7 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
         1 << 32,
     );
     let needed_bytes = level.admission_bytes(n_workers);
-    let allowed_bytes = level.volume.iter().map(|it| it.bytes).sum::<u64>();
+    let allowed_bytes = total(level.volume.iter().map(|it| it.bytes));
     if needed_bytes > allowed_bytes.max(MIN_ADMISSION_BYTES) {
         found.push(
             "second_level.filter_history",
