@@ -35,27 +35,38 @@ pub(super) struct Fitted {
 /// Most steps of the fit.
 const MAX_STEPS: usize = 100;
 
+/// How often a step of it is halved at most, which leads where a chunk takes no time.
+const MAX_HALVINGS: usize = 60;
+
 /// Bits of a chunk: nanoseconds divide them to Gbit/s.
 const CHUNK_BITS: f64 = (CHUNK_BYTES * 8) as f64;
 
 impl Fitted {
     /// Equations 7 to 10 with the least squares of throughput, by Gauss and Newton; `None`
-    /// unless there are two points that differ in misses, and a third. Errors are the roots
-    /// of the diagonal of `s² (JᵀJ)⁻¹`, as programs that fit curves give them.
+    /// unless there are two points that differ in misses, and a third, or if no step leads to
+    /// times that make sense. Errors are the roots of the diagonal of `s² (JᵀJ)⁻¹`, as programs
+    /// that fit curves give them.
     pub(super) fn by_throughput(points: &[Point]) -> Option<Self> {
+        // Throughput has no meaning where a chunk takes no time.
+        let makes_sense = |lookup: f64, insert: f64| {
+            let mut all = points.iter();
+            all.all(|point| chunk_ns(point, lookup, insert) > 0.0)
+        };
         let line = Self::by_time(points)?;
         let (mut lookup, mut insert) = (line.lookup_ns, line.insert_ns);
+        if !makes_sense(lookup, insert) {
+            // This does: no chunk takes less than it took.
+            lookup = points.iter().map(own_ns).fold(f64::MIN, f64::max);
+            insert = 0.0;
+        }
         let mut normal = Normal::default();
         for _ in 0..MAX_STEPS {
             normal = Normal::at(points, lookup, insert);
             let (by_lookup, by_insert) = normal.step()?;
-            // Throughput has no meaning where a chunk takes no time.
-            let mut part = 1.0;
-            while points.iter().any(|point| {
-                chunk_ns(point, lookup + part * by_lookup, insert + part * by_insert) <= 0.0
-            }) {
-                part *= 0.5;
-            }
+            let parts = std::iter::successors(Some(1.0), |part| Some(part * 0.5));
+            let mut parts = parts.take(MAX_HALVINGS);
+            let part = parts
+                .find(|part| makes_sense(lookup + part * by_lookup, insert + part * by_insert))?;
             lookup += part * by_lookup;
             insert += part * by_insert;
             if by_lookup.abs() + by_insert.abs() < 1e-9 * (lookup.abs() + insert.abs()) {
@@ -80,7 +91,6 @@ impl Fitted {
         if points.len() < 3 {
             return None;
         }
-        let own_ns = |point: &Point| CHUNK_BITS / point.gbps - point.miss_ratio * point.read_ns;
         let points: Vec<(f64, f64)> = points
             .iter()
             .map(|point| (point.miss_ratio, own_ns(point)))
@@ -100,6 +110,11 @@ impl Fitted {
             rmse: variance.sqrt(),
         })
     }
+}
+
+/// What a chunk took without its part of reads.
+fn own_ns(point: &Point) -> f64 {
+    CHUNK_BITS / point.gbps - point.miss_ratio * point.read_ns
 }
 
 fn chunk_ns(point: &Point, lookup: f64, insert: f64) -> f64 {
@@ -267,6 +282,23 @@ mod tests {
         for (error, expected) in errors.into_iter().zip(expected) {
             assert!((error - expected).abs() < 1e-5, "{line:?}");
         }
+    }
+
+    #[test]
+    fn times_that_no_line_is_near_have_a_fit_too() {
+        // The line of least squares has less than nothing for the last.
+        let points = [(0.0, 100.0), (0.05, 10.0), (1.0, 1.0)].map(|(miss_ratio, chunk_ns)| Point {
+            miss_ratio,
+            read_ns: 0.0,
+            gbps: CHUNK_BITS / chunk_ns,
+        });
+        let line = Fitted::by_time(&points).expect("three points");
+        assert!(line.lookup_ns + line.insert_ns < 0.0, "{line:?}");
+        let found = Fitted::by_throughput(&points).expect("three points");
+        let times = points.map(|point| chunk_ns(&point, found.lookup_ns, found.insert_ns));
+        assert!(times.iter().all(|&it| it > 0.0), "{times:?}");
+        // Most of the squares are of the fastest.
+        assert!((times[2] - 1.0).abs() < 0.01, "{times:?}");
     }
 
     #[test]
