@@ -34,6 +34,7 @@ fn interest_below(uri: &str) -> Interest {
         ..interest(uri)
     }
 }
+
 #[test]
 fn interests_of_other_engines_get_what_is_read_and_leave_nothing_pending() {
     let stored = segments("/a", 4);

@@ -664,6 +664,9 @@ fn a_second_level_admits_by_policies_that_make_sense_there() {
         let many = format!("{}filter_history = 40_000_000\n", with(admission));
         assert_told(&[(&many, 6, key, "fewer")]);
     }
+    // Of 24 bytes each, in tables of powers of two, within the 64 MiB of the volume.
+    let few = format!("{}filter_history = 2_000_000\n", with("filter"));
+    Config::parse(&few).expect("within 64 MiB");
 }
 
 #[test]

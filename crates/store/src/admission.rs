@@ -1,8 +1,9 @@
 //! Which Data earn their write.
 //!
-//! A name counts as asked for when the first level could not answer: names that it has, or had
-//! from a batch that was read, are not seen here. So chunks of a batch that is stored are asked
-//! for seldom, however popular they are; one of it stands for all ([`Contest`]).
+//! A name counts as asked for when the first level cannot answer, or answers with a Data that
+//! was not admitted. What it has of batches that were read is not seen here. So chunks of a
+//! batch that is stored are asked for seldom, however popular they are; one of it stands for
+//! all ([`Contest`]).
 
 use tachonym_memory::{MemoryError, PagePreference};
 use tachonym_packet::NameView;
@@ -23,8 +24,11 @@ pub(crate) enum Gate {
         random: Random,
     },
     Asked(Box<Filter>),
-    /// And whether something had to go: before, there is room for all.
-    Tuned(Box<AutoFilter>, bool),
+    Tuned {
+        filter: Box<AutoFilter>,
+        /// Whether something had to go: before, there is room for all.
+        is_full: bool,
+    },
     Contested(Box<Contest>),
 }
 
@@ -45,9 +49,10 @@ impl Gate {
                 CountersKind::default(),
                 pages,
             )?)),
-            Admission::FilterAuto { capacity } => {
-                Self::Tuned(Box::new(AutoFilter::new(capacity.max(1), pages)?), false)
-            }
+            Admission::FilterAuto { capacity } => Self::Tuned {
+                filter: Box::new(AutoFilter::new(capacity.max(1), pages)?),
+                is_full: false,
+            },
             Admission::TinyLfu { window_len } => {
                 Self::Contested(Box::new(Contest::new(window_len, pages)?))
             }
@@ -56,7 +61,10 @@ impl Gate {
 
     /// Whether a Data that is not admitted now may be when it is asked for again.
     pub(crate) const fn learns(&self) -> bool {
-        matches!(self, Self::Asked(_) | Self::Tuned(..) | Self::Contested(_))
+        matches!(
+            self,
+            Self::Asked(_) | Self::Tuned { .. } | Self::Contested(_)
+        )
     }
 
     /// By what requests for a name are counted.
@@ -70,23 +78,29 @@ impl Gate {
         }
     }
 
-    /// A name was asked for that the first level does not have, or has not offered with
-    /// success; `is_here` if this level has it.
-    pub(crate) fn note_request(&mut self, id: u64, is_here: bool) {
+    /// A name was asked for that this level does not have.
+    pub(crate) fn note_miss(&mut self, id: u64) {
         match self {
             Self::All | Self::Some { .. } => {}
             Self::Asked(filter) => {
                 filter.handle_request(id);
             }
-            Self::Tuned(filter, _) => {
+            Self::Tuned { filter, .. } => {
                 filter.handle_request(id);
-                if is_here {
-                    filter.handle_hit();
-                }
             }
-            // What is here is counted when it is read.
-            Self::Contested(_) if is_here => {}
             Self::Contested(contest) => contest.frequencies.handle_request(id),
+        }
+    }
+
+    /// A name was asked for that this level has.
+    pub(crate) fn note_hit(&mut self, id: u64) {
+        match self {
+            // It is counted when it is read.
+            Self::Contested(_) => {}
+            _ => self.note_miss(id),
+        }
+        if let Self::Tuned { filter, .. } = self {
+            filter.handle_hit();
         }
     }
 
@@ -97,25 +111,30 @@ impl Gate {
         }
     }
 
-    /// A region with these entries goes, to make room.
+    /// A region goes, to make room, with these entries as far as they are known.
     pub(crate) fn note_victims(&mut self, entries: &[TocEntry]) {
         match self {
-            Self::Tuned(_, is_full) => *is_full = true,
+            Self::Tuned { is_full, .. } => *is_full = true,
             Self::Contested(contest) => contest.note_victims(entries),
             _ => {}
         }
     }
 
-    /// Whether a Data earns its write; `is_open` if others of its batch are about to be written.
-    pub(crate) fn admits(&mut self, id: u64, is_open: bool) -> bool {
+    /// Whether a Data earns its write with others of its batch that are about to be written. Of
+    /// a batch that is here only the first chunk is counted; when that went and comes again, the
+    /// others come along.
+    pub(crate) const fn admits_with_others(&self) -> bool {
+        matches!(self, Self::Contested(_))
+    }
+
+    /// Whether a Data earns its write.
+    pub(crate) fn admits(&mut self, id: u64) -> bool {
         match self {
             Self::All => true,
             Self::Some { of_2_32, random } => random.next_u64() >> 32 < *of_2_32,
             Self::Asked(filter) => filter.admits(id),
-            Self::Tuned(filter, is_full) => !*is_full || filter.admits(id),
-            // Of a batch that is here only the first chunk is counted. When that went and comes
-            // again, the others come along.
-            Self::Contested(contest) => is_open || contest.admits(id),
+            Self::Tuned { filter, is_full } => !*is_full || filter.admits(id),
+            Self::Contested(contest) => contest.admits(id),
         }
     }
 }
@@ -137,9 +156,13 @@ const fn batch_id(key: u64, mask: u16) -> u64 {
 /// Victims that are remembered of a region.
 const MAX_VICTIMS: usize = 256;
 
+/// Contests of a draw, by the length of the window: long enough for all chunks of a batch.
+const DRAWS_PER_WINDOW: usize = 64;
+
 /// TinyLFU before a log: a Data is written if it was asked for more often than one of those
-/// that had to go last, the same one for all chunks of a batch, and more than once: what goes
-/// may not have been asked for within the window, and one request earns no write.
+/// that had to go last, and more than once: what goes may not have been asked for within the
+/// window, and one request earns no write. For all chunks of a batch the same one is drawn, and
+/// after a while another one: what many ask for may have to beat what as many ask for.
 ///
 /// Frequencies are of chunks, and of a batch that is stored those of its first chunk: how often
 /// it was read, or would have been. A stream through a batch that is not stored asks once for
@@ -148,8 +171,13 @@ const MAX_VICTIMS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Contest {
     frequencies: TinyLfu,
-    /// Of the region that was emptied last; none while the log has room.
+    /// Of the last region with batches that was emptied; none while the log has room.
     victims: Vec<u64>,
+    random: Random,
+    draw: u32,
+    /// Contests that one draw is for, and that are left of it.
+    draw_len: usize,
+    n_left: usize,
 }
 
 impl Contest {
@@ -157,28 +185,43 @@ impl Contest {
         Ok(Self {
             frequencies: TinyLfu::new(window_len, pages)?,
             victims: Vec::with_capacity(MAX_VICTIMS),
+            random: Random::new(window_len as u64),
+            draw: 0,
+            draw_len: window_len.div_ceil(DRAWS_PER_WINDOW).max(1),
+            n_left: 0,
         })
     }
 
     fn note_victims(&mut self, entries: &[TocEntry]) {
-        // Some from everywhere in the region.
-        let step = entries.len().div_ceil(MAX_VICTIMS).max(1);
-        let batches = entries
+        // Prefixes come last. Some from everywhere in the region.
+        let n_records = entries.partition_point(|it| !matches!(it, TocEntry::Prefix(..)));
+        let step = n_records.div_ceil(MAX_VICTIMS).max(1);
+        let mut batches = entries[..n_records]
             .iter()
             .step_by(step)
             .filter_map(|entry| match entry {
                 &TocEntry::Batch(key, extent) => Some(batch_id(key, extent.mask)),
                 TocEntry::Prefix(..) | TocEntry::Erasure(..) => None,
-            });
-        self.victims.clear();
-        self.victims.extend(batches);
+            })
+            .peekable();
+        if batches.peek().is_some() {
+            self.victims.clear();
+            self.victims.extend(batches);
+        }
     }
 
-    fn admits(&self, id: u64) -> bool {
-        let drawn = ((id >> 32) * self.victims.len() as u64) >> 32;
-        let Some(&victim) = self.victims.get(drawn as usize) else {
+    fn admits(&mut self, id: u64) -> bool {
+        if self.victims.is_empty() {
             return true;
-        };
+        }
+        if self.n_left == 0 {
+            self.n_left = self.draw_len;
+            self.draw = self.random.next_u64() as u32;
+        }
+        self.n_left -= 1;
+        let of_2_32 = ((id >> 32) as u32).wrapping_add(self.draw);
+        let drawn = (u64::from(of_2_32) * self.victims.len() as u64) >> 32;
+        let victim = self.victims[drawn as usize];
         let frequency = self.frequencies.frequency(id);
         // Greater ones are not told from each other.
         frequency == TinyLfu::MAX_FREQUENCY || frequency > self.frequencies.frequency(victim).max(1)
@@ -209,10 +252,10 @@ mod tests {
             threshold: 2,
             history_len: 100,
         });
-        gate.note_request(5, false);
-        assert!(!gate.admits(5, false) && gate.learns());
-        gate.note_request(5, false);
-        assert!(gate.admits(5, false) && !gate.admits(6, false));
+        gate.note_miss(5);
+        assert!(!gate.admits(5) && gate.learns());
+        gate.note_miss(5);
+        assert!(gate.admits(5) && !gate.admits(6));
     }
 
     #[test]
@@ -222,7 +265,7 @@ mod tests {
                 probability,
                 seed: 9,
             });
-            (0..10_000).filter(|_| gate.admits(1, false)).count()
+            (0..10_000).filter(|_| gate.admits(1)).count()
         };
         assert_eq!((n_admitted(0.0), n_admitted(1.0)), (0, 10_000));
         assert!((900..1_100).contains(&n_admitted(0.1)));
@@ -232,7 +275,7 @@ mod tests {
     fn a_threshold_of_its_own_leaves_room_to_what_is_asked_for_most() {
         let capacity = 500;
         let mut gate = gate(Admission::FilterAuto { capacity });
-        assert!(gate.admits(3, false), "there is room");
+        assert!(gate.admits(3), "there is room");
         gate.note_victims(&[]);
         // Of 5,500 names 500 have two thirds of the requests.
         let mut random = Random::new(4);
@@ -242,10 +285,14 @@ mod tests {
                 _ => random.below(500) as u64,
             };
             let is_here = name < 500;
-            gate.note_request(Random::new(name).next_u64(), is_here);
+            let id = Random::new(name).next_u64();
+            match is_here {
+                true => gate.note_hit(id),
+                false => gate.note_miss(id),
+            }
         }
         let mut n_admitted = |names: std::ops::Range<u64>| {
-            let admitted = names.filter(|&name| gate.admits(Random::new(name).next_u64(), false));
+            let admitted = names.filter(|&name| gate.admits(Random::new(name).next_u64()));
             admitted.count()
         };
         let (popular, others) = (n_admitted(0..500), n_admitted(500..5_500));
@@ -256,33 +303,35 @@ mod tests {
     fn who_was_asked_for_more_often_than_what_went_is_let_in() {
         let mut gate = gate(Admission::TinyLfu { window_len: 1_000 });
         let (rare, usual) = (Random::new(1).next_u64(), Random::new(2).next_u64());
-        gate.note_request(rare, false);
-        assert!(gate.admits(rare, false), "the log has room");
+        gate.note_miss(rare);
+        assert!(gate.admits(rare), "the log has room");
         // The first chunk that the record has is the fifth of its batch.
         let key = Random::new(3).next_u64();
         gate.note_victims(&[batch(key, 0b11_0000)]);
-        assert!(!gate.admits(rare, false), "once earns no write");
-        gate.note_request(usual, false);
-        gate.note_request(usual, false);
-        assert!(gate.admits(usual, false), "it was never read");
+        assert!(!gate.admits(rare), "once earns no write");
+        gate.note_miss(usual);
+        gate.note_miss(usual);
+        assert!(gate.admits(usual), "it was never read");
         gate.note_read(key, 0b11_0000);
         // What is here does not count until it is read.
         for _ in 0..5 {
-            gate.note_request(chunk_id(key, 4), true);
+            gate.note_hit(chunk_id(key, 4));
         }
-        assert!(gate.admits(usual, false));
+        assert!(gate.admits(usual));
         gate.note_read(key, 0b11_0000);
-        assert!(!gate.admits(usual, false), "as often");
+        assert!(!gate.admits(usual), "as often");
         for _ in 0..300 {
             gate.note_read(key, 0b11_0000);
-            gate.note_request(usual, false);
+            gate.note_miss(usual);
         }
-        assert!(gate.admits(usual, false), "as often as can be told");
+        assert!(gate.admits(usual), "as often as can be told");
     }
 
     #[test]
     fn victims_are_some_of_all_and_one_is_for_all_of_a_batch() {
-        let mut gate = gate(Admission::TinyLfu { window_len: 10_000 });
+        let mut gate = gate(Admission::TinyLfu {
+            window_len: 100_000,
+        });
         let entries: Vec<_> = (0..10_000).map(|key| batch(key << 8, 1)).collect();
         gate.note_victims(&entries);
         let Gate::Contested(contest) = &gate else {
@@ -299,15 +348,48 @@ mod tests {
         for _ in 0..200 {
             let key = random.next_u64();
             for place in 0..4 {
-                gate.note_request(chunk_id(key, place), false);
-                gate.note_request(chunk_id(key, place), false);
+                gate.note_miss(chunk_id(key, place));
+                gate.note_miss(chunk_id(key, place));
             }
-            let admitted = [0, 1, 2, 3].map(|place| gate.admits(chunk_id(key, place), false));
+            let admitted = [0, 1, 2, 3].map(|place| gate.admits(chunk_id(key, place)));
             assert!(admitted == [true; 4] || admitted == [false; 4]);
             n_admitted += u32::from(admitted[0]);
         }
         assert!((60..140).contains(&n_admitted), "{n_admitted}");
+        // A region without batches tells nothing of what the next one has.
+        let n_victims = |gate: &Gate| match gate {
+            Gate::Contested(contest) => contest.victims.len(),
+            _ => 0,
+        };
+        let prefix = match batch(3, 0) {
+            TocEntry::Batch(key, extent) => TocEntry::Prefix(key, extent),
+            other => other,
+        };
         gate.note_victims(&[]);
-        assert!(gate.admits(99, false));
+        gate.note_victims(&vec![prefix; 10_000]);
+        assert_eq!(n_victims(&gate), 2);
+        // Batches are few among the prefixes of their names.
+        let mut few = vec![batch(4 << 8, 1), batch(5 << 8, 1), batch(6 << 8, 1)];
+        few.extend(vec![prefix; 10_000]);
+        gate.note_victims(&few);
+        assert_eq!(n_victims(&gate), 3);
+    }
+
+    #[test]
+    fn who_has_lost_against_another_one_is_let_in_later() {
+        let (window_len, draw_len) = (1 << 20, (1 << 20) / DRAWS_PER_WINDOW);
+        let mut gate = gate(Admission::TinyLfu { window_len });
+        gate.note_victims(&[batch(1 << 8, 1), batch(2 << 8, 1)]);
+        // The first one is asked for as often as the new one, the second one never was.
+        let id = Random::new(7).next_u64();
+        for _ in 0..5 {
+            gate.note_read(1 << 8, 1);
+            gate.note_miss(id);
+        }
+        let mut n_admitted = |n| (0..n).filter(|_| gate.admits(id)).count();
+        let of_a_draw = n_admitted(draw_len);
+        assert!([0, draw_len].contains(&of_a_draw), "{of_a_draw}");
+        let n_draws = n_admitted(20 * draw_len) / draw_len;
+        assert!((4..=16).contains(&n_draws), "{n_draws}");
     }
 }

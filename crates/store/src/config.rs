@@ -206,7 +206,7 @@ pub struct Counters {
     /// Interests that found no read to be had.
     pub n_busy: u64,
     /// Reads that brought another batch than one of those who waited looked for, or one whose
-    /// place had been written again.
+    /// region had been given up, or written again.
     pub n_false_reads: u64,
     /// Reads that brought a batch that was damaged.
     pub n_damaged: u64,

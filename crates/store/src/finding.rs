@@ -54,7 +54,10 @@ impl SecondLevel {
         let found = self.peek(interest);
         if self.gate.learns() {
             let hash = self.request_hash(interest.name());
-            self.gate.note_request(hash, found.is_some());
+            match found {
+                Some(_) => self.gate.note_hit(hash),
+                None => self.gate.note_miss(hash),
+            }
         }
         found
     }
@@ -119,6 +122,11 @@ impl SecondLevel {
         })
     }
 
+    fn is_being_read(&mut self, location: Location) -> bool {
+        let position = self.log.position_of(location);
+        self.reads.of_position(position).is_some()
+    }
+
     pub(crate) fn is_in_service(&self, location: Location) -> bool {
         self.log.region(location.region).state != RegionState::Lost
     }
@@ -158,7 +166,8 @@ impl SecondLevel {
             };
             wish = older;
         }
-        if let Some(read) = self.reads.of_place(wish.location) {
+        let position = self.log.position_of(wish.location);
+        if let Some(read) = self.reads.of_position(position) {
             read.wishes.push(wish);
             self.counters.n_joined += 1;
             return Recall::Joined;
@@ -240,7 +249,8 @@ impl SecondLevel {
         if let Sought::Batch(key) = sought {
             self.gate.note_read(key, location.extent.mask);
         }
-        let purpose = Purpose::Batch { location };
+        let position = self.log.position_of(location);
+        let purpose = Purpose::Batch { location, position };
         let token = self.reads.begin(purpose, volume, now);
         if let Some(read) = self.reads.get_mut(token) {
             read.wishes.push(wish);
@@ -283,7 +293,7 @@ impl SecondLevel {
             let Some(read) = self.reads.get(token) else {
                 return false;
             };
-            let Purpose::Batch { location } = read.purpose else {
+            let Purpose::Batch { location, .. } = read.purpose else {
                 return false;
             };
             let is_there = matches!(self.log.whereabouts(location), Whereabouts::Device);
@@ -325,7 +335,7 @@ impl SecondLevel {
             write_chunk_name(object, chunk.typ, number, &mut first);
             let is_at_hand = NameView::parse_value(&first).is_ok_and(&mut is_at_hand);
             let is_here = !matches!(self.log.whereabouts(location), Whereabouts::Device);
-            if is_at_hand || is_here || self.reads.of_place(location).is_some() {
+            if is_at_hand || is_here || self.is_being_read(location) {
                 continue;
             }
             // What is asked for comes before what may be.

@@ -546,6 +546,14 @@ pub fn encode_toc(
     out.extend_from_slice(&foot);
 }
 
+/// Records of a region, most; with one more it ends, though there is room. All of a table of
+/// contents is made, and read, in one go, while packets wait.
+pub(crate) const MAX_TOC_RECORDS: usize = 1 << 17;
+
+/// Prefixes that a table of contents has, most. What is below others is found by its full name
+/// only.
+pub(crate) const MAX_TOC_PREFIXES: usize = 1 << 16;
+
 /// Bytes of the end of a region with so many entries, before it is aligned.
 #[must_use]
 pub const fn toc_bytes(n_entries: usize) -> usize {

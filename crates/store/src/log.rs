@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use tachonym_memory::{IO_ALIGN, IoBuffer};
 use tachonym_packet::MonoNs;
 
@@ -19,8 +20,8 @@ use crate::device::{Op, Request};
 use crate::erasures::to_extent;
 use crate::index::Location;
 use crate::layout::{
-    Extent, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP, TocEntry, encode_region_head,
-    encode_toc, toc_bytes,
+    Extent, MAX_TOC_PREFIXES, MAX_TOC_RECORDS, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP,
+    TocEntry, encode_region_head, encode_toc, toc_bytes,
 };
 
 /// A record of so many times the bytes begins after padding; shorter ones do without.
@@ -45,7 +46,10 @@ pub(crate) struct Region {
 pub(crate) enum RegionState {
     /// What it holds may be in the index.
     Held,
-    /// Nothing of it is in the index.
+    /// Nothing of it is in the index, but it is not known yet whether the erasures whose records
+    /// it has are needed any longer.
+    Left,
+    /// It may be written.
     Free,
     /// It is being written.
     Open,
@@ -76,6 +80,9 @@ pub(crate) enum Whereabouts<'a> {
 /// A place in the log: later ones are greater.
 pub(crate) type Position = (u64, u32);
 
+/// The last record of a region below each prefix, by its hash.
+pub(crate) type Prefixes = HashMap<u64, Extent, foldhash::fast::FixedState>;
+
 #[derive(Debug)]
 struct OpenRegion {
     region: u32,
@@ -86,7 +93,7 @@ struct OpenRegion {
     /// Where in the region the buffer begins.
     buffer_start: usize,
     batches: Vec<TocEntry>,
-    prefixes: HashMap<u64, Extent, foldhash::fast::FixedState>,
+    prefixes: Prefixes,
     /// Data that end in the buffer.
     n_chunks: usize,
 }
@@ -94,6 +101,16 @@ struct OpenRegion {
 impl OpenRegion {
     fn n_toc_entries(&self) -> usize {
         self.batches.len() + self.prefixes.len()
+    }
+}
+
+/// Notes the last record of a region below a prefix, unless it has too many of them.
+pub(crate) fn note_last(prefixes: &mut Prefixes, prefix: u64, extent: Extent) {
+    let is_full = prefixes.len() >= MAX_TOC_PREFIXES;
+    match prefixes.entry(prefix) {
+        Entry::Occupied(mut last) => *last.get_mut() = extent,
+        Entry::Vacant(_) if is_full => {}
+        Entry::Vacant(none) => drop(none.insert(extent)),
     }
 }
 
@@ -224,6 +241,13 @@ impl Log {
         (self.region(location.region).seq, location.extent.at)
     }
 
+    /// Whether what a region had at a position may be given out: it has not left the index
+    /// since, nor been written over.
+    pub(crate) fn holds(&self, region: u32, (seq, _): Position) -> bool {
+        let region = self.region(region);
+        region.seq == seq && matches!(region.state, RegionState::Held | RegionState::Open)
+    }
+
     /// The region that is begun after the present one.
     pub(crate) const fn next_region(&self) -> u32 {
         self.next_region
@@ -250,10 +274,18 @@ impl Log {
     }
 
     /// Nothing of a region is in the index any more.
+    pub(crate) fn set_left(&mut self, region: u32) {
+        let state = &mut self.regions[region as usize].state;
+        if *state == RegionState::Held {
+            *state = RegionState::Left;
+        }
+    }
+
+    /// Nothing of a region is in the index, and nothing that it says of erasures is needed.
     pub(crate) fn set_free(&mut self, region: u32) {
-        let region = &mut self.regions[region as usize];
-        if region.state == RegionState::Held {
-            region.state = RegionState::Free;
+        let state = &mut self.regions[region as usize].state;
+        if let RegionState::Held | RegionState::Left = state {
+            *state = RegionState::Free;
         }
     }
 
@@ -373,7 +405,7 @@ impl Log {
         if head.kind == RecordKind::Batch {
             let extent = Extent { mask: 0, ..extent };
             for &prefix in head.prefixes {
-                open.prefixes.insert(prefix, extent);
+                note_last(&mut open.prefixes, prefix, extent);
             }
         }
         let mut bytes = std::mem::take(&mut self.head);
@@ -387,6 +419,12 @@ impl Log {
         }
         self.head = bytes;
         Ok(Location { region, extent })
+    }
+
+    /// Whether the table of contents of the region in hand will have a prefix.
+    pub(crate) fn has_noted(&self, prefix: u64) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.prefixes.contains_key(&prefix))
     }
 
     /// So many Data end with what was put last.
@@ -413,6 +451,9 @@ impl Log {
     }
 
     fn fits(&self, open: &OpenRegion, head: &RecordHead<'_>, len: usize) -> bool {
+        if open.batches.len() >= MAX_TOC_RECORDS {
+            return false;
+        }
         let n_entries = open.n_toc_entries() + 1 + head.prefixes.len();
         let end = open.at.next_multiple_of(IO_ALIGN) + len.next_multiple_of(IO_ALIGN);
         end + toc_bytes(n_entries).next_multiple_of(IO_ALIGN) <= self.region_bytes

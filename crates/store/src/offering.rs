@@ -7,7 +7,7 @@ use crate::erasures::{Added, to_chunk};
 use crate::index::{Index, Location};
 use crate::layout::{Extent, RecordHead, RecordKind};
 use crate::log::{Log, NotWritten, Position};
-use crate::naming::mask_bit;
+use crate::naming::{Part, mask_bit};
 use crate::second_level::{Event, MAX_COMPONENTS, SecondLevel};
 
 /// How often it is told at most that erasures were merged, in milliseconds.
@@ -55,19 +55,21 @@ impl SecondLevel {
             return Offered::Refused;
         }
         let part = self.names.part_of(name);
-        let bit = mask_bit(part.place);
-        let open = self.assembler.find(part.key);
-        let is_open = open.is_some_and(|batch| batch.find(part.place).is_some());
         let is_known = match novelty {
-            Novelty::New => is_open,
-            Novelty::Unsure => is_open || self.find_stored(part.key, bit).is_some(),
+            Novelty::New => self.waits(&part),
+            Novelty::Unsure => self.waits(&part) || self.is_stored(&part),
             Novelty::Replacement => false,
         };
         if is_known {
             self.counters.n_known += 1;
             return Offered::Known;
         }
-        if !self.gate.admits(name_hash, open.is_some()) {
+        let has_others = self.assembler.find(part.key).is_some();
+        let comes_along = has_others && self.gate.admits_with_others();
+        let is_admitted = comes_along || self.gate.admits(name_hash);
+        // What is here shall not be given out when it has been replaced.
+        let may_be_here = || self.waits(&part) || self.is_stored(&part) || self.is_recovering();
+        if !(is_admitted || novelty == Novelty::Replacement && may_be_here()) {
             self.counters.n_not_admitted += 1;
             return Offered::NotAdmitted;
         }
@@ -88,6 +90,17 @@ impl SecondLevel {
         Offered::Kept
     }
 
+    /// Whether there is a Data for a place that is not in the log yet.
+    fn waits(&self, part: &Part) -> bool {
+        let batch = self.assembler.find(part.key);
+        batch.is_some_and(|batch| batch.find(part.place).is_some())
+    }
+
+    /// Whether the log seems to have a Data for a place.
+    fn is_stored(&self, part: &Part) -> bool {
+        self.find_stored(part.key, mask_bit(part.place)).is_some()
+    }
+
     /// By which hash requests for a name are counted; zero if they are not.
     #[must_use]
     pub fn request_hash(&self, name: NameView<'_>) -> u64 {
@@ -105,7 +118,7 @@ impl SecondLevel {
 
     /// A Data was asked for that the first level has and this one did not admit.
     pub fn note_request(&mut self, name_hash: u64) {
-        self.gate.note_request(name_hash, false);
+        self.gate.note_miss(name_hash);
     }
 
     /// Appends batches that are closed to the log, as many as it takes.
@@ -125,7 +138,13 @@ impl SecondLevel {
                         self.counters.n_written += n_chunks;
                         self.counters.n_written_data_bytes += n_bytes;
                         let (index, counters) = (&mut self.index, &mut self.counters);
-                        note_record(index, &self.log, counters, (key, head.prefixes), location);
+                        note_record(index, &self.log, counters, key, location);
+                        for &prefix in head.prefixes {
+                            // Else nothing would tell that it has to leave the index.
+                            if self.log.has_noted(prefix) {
+                                note_prefix(index, &self.log, prefix, location);
+                            }
+                        }
                         self.dirty_since.get_or_insert(now);
                     }
                     Err(NotWritten::NoBuffer | NotWritten::NoRegion) => break,
@@ -225,12 +244,12 @@ impl SecondLevel {
 /// others out.
 const MAX_RECORDS_PER_KEY: usize = 6;
 
-/// Puts a record, of a batch with a key and prefixes, into the index; whether it is there.
+/// Puts a record, of the batch of a key, into the index; whether it is there.
 pub(crate) fn note_record(
     index: &mut Index,
     log: &Log,
     counters: &mut Counters,
-    (key, prefixes): (u64, &[u64]),
+    key: u64,
     location: Location,
 ) -> bool {
     let (mut is_wanted, mut n_crowded_out) = (true, 0);
@@ -249,9 +268,6 @@ pub(crate) fn note_record(
         for older in older {
             index.remove(key, older);
         }
-    }
-    for &prefix in prefixes {
-        note_prefix(index, log, prefix, location);
     }
     counters.n_not_indexed += u64::from(is_wanted && !is_in);
     counters.n_crowded_out += n_crowded_out;

@@ -1,6 +1,6 @@
 //! Requests that the device has, but for writes, and who waits for them.
 //!
-//! Owns the buffers that are read into. A read of a batch is known by the batch's place, so
+//! Owns the buffers that are read into. A read of a batch is known by the batch's position, so
 //! that whoever wants another chunk of it waits for the same one; what each wants is kept, for
 //! the index may have taken that batch for one of another. Tokens of requests tell whether a
 //! completion is of the request that is in a slot now, or of one that was given up.
@@ -63,8 +63,12 @@ pub(crate) struct Wish {
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A record of a batch.
-    Batch { location: Location },
+    /// A record of a batch, and which it was when the read began: another one may be in its
+    /// place when that ends.
+    Batch {
+        location: Location,
+        position: Position,
+    },
     /// A part of a region that is looked through, from this byte of it on.
     Region {
         region: u32,
@@ -98,7 +102,7 @@ pub(crate) struct Reads {
     free: Vec<u32>,
     /// Tokens in the order of their requests. The first has not ended; later ones may have.
     by_age: VecDeque<u64>,
-    by_place: HashMap<u64, u32, foldhash::fast::FixedState>,
+    by_position: HashMap<Position, u32, foldhash::fast::FixedState>,
     /// Those of no request. The one that was looked at longest ago is read into next: into one
     /// that the cache still has, disks were seen to read a third slower.
     buffers: VecDeque<IoBuffer>,
@@ -120,17 +124,13 @@ pub(crate) const fn is_read(token: u64) -> bool {
     token & READ_TOKEN != 0
 }
 
-fn place(location: Location) -> u64 {
-    u64::from(location.region) << 32 | u64::from(location.extent.at)
-}
-
 impl Reads {
     pub(crate) fn new(buffers: Vec<IoBuffer>) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             by_age: VecDeque::new(),
-            by_place: HashMap::default(),
+            by_position: HashMap::default(),
             n_buffers: buffers.len(),
             buffer_bytes: buffers.first().map_or(0, |it| it.as_slice().len()),
             n_replaced: 0,
@@ -180,9 +180,9 @@ impl Reads {
         n.copied().unwrap_or_default()
     }
 
-    /// The read of a batch at a place, if there is one.
-    pub(crate) fn of_place(&mut self, location: Location) -> Option<&mut Read> {
-        let slot = *self.by_place.get(&place(location))?;
+    /// The read of the record at a position, if there is one.
+    pub(crate) fn of_position(&mut self, position: Position) -> Option<&mut Read> {
+        let slot = *self.by_position.get(&position)?;
         self.slots[slot as usize].read.as_mut()
     }
 
@@ -192,8 +192,8 @@ impl Reads {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        if let Purpose::Batch { location } = purpose {
-            self.by_place.insert(place(location), slot);
+        if let Purpose::Batch { position, .. } = purpose {
+            self.by_position.insert(position, slot);
         }
         let wishes = self.spare.pop().unwrap_or_default();
         let of_slot = &mut self.slots[slot as usize];
@@ -242,8 +242,8 @@ impl Reads {
         let read = self.slots[slot as usize].read.take()?;
         self.free.push(slot);
         self.n_by_volume[usize::from(read.volume)] -= 1;
-        if let Purpose::Batch { location } = read.purpose {
-            self.by_place.remove(&place(location));
+        if let Purpose::Batch { position, .. } = read.purpose {
+            self.by_position.remove(&position);
         }
         while let Some(&first) = self.by_age.front()
             && self.get(first).is_none()
@@ -290,7 +290,8 @@ mod tests {
             extent: Extent::unpack(77 | 9 << 20),
         };
         let mut reads = Reads::new(Vec::new());
-        let purpose = Purpose::Batch { location };
+        let position = (8, 77);
+        let purpose = Purpose::Batch { location, position };
         let wish = Wish {
             sought: Sought::Batch(5),
             places: 1,
@@ -301,7 +302,7 @@ mod tests {
         let token = reads.begin(purpose, 1, MonoNs(10));
         assert!(is_read(token));
         reads
-            .of_place(location)
+            .of_position(position)
             .expect("under way")
             .wishes
             .push(wish);
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(reads.tokens(|read| read.volume == 1), [token]);
         let ended = reads.end(token).expect("under way");
         assert_eq!((ended.purpose, ended.wishes), (purpose, vec![wish]));
-        assert!(reads.end(token).is_none() && reads.of_place(location).is_none());
+        assert!(reads.end(token).is_none() && reads.of_position(position).is_none());
         let again = reads.begin(purpose, 1, MonoNs(11));
         assert_ne!(again, token);
         assert!(reads.get(token).is_none() && reads.get(again).is_some());

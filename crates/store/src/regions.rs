@@ -14,7 +14,7 @@ use crate::layout::{
     Extent, Foot, REGION_HEAD_BYTES, Record, RecordKind, STEP, TocEntry, decode_region_head,
     max_record_bytes, toc_bytes,
 };
-use crate::log::Position;
+use crate::log::{Position, Prefixes, note_last};
 use crate::naming::mask_bit;
 
 /// A region by its table of contents, if it has batches of ten packets of 1 KB with names of
@@ -80,7 +80,7 @@ enum Stage {
     Records {
         at: usize,
         found: Vec<TocEntry>,
-        prefixes: HashMap<u64, Extent>,
+        prefixes: Prefixes,
     },
 }
 
@@ -256,7 +256,7 @@ impl Looks {
         look.stage = Stage::Records {
             at,
             found: Vec::new(),
-            prefixes: HashMap::new(),
+            prefixes: Prefixes::default(),
         };
         self.read_records(at)
     }
@@ -274,7 +274,7 @@ impl Looks {
         (start, bytes): (usize, &[u8]),
         seq: u64,
         at: &mut usize,
-        (found, prefixes): (&mut Vec<TocEntry>, &mut HashMap<u64, Extent>),
+        (found, prefixes): (&mut Vec<TocEntry>, &mut Prefixes),
     ) -> bool {
         let end = start + bytes.len();
         while *at < end {
@@ -304,7 +304,7 @@ impl Looks {
         record: &Record<'_>,
         (seq, at): Position,
         found: &mut Vec<TocEntry>,
-        prefixes: &mut HashMap<u64, Extent>,
+        prefixes: &mut Prefixes,
     ) {
         let bits = record.places().map(|it| mask_bit(it.place));
         let extent = Extent {
@@ -317,7 +317,9 @@ impl Looks {
                 if let Some(entry) = self.sound(TocEntry::Batch(record.key(), extent)) {
                     found.push(entry);
                     let extent = Extent { mask: 0, ..extent };
-                    prefixes.extend(record.prefixes().map(|hash| (hash, extent)));
+                    for hash in record.prefixes() {
+                        note_last(prefixes, hash, extent);
+                    }
                 }
             }
             RecordKind::Erasure => {

@@ -333,6 +333,7 @@ impl SecondLevel {
         }
         self.asked_at = now;
         self.give_up_stalled(now);
+        self.go_on_taking();
         self.write_closed(now);
         let is_due = |since: MonoNs| since.plus_ms(self.config.write_delay_ms) <= now;
         if self.dirty_since.is_some_and(is_due) {
@@ -359,7 +360,6 @@ impl SecondLevel {
 
     /// Goes on with whatever a completion may have made possible.
     pub(crate) fn go_on(&mut self, now: MonoNs) {
-        self.go_on_taking();
         self.go_on_recovering(now);
         self.write_closed(now);
         self.go_on_with_deferred();

@@ -2,8 +2,8 @@
 //!
 //! A region of many small Data, or of names with many components, has a million entries, and
 //! packets wait while any of them is dealt with. Owns what is left to be done of regions that
-//! have been looked through; [`SecondLevel::go_on`] does a part, and is due again at once while
-//! anything is left.
+//! have been looked through; [`SecondLevel::handle_timeout`] does a part, and is due again at
+//! once while anything is left.
 
 use crate::erasures::from_extent;
 use crate::index::Location;
@@ -13,8 +13,8 @@ use crate::offering::{note_prefix, note_record};
 use crate::regions::{Contents, Why};
 use crate::second_level::SecondLevel;
 
-/// Entries that are dealt with in one go. Each looks at two lines of the index, mostly in
-/// memory, so that all of them take less than a millisecond.
+/// Entries that are dealt with when the store is asked to do what is due. Each looks at two
+/// lines of the index, mostly in memory, so that all of them take less than a millisecond.
 const MAX_ENTRIES: usize = 4_096;
 
 /// What is left to be done of a region.
@@ -23,8 +23,20 @@ pub(crate) struct Taking {
     region: u32,
     why: Why,
     contents: Contents,
-    /// Entries that have been dealt with.
+    /// What is dealt with now.
+    pass: Pass,
+    /// Entries that this pass has looked at.
     n_taken: usize,
+}
+
+/// What of a region is dealt with. Of one that goes erasures come last: what they erase must
+/// not be found when they are forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// All, or what is in the index.
+    Entries,
+    /// Erasures, of one that goes.
+    Erasures,
 }
 
 impl SecondLevel {
@@ -43,6 +55,7 @@ impl SecondLevel {
             region,
             why,
             contents,
+            pass: Pass::Entries,
             n_taken: 0,
         });
     }
@@ -62,13 +75,14 @@ impl SecondLevel {
         while n_left > 0
             && let Some(mut taking) = self.takings.pop_front()
         {
-            let (region, why) = (taking.region, taking.why);
+            let region = taking.region;
             let rest = &taking.contents.entries[taking.n_taken..];
             let n = rest.len().min(n_left);
             for &entry in &rest[..n] {
-                match why {
-                    Why::Recovery => self.take_in(region, entry),
-                    Why::Emptying => self.take_out(region, entry),
+                match (taking.why, taking.pass) {
+                    (Why::Recovery, _) => self.take_in(region, entry),
+                    (Why::Emptying, Pass::Entries) => self.take_out(region, entry),
+                    (Why::Emptying, Pass::Erasures) => self.forget_erasure(region, entry),
                 }
             }
             n_left -= n;
@@ -76,6 +90,14 @@ impl SecondLevel {
             if taking.n_taken < taking.contents.entries.len() {
                 self.takings.push_front(taking);
                 return;
+            }
+            if (taking.why, taking.pass) == (Why::Emptying, Pass::Entries) {
+                // From now on no read that is under way brings anything of it.
+                self.log.set_left(region);
+                taking.pass = Pass::Erasures;
+                taking.n_taken = 0;
+                self.takings.push_front(taking);
+                continue;
             }
             self.end_taking(&taking);
         }
@@ -104,13 +126,17 @@ impl SecondLevel {
             TocEntry::Erasure(hash, extent) => {
                 let position = from_extent(seq, extent);
                 self.note_erasure(hash, position);
-                self.erasures.note_record(hash, position, seq);
+                if !is_lost {
+                    self.erasures.note_record(hash, position, seq);
+                } else if self.erasures.is_last_record(hash, position, seq) {
+                    self.unwritten_erasures.push_back((hash, position));
+                }
             }
             _ if is_lost => {}
             TocEntry::Batch(key, extent) => {
                 let (index, counters) = (&mut self.index, &mut self.counters);
                 let location = Location { region, extent };
-                let is_in = note_record(index, &self.log, counters, (key, &[]), location);
+                let is_in = note_record(index, &self.log, counters, key, location);
                 self.counters.n_recovered += u64::from(is_in);
             }
             TocEntry::Prefix(hash, extent) => {
@@ -120,23 +146,27 @@ impl SecondLevel {
         }
     }
 
-    /// Takes an entry of a region out of the index.
+    /// Takes an entry of a region out of the index, if it is there.
     fn take_out(&mut self, region: u32, entry: TocEntry) {
-        match entry {
-            TocEntry::Batch(hash, extent) | TocEntry::Prefix(hash, extent) => {
-                self.index.remove(hash, Location { region, extent });
-            }
-            TocEntry::Erasure(hash, extent) => {
-                let seq = self.log.region(region).seq;
-                let position = from_extent(seq, extent);
-                if !self.erasures.is_last_record(hash, position, seq) {
-                    return;
-                }
-                match self.log.may_hold_older(region, position.0) {
-                    true => self.unwritten_erasures.push_back((hash, position)),
-                    false => self.erasures.forget(hash),
-                }
-            }
+        if let TocEntry::Batch(hash, extent) | TocEntry::Prefix(hash, extent) = entry {
+            self.index.remove(hash, Location { region, extent });
+        }
+    }
+
+    /// A region goes that has an erasure's record, if this is one: it is written again, or
+    /// forgotten if all that it erases has gone.
+    fn forget_erasure(&mut self, region: u32, entry: TocEntry) {
+        let TocEntry::Erasure(hash, extent) = entry else {
+            return;
+        };
+        let seq = self.log.region(region).seq;
+        let position = from_extent(seq, extent);
+        if !self.erasures.is_last_record(hash, position, seq) {
+            return;
+        }
+        match self.log.may_hold_older(region, position.0) {
+            true => self.unwritten_erasures.push_back((hash, position)),
+            false => self.erasures.forget(hash),
         }
     }
 }

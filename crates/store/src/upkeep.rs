@@ -58,7 +58,7 @@ impl SecondLevel {
                 }
                 None
             }
-            Purpose::Batch { location } => {
+            Purpose::Batch { location, position } => {
                 let (start, end) = self.log.range_of(location);
                 let is_whole = has_read(end - start);
                 self.note_read(read.volume, is_whole);
@@ -67,7 +67,11 @@ impl SecondLevel {
                     self.counters.n_read_bytes += (end - start) as u64;
                     let took = now.saturating_since(read.since);
                     self.ahead.note_read(took.as_nanos() as u64);
-                    self.check_batch(now, location, &mut recalled);
+                    if self.log.holds(location.region, position) {
+                        self.check_batch(now, location, &mut recalled);
+                    } else {
+                        self.counters.n_false_reads += 1;
+                    }
                 }
                 if recalled.wishes.is_empty() {
                     self.recycle(recalled);
@@ -167,7 +171,8 @@ impl SecondLevel {
         let Some(older) = self.older(wish) else {
             return false;
         };
-        if let Some(read) = self.reads.of_place(older.location) {
+        let position = self.log.position_of(older.location);
+        if let Some(read) = self.reads.of_position(position) {
             read.wishes.push(older);
             return true;
         }
@@ -384,6 +389,7 @@ impl SecondLevel {
         let is_lost = self.log.region(region).state == RegionState::Lost;
         if !is_lost && !self.is_recovering() {
             self.index.retain(|it| it.region != region);
+            self.gate.note_victims(&[]);
         }
         self.unwritten_erasures.extend(self.erasures.of_region(seq));
         self.log.set_free(region);

@@ -120,6 +120,48 @@ fn what_went_though_it_was_popular_comes_back_whole() {
     assert!(counters.n_not_admitted > 0, "{counters:?}");
 }
 
+/// What is here and has been replaced would be given out else.
+#[test]
+fn what_replaces_a_stored_data_is_written_though_it_has_not_earned_it() {
+    let mut before = Harness::new(&[5 << 20], config(Admission::All));
+    for number in 0..BATCH_LEN {
+        before.offer(&chunk("/live", number, 1, 1_500), false);
+    }
+    before.flush();
+    let policies = [
+        Admission::Filter {
+            threshold: 2,
+            history_len: 100_000,
+        },
+        Admission::Lcp {
+            probability: 0.0,
+            seed: 1,
+        },
+    ];
+    for policy in policies {
+        let mut it = before.reboot(before.device.image(), config(policy));
+        let (other, new) = (chunk("/other", 2, 2, 1_500), chunk("/live", 2, 2, 1_500));
+        assert_eq!(it.offer(&other, true), Offered::NotAdmitted, "{policy:?}");
+        assert_eq!(it.offer(&new, true), Offered::Kept, "{policy:?}");
+        let newer = chunk("/live", 2, 3, 1_500);
+        assert_eq!(it.offer(&newer, true), Offered::Kept, "{policy:?}");
+        it.flush();
+        let found = it.ask(name_of(&new).view(), false);
+        assert_eq!(found.map(|(wire, _)| wire), Some(newer), "{policy:?}");
+        // The others are as they were.
+        let first = chunk("/live", 0, 1, 1_500);
+        let found = it.ask(name_of(&first).view(), false);
+        assert_eq!(found.map(|(wire, _)| wire), Some(first), "{policy:?}");
+    }
+    // While it is not known yet what is here, something may be.
+    let mut it = before.begin_again(before.device.image(), config(policies[0]));
+    let new = chunk("/live", 2, 2, 1_500);
+    assert_eq!(it.offer(&new, true), Offered::Kept);
+    it.flush();
+    let found = it.ask(name_of(&new).view(), false);
+    assert_eq!(found.map(|(wire, _)| wire), Some(new));
+}
+
 #[test]
 fn a_scan_is_not_written_and_pushes_nothing_out() {
     let all = popular_and_scan(Admission::All);

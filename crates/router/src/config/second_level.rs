@@ -42,15 +42,17 @@ pub struct SecondLevel {
     pub assembly_ms: u64,
     /// Whether an arriving Data is written. `filter` takes what was asked for
     /// `filter_threshold` times among the last `filter_history` Interests for Data that are
-    /// not in memory; `filter-auto` the same with a threshold of its own, which a twentieth of
-    /// `filter_history` names reach at most; `tinylfu` takes what was asked for more often than
-    /// what had to go last, by counts that are halved after `filter_history` Interests; `lcp`
-    /// takes each with `lcp_probability`.
+    /// not in memory, or there without having been written; `filter-auto` takes all while there
+    /// is room, and then the same with a threshold of its own, such that about half of a
+    /// twentieth of `filter_history` names reach it, or of as many as volumes have room for;
+    /// `tinylfu` takes all while there is room, and then what was asked for more than once and
+    /// more often than what had to go last, by counts that are halved after `filter_history`
+    /// Interests; `lcp` takes each with `lcp_probability`.
     pub admission: Admission,
     /// With `filter`: how often a name has to be asked for.
     pub filter_threshold: u32,
     /// With `filter`, `filter-auto` and `tinylfu`: Interests that are remembered, by all workers
-    /// together.
+    /// together. They may take as much memory as volumes have room, or 64 MiB.
     pub filter_history: usize,
     /// With `lcp`: the probability, 0 to 1.
     pub lcp_probability: f64,
