@@ -163,7 +163,16 @@ fn the_routers_own_two_levels_are_faster_the_faster_the_second_is() {
 
 /// A store of the router on a disk, of one Interest at a time and nothing read ahead: what the
 /// models are of.
-const ON_DISK: [&str; 6] = ["--store", "disk", "--ahead", "0", "--pending", "1"];
+const ON_DISK: [&str; 8] = [
+    "--store",
+    "disk",
+    "--ahead",
+    "0",
+    "--pending",
+    "1",
+    "--directory",
+    env!("CARGO_TARGET_TMPDIR"),
+];
 
 /// Hits do not depend on where the second level is if each request waits for the one before.
 fn hits_as_with_the_serial_algorithm(args: &[&str], n_rows: usize) -> Value {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
@@ -209,6 +210,20 @@ fn available_bytes() -> Option<u64> {
         .find(|line| line.starts_with("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1_024)
+}
+
+/// A rate of a second level, in Gbit/s.
+pub(super) fn a_rate(text: &str) -> Result<f64, String> {
+    number_within(text, 1e-3..=1e4)
+}
+
+/// A number of the command line.
+pub(super) fn number_within(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number")?;
+    match range.contains(&number) {
+        true => Ok(number),
+        false => Err(format!("not between {} and {}", range.start(), range.end())),
+    }
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use clap::Args;
 use serde::Serialize;
 use tachonym_store::Counters;
 
-use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart};
+use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart, number_within};
 use super::catalogue::{Bytes, CHUNK_BYTES, Share};
 use super::fit::Mean;
 use super::model;
 use super::paced;
+use super::recipe::max_reads;
 use super::store::{Measured, measure, warm};
 use super::two_levels::{Settings, TwoLevels, volume_bytes};
 use super::workload::{Kind, Requests};
@@ -68,11 +69,7 @@ pub(super) struct DiskArgs {
 }
 
 fn a_speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| "not a number")?;
-    match (1e-3..=1e6).contains(&speed) {
-        true => Ok(speed),
-        false => Err("not between 0.001 and 1000000".into()),
-    }
+    number_within(text, 1e-3..=1e6)
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -301,7 +298,7 @@ fn take(args: &DiskArgs) -> anyhow::Result<Report> {
             for seed in scale.seeds() {
                 for candidate in &mut candidates {
                     let requests = Requests::new(kind, &of_requests, seed);
-                    let run = run_one(args, &mut candidate.store, requests, l1_chunks);
+                    let run = run_one(args, &mut candidate.store, requests, l1_chunks)?;
                     eprintln!(
                         "{kind} {l1} {} ahead, {} pending: {:.4}, {:.1}",
                         candidate.max_ahead,
@@ -343,7 +340,7 @@ fn candidates(args: &DiskArgs, l1_chunks: u64, disk: &Disk) -> anyhow::Result<Ve
             let settings = Settings {
                 batch_chunks: args.scale.batch_chunks(),
                 max_ahead,
-                max_reads: 64,
+                max_reads: max_reads(n_pending),
                 max_pending: n_pending.into(),
             };
             let file = format!("ahead-{max_ahead}-pending-{n_pending}");
@@ -360,7 +357,12 @@ fn candidates(args: &DiskArgs, l1_chunks: u64, disk: &Disk) -> anyhow::Result<Ve
 }
 
 /// Fills the first level and measures.
-fn run_one(args: &DiskArgs, store: &mut TwoLevels, mut requests: Requests, l1_chunks: u64) -> Run {
+fn run_one(
+    args: &DiskArgs,
+    store: &mut TwoLevels,
+    mut requests: Requests,
+    l1_chunks: u64,
+) -> anyhow::Result<Run> {
     let n_warm = args.scale.n_warm(l1_chunks);
     let n_requests = args.scale.catalogue(args.l2).n_chunks();
     let (before, measured, latest_ns);
@@ -378,8 +380,9 @@ fn run_one(args: &DiskArgs, store: &mut TwoLevels, mut requests: Requests, l1_ch
             latest_ns = None;
         }
     }
+    measured.counts.ensure_answered()?;
     let after = store.counters();
-    Run {
+    Ok(Run {
         measured,
         counters: Counters {
             n_reads: after.n_reads - before.n_reads,
@@ -388,7 +391,7 @@ fn run_one(args: &DiskArgs, store: &mut TwoLevels, mut requests: Requests, l1_ch
             ..Counters::default()
         },
         latest_ns,
-    }
+    })
 }
 
 fn row_of(

@@ -6,7 +6,7 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled, log_chart};
+use super::bed::{OutputArgs, Scale, Scaled, a_rate, log_chart};
 use super::catalogue::Bytes;
 use super::emulated::{Delay, Memory};
 use super::fit::Mean;
@@ -31,7 +31,8 @@ pub(super) struct Figure4Args {
         long,
         value_delimiter = ',',
         value_name = "GBPS",
-        default_value = "1,2,4,8,16,32,64"
+        default_value = "1,2,4,8,16,32,64",
+        value_parser = a_rate
     )]
     rates: Vec<f64>,
     /// Requests of a run; as many as the catalogue has chunks without it, at most 40,000
@@ -123,6 +124,7 @@ pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
                     let n_warm = scale.n_warm(l1_chunks);
                     warm(&mut *store, &mut requests, n_warm, |_| true);
                     let measured = measure(&mut *store, &mut requests, n_requests, |_| true);
+                    measured.counts.ensure_answered()?;
                     eprintln!(
                         "{memory:?}, {delay:?}, {rate_gbps} Gbit/s: {:?}",
                         measured.counts.second_gbps()

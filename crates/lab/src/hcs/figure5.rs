@@ -7,7 +7,7 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled};
+use super::bed::{OutputArgs, Scale, Scaled, a_rate};
 use super::catalogue::{Bytes, CHUNK_BYTES};
 use super::emulated::{Delay, Memory};
 use super::fit::{Fitted, Mean, Point, rmse};
@@ -44,7 +44,7 @@ pub(super) struct Figure5Args {
     #[arg(long, default_value = "10GB", value_name = "SIZE")]
     l2: Bytes,
     /// Rate of the second level, in Gbit/s
-    #[arg(long, default_value_t = 4.0, value_name = "GBPS")]
+    #[arg(long, default_value_t = 4.0, value_name = "GBPS", value_parser = a_rate)]
     rate: f64,
     /// Where packets of the second level are (published: static)
     #[arg(long, value_enum, default_value_t = Memory::Static)]
@@ -248,6 +248,7 @@ fn take(args: &Figure5Args) -> anyhow::Result<Report> {
                 });
                 let n_requests = catalogue.n_chunks();
                 let measured = measure(&mut *store, &mut requests, n_requests, |_| true);
+                measured.counts.ensure_answered()?;
                 insert_ns += measured.counts.insert_ns;
                 n_batches += measured.counts.n_second;
                 points.push(point_of(&measured));

@@ -6,7 +6,7 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes, log_chart};
+use super::bed::{OutputArgs, Scale, Scaled, a_rate, ensure_memory, first_bytes, log_chart};
 use super::catalogue::{Bytes, CHUNK_BYTES, Catalogue};
 use super::dram::Dram;
 use super::emulated::{Delay, Memory};
@@ -34,7 +34,7 @@ pub(super) struct Figure6AArgs {
     )]
     l2: Vec<Bytes>,
     /// Rate of the second level, in Gbit/s
-    #[arg(long, default_value_t = 4.0, value_name = "GBPS")]
+    #[arg(long, default_value_t = 4.0, value_name = "GBPS", value_parser = a_rate)]
     rate: f64,
     #[command(flatten)]
     common: CommonArgs,
@@ -56,7 +56,8 @@ pub(super) struct Figure6BArgs {
         long,
         value_delimiter = ',',
         value_name = "GBPS",
-        default_value = "4,8,16,32,64"
+        default_value = "4,8,16,32,64",
+        value_parser = a_rate
     )]
     rates: Vec<f64>,
     /// Where packets of the second level are (published: static)
@@ -93,8 +94,8 @@ struct Row {
     gbps: Mean,
     /// Of the second level while it was busy.
     second_gbps: Option<Mean>,
-    /// By equations 7 to 10, with a lookup as in one level, an insertion by the clock, and
-    /// the model's hit ratio.
+    /// By equations 7 to 10, with a lookup as in one level, an insertion by the clock if that
+    /// is known apart, as of the serial algorithm, and the model's hit ratio.
     expected_gbps: f64,
 }
 
@@ -336,7 +337,9 @@ impl Bed<'_> {
                 self.scale.n_warm(l1_chunks),
                 |_| true,
             );
-            runs.push(measure(&mut *store, &mut requests, n_requests, |_| true));
+            let measured = measure(&mut *store, &mut requests, n_requests, |_| true);
+            measured.counts.ensure_answered()?;
+            runs.push(measured);
         }
         let batch_chunks = self.scale.batch_chunks();
         let expected_hit_ratio = model::hit_ratio(Kind::Real, &settings, l1_chunks, batch_chunks);

@@ -6,7 +6,7 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, log_chart};
+use super::bed::{OutputArgs, Scale, a_rate, log_chart};
 use super::catalogue::{Bytes, Catalogue};
 use super::figure5;
 use super::model::{self, Delays};
@@ -30,7 +30,8 @@ pub(super) struct Figure9AArgs {
         long,
         value_delimiter = ',',
         value_name = "GBPS",
-        default_value = "1,2,4,8,16,32,64"
+        default_value = "1,2,4,8,16,32,64",
+        value_parser = a_rate
     )]
     rates: Vec<f64>,
     /// A lookup, in nanoseconds; without it and --insert-ns, both are fitted as figure-5 does

@@ -43,7 +43,7 @@ const CHUNK_BITS: f64 = (CHUNK_BYTES * 8) as f64;
 
 impl Fitted {
     /// Equations 7 to 10 with the least squares of throughput, by Gauss and Newton; `None`
-    /// unless there are two points that differ in misses, and a third, or if no step leads to
+    /// unless there are two points that differ in misses, and a third, or if steps do not end at
     /// times that make sense. Errors are the roots of the diagonal of `s² (JᵀJ)⁻¹`, as programs
     /// that fit curves give them.
     pub(super) fn by_throughput(points: &[Point]) -> Option<Self> {
@@ -59,9 +59,9 @@ impl Fitted {
             lookup = points.iter().map(own_ns).fold(f64::MIN, f64::max);
             insert = 0.0;
         }
-        let mut normal = Normal::default();
+        let mut is_done = false;
         for _ in 0..MAX_STEPS {
-            normal = Normal::at(points, lookup, insert);
+            let normal = Normal::at(points, lookup, insert);
             let (by_lookup, by_insert) = normal.step()?;
             let parts = std::iter::successors(Some(1.0), |part| Some(part * 0.5));
             let mut parts = parts.take(MAX_HALVINGS);
@@ -69,10 +69,15 @@ impl Fitted {
                 .find(|part| makes_sense(lookup + part * by_lookup, insert + part * by_insert))?;
             lookup += part * by_lookup;
             insert += part * by_insert;
-            if by_lookup.abs() + by_insert.abs() < 1e-9 * (lookup.abs() + insert.abs()) {
+            is_done = by_lookup.abs() + by_insert.abs() < 1e-9 * (lookup.abs() + insert.abs());
+            if is_done {
                 break;
             }
         }
+        if !is_done {
+            return None;
+        }
+        let normal = Normal::at(points, lookup, insert);
         let variance = normal.squares / (points.len() - 2) as f64;
         let determinant = normal.determinant();
         Some(Self {

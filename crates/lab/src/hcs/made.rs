@@ -2,8 +2,10 @@
 //! a worker's share, made when it is read: so a terabyte of it takes no memory, and no time to
 //! be written.
 //!
-//! It is what the store would find after a restart, but that records lie at equal distances and
-//! have no entries for prefixes, which only Interests with CanBePrefix use.
+//! It is what the store would find after a restart, but that records lie at equal distances, not
+//! at the beginnings of pages, and have no entries for prefixes, which only Interests with
+//! CanBePrefix use. So a read of ten chunks has 21 pages: 7.5 % more than their content, where
+//! that of a real store has some 3 % more.
 
 use tachonym_memory::IO_ALIGN;
 use tachonym_packet::NameView;

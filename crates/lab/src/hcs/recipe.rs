@@ -17,8 +17,16 @@ use super::store::Hcs;
 use super::two_levels::{Settings, TwoLevels, volume_bytes};
 use crate::ssd::disk::Disk;
 
-/// Reads of the router's second level that are under way at most.
-const MAX_READS: usize = 64;
+/// Reads of the router's second level that may be under way at least.
+const MIN_READS: usize = 64;
+
+/// As many as there may be Interests that wait for one, and not fewer than a router has.
+pub(super) const fn max_reads(max_pending: u16) -> usize {
+    match max_pending as usize {
+        n if n > MIN_READS => n,
+        _ => MIN_READS,
+    }
+}
 
 /// What has both levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -198,7 +206,7 @@ impl Recipe {
         let settings = Settings {
             batch_chunks: needs.batch_chunks,
             max_ahead: args.ahead,
-            max_reads: MAX_READS,
+            max_reads: max_reads(args.pending),
             max_pending: args.pending.into(),
         };
         let kind = match args.store {

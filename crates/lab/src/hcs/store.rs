@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use anyhow::ensure;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -30,9 +31,12 @@ pub(super) struct Counts {
     pub(super) n_first: u64,
     /// Those for which the second level was read, or waited for.
     pub(super) n_second: u64,
-    /// Those that neither had.
+    /// Those that neither had, or that could not be read.
     pub(super) n_missed: u64,
-    /// Bytes of content that were read from the second level.
+    /// Those that were refused, for there was no read to be had.
+    pub(super) n_refused: u64,
+    /// Bytes that were read from the second level: content of the serial algorithm's, and what
+    /// the device was asked for of the router's.
     pub(super) second_bytes: u64,
     /// How long the second level was busy with that, in nanoseconds: of several reads at
     /// once, the time in which there was any.
@@ -51,6 +55,7 @@ impl Counts {
             n_first: self.n_first - earlier.n_first,
             n_second: self.n_second - earlier.n_second,
             n_missed: self.n_missed - earlier.n_missed,
+            n_refused: self.n_refused - earlier.n_refused,
             second_bytes: self.second_bytes - earlier.second_bytes,
             second_ns: self.second_ns - earlier.second_ns,
             insert_ns: self.insert_ns - earlier.insert_ns,
@@ -66,6 +71,29 @@ impl Counts {
     /// What the second level gave while it was busy, in Gbit/s; `None` if it was not.
     pub(super) fn second_gbps(&self) -> Option<f64> {
         (self.second_ns > 0).then(|| self.second_bytes as f64 * 8.0 / self.second_ns as f64)
+    }
+
+    /// Whether throughput is that of answers.
+    ///
+    /// # Errors
+    /// If Interests were refused, or more than one in a thousand chunks came from neither level.
+    pub(super) fn ensure_answered(&self) -> anyhow::Result<()> {
+        let Self {
+            n_requests,
+            n_missed,
+            n_refused,
+            ..
+        } = *self;
+        ensure!(
+            n_refused == 0,
+            "{n_refused} of {n_requests} Interests were refused for want of reads: ask for less \
+             --pending or --ahead"
+        );
+        ensure!(
+            n_missed * 1_000 <= n_requests,
+            "{n_missed} of {n_requests} chunks came from neither level: the second one failed"
+        );
+        Ok(())
     }
 
     /// Counts where a chunk came from.

@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde::Serialize;
 
-use super::bed::{OutputArgs, Scale, Scaled, ensure_memory, first_bytes};
+use super::bed::{OutputArgs, Scale, Scaled, a_rate, ensure_memory, first_bytes};
 use super::catalogue::{Bytes, CHUNK_BYTES};
 use super::division::{Division, Rule, most_by_mean};
 use super::dram::{Dram, OneByOne};
@@ -42,7 +42,8 @@ pub(super) struct Figure7Args {
         long,
         value_delimiter = ',',
         value_name = "GBPS",
-        default_value = "4,32"
+        default_value = "4,32",
+        value_parser = a_rate
     )]
     rates: Vec<f64>,
 }
@@ -57,7 +58,7 @@ pub(super) struct Figure8BArgs {
           value_parser = clap::value_parser!(u16).range(1..=128))]
     workers: Vec<u16>,
     /// Rate of each worker's second level, in Gbit/s
-    #[arg(long, default_value_t = 4.0, value_name = "GBPS")]
+    #[arg(long, default_value_t = 4.0, value_name = "GBPS", value_parser = a_rate)]
     rate: f64,
 }
 
@@ -71,7 +72,7 @@ pub(super) struct Figure9BArgs {
           value_parser = clap::value_parser!(u16).range(1..=128))]
     workers: Vec<u16>,
     /// Rate of each worker's second level, in Gbit/s
-    #[arg(long, default_value_t = 4.0, value_name = "GBPS")]
+    #[arg(long, default_value_t = 4.0, value_name = "GBPS", value_parser = a_rate)]
     rate: f64,
 }
 
@@ -117,7 +118,7 @@ struct Row {
     how: How,
     gbps: Mean,
     hit_ratio: f64,
-    /// Requests of the most loaded worker by the mean.
+    /// Requests of the most loaded worker by the mean, the mean of all runs.
     most_by_mean: f64,
     /// Of a second level while it was busy.
     second_gbps: Option<f64>,
@@ -354,7 +355,7 @@ impl<'a> Bed<'a> {
         let scale = &self.args.scale;
         let how = self.how(n_workers);
         let mut gbps = Vec::new();
-        let mut loads = vec![0; usize::from(n_workers)];
+        let mut imbalances = Vec::new();
         let mut all = Measured::default();
         for seed in scale.seeds() {
             let division = Division::new(catalogue, rule, n_workers, scale.batch_chunks(), seed)?;
@@ -362,8 +363,10 @@ impl<'a> Bed<'a> {
             let slowest = workers.iter().map(|it| it.elapsed_ns).max().unwrap_or(0);
             let n_requests: u64 = workers.iter().map(|it| it.counts.n_requests).sum();
             gbps.push((n_requests * CHUNK_BYTES * 8) as f64 / slowest.max(1) as f64);
-            for (worker, load) in workers.iter().zip(&mut loads) {
-                *load += worker.counts.n_requests;
+            let loads: Vec<u64> = workers.iter().map(|it| it.counts.n_requests).collect();
+            imbalances.push(most_by_mean(&loads));
+            for worker in &workers {
+                worker.counts.ensure_answered()?;
                 all.elapsed_ns += worker.elapsed_ns;
                 all.counts.n_requests += worker.counts.n_requests;
                 all.counts.n_first += worker.counts.n_first;
@@ -371,7 +374,7 @@ impl<'a> Bed<'a> {
                 all.counts.second_bytes += worker.counts.second_bytes;
             }
         }
-        let Some(gbps) = Mean::of(&gbps) else {
+        let (Some(gbps), Some(imbalance)) = (Mean::of(&gbps), Mean::of(&imbalances)) else {
             return Ok(None);
         };
         eprintln!("{rule}, {n_workers} workers, {rate_gbps} Gbit/s: {gbps}");
@@ -382,7 +385,7 @@ impl<'a> Bed<'a> {
             how,
             gbps,
             hit_ratio: all.counts.first_ratio(),
-            most_by_mean: most_by_mean(&loads),
+            most_by_mean: imbalance.mean,
             second_gbps: all.counts.second_gbps(),
             own_share: (1.0 - all.counts.second_ns as f64 / all.elapsed_ns.max(1) as f64).max(0.0),
         }))

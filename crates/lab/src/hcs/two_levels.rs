@@ -329,15 +329,18 @@ impl TwoLevels {
     /// Carries a burst of Interests; what neither level has is answered by the producer.
     fn carry(&mut self, asked: &[(Chunk, &[u8])]) {
         let before = self.engine.counters();
-        let before = (before.n_cs_hits, before.n_out_interests);
+        let before = (before.n_cs_hits, before.n_out_interests, self.n_refused());
         self.receive(asked.iter().map(|(_, wire)| *wire), CONSUMER);
         let counters = self.engine.counters();
         let n_first = counters.n_cs_hits - before.0;
         let n_missed = counters.n_out_interests - before.1;
+        let n_refused = self.n_refused() - before.2;
+        let n_elsewhere = n_first + n_missed + n_refused;
         self.counts.n_requests += asked.len() as u64;
         self.counts.n_first += n_first;
         self.counts.n_missed += n_missed;
-        self.counts.n_second += (asked.len() as u64).saturating_sub(n_first + n_missed);
+        self.counts.n_refused += n_refused;
+        self.counts.n_second += (asked.len() as u64).saturating_sub(n_elsewhere);
         if n_missed == 0 {
             return;
         }
@@ -368,6 +371,10 @@ impl TwoLevels {
     pub(super) fn counters(&self) -> Counters {
         let second = self.engine.second_level();
         second.map_or_else(Counters::default, SecondLevel::counters)
+    }
+
+    fn n_refused(&self) -> u64 {
+        self.counters().n_busy
     }
 
     fn n_pending(&self) -> usize {
@@ -415,9 +422,12 @@ impl Hcs for TwoLevels {
     }
 
     fn counts(&self) -> Counts {
-        let second = self.engine.second_level();
+        // What was waited for and could not be read, goes upstream after all.
+        let n_failed = self.engine.counters().n_second_level_failures;
         Counts {
-            second_bytes: second.map_or(0, |second| second.counters().n_read_bytes),
+            n_second: self.counts.n_second.saturating_sub(n_failed),
+            n_missed: self.counts.n_missed + n_failed,
+            second_bytes: self.counters().n_read_bytes,
             ..self.counts
         }
     }
@@ -445,12 +455,38 @@ mod tests {
             max_reads: 16,
             max_pending: 8,
         };
+        store_of(l1_chunks, settings)
+    }
+
+    fn store_of(l1_chunks: usize, settings: Settings) -> TwoLevels {
         let bytes = volume_bytes(CATALOGUE.n_chunks());
         let device = Box::new(Ram::new(&[bytes as usize]));
         let geometry = Geometry::new(&[bytes], 10).expect("large enough");
         let block = superblock_of(&geometry, 10).expect("short batches");
         let share = Share::all(CATALOGUE);
         TwoLevels::on_device(l1_chunks, share, &settings, device, block).expect("a small store")
+    }
+
+    #[test]
+    fn who_is_refused_counts_as_no_hit() {
+        let settings = Settings {
+            batch_chunks: 10,
+            max_ahead: 0,
+            max_reads: 4,
+            max_pending: 32,
+        };
+        let mut store = store_of(100, settings);
+        let settings = model::shrunk_settings(CATALOGUE, 1);
+        let mut requests = Requests::new(Kind::Unif, &settings, 3);
+        let counts = measure(&mut store, &mut requests, 2_000, |_| true).counts;
+        assert!(counts.n_refused > 500, "{counts:?}");
+        assert_eq!(
+            counts.n_first + counts.n_second + counts.n_refused,
+            2_000,
+            "{counts:?}"
+        );
+        let error = counts.ensure_answered().expect_err("many were refused");
+        assert!(error.to_string().contains("--pending"), "{error}");
     }
 
     #[test]
