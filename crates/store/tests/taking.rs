@@ -5,7 +5,7 @@ mod common;
 
 use common::{Harness, data, name_of};
 use tachonym_packet::{MonoNs, Name};
-use tachonym_store::device::{Fault, Injection, Op, Ram};
+use tachonym_store::device::{Device, Fault, Injection, Op, Ram};
 use tachonym_store::layout::{REGIONS_START, Superblock};
 use tachonym_store::{Beginning, Config, Event};
 
@@ -52,12 +52,9 @@ fn is_at_it(it: &Harness) -> bool {
     it.store.poll_timeout() == Some(MonoNs::ZERO)
 }
 
-#[test]
-fn what_was_erased_is_not_found_while_its_region_goes() {
-    let n_data = 300;
-    let mut it = erased(n_data, Ram::new(&[5 << 20]));
-    let mut asked = Vec::new();
-    let mut next = 0;
+/// Offers Data until a region has gone for them, and does something whenever the device has been
+/// asked.
+fn until_a_region_has_gone(it: &mut Harness, mut between: impl FnMut(&mut Harness)) {
     for n in 0.. {
         if it.store.counters().n_regions_emptied > 0 {
             break;
@@ -65,21 +62,33 @@ fn what_was_erased_is_not_found_while_its_region_goes() {
         it.offer(&many_prefixes(n), true);
         loop {
             let is_busy = it.pump_once();
-            if is_at_it(&it) && next < n_data {
-                let prefix = name(&format!("/x/y/z{next}"));
-                next += 1;
-                match it.begin_asking(prefix.view(), true) {
-                    Some(Ok((wire, _))) => panic!("{} is in memory", name_of(&wire)),
-                    Some(Err(waiter)) => asked.push((waiter, prefix)),
-                    None => {}
-                }
-            }
+            between(it);
             if !it.go_on() && !is_busy {
                 break;
             }
         }
     }
     it.pump();
+}
+
+#[test]
+fn what_was_erased_is_not_found_while_its_region_goes() {
+    let n_data = 300;
+    let mut it = erased(n_data, Ram::new(&[5 << 20]));
+    let mut asked = Vec::new();
+    let mut next = 0;
+    until_a_region_has_gone(&mut it, |it| {
+        if !is_at_it(it) || next == n_data {
+            return;
+        }
+        let prefix = name(&format!("/x/y/z{next}"));
+        next += 1;
+        match it.begin_asking(prefix.view(), true) {
+            Some(Ok((wire, _))) => panic!("{} is in memory", name_of(&wire)),
+            Some(Err(waiter)) => asked.push((waiter, prefix)),
+            None => {}
+        }
+    });
     assert!(next > 0, "it goes by steps");
     for (waiter, prefix) in asked {
         let answer = it.answer(waiter, prefix.view(), true);
@@ -87,43 +96,27 @@ fn what_was_erased_is_not_found_while_its_region_goes() {
     }
 }
 
-/// What a read brings was found before it was erased, or while it was known to be; when it comes
-/// its region has gone, and the erasure with it.
+/// The read of a Data that is known to be erased takes so long that its region has gone
+/// meanwhile, and the erasure with it.
 #[test]
 fn what_was_erased_does_not_come_by_a_read_that_began_before_its_region_went() {
-    let n_data = 200;
-    let mut n_asked = 0;
-    for seed in 0..8 {
-        let mut it = erased(n_data, Ram::new(&[5 << 20]).with_seed(seed));
-        let mut asked = Vec::new();
-        let mut next = 0;
-        for n in 0.. {
-            if it.store.counters().n_regions_emptied > 0 {
-                break;
-            }
-            it.offer(&many_prefixes(n), true);
-            loop {
-                // When the last region is begun, the first one goes.
-                let is_soon = it.store.counters().n_written_bytes > (3 << 20) - (64 << 10);
-                if is_soon && next < n_data {
-                    let name = name(&format!("/x/y/z{next}/w"));
-                    next += 1;
-                    if let Some(Err(waiter)) = it.begin_asking(name.view(), false) {
-                        asked.push((waiter, name));
-                    }
-                }
-                if !it.pump_once() && !it.go_on() {
-                    break;
-                }
-            }
-        }
-        it.pump();
-        n_asked += asked.len();
-        for (waiter, name) in asked {
-            assert_eq!(it.answer(waiter, name.view(), false), None, "{name}");
-        }
+    let mut it = erased(200, Ram::new(&[5 << 20]));
+    let names: Vec<Name> = (0..4).map(|n| name(&format!("/x/y/z{n}/w"))).collect();
+    let mut reads = Vec::new();
+    for name in &names {
+        let Some(Err(waiter)) = it.begin_asking(name.view(), false) else {
+            panic!("{name} is not read");
+        };
+        let request = it.store.poll_request().expect("a read");
+        assert_eq!(request.op, Op::Read);
+        reads.push((waiter, name, request));
     }
-    assert!(n_asked > 0, "reads were under way");
+    until_a_region_has_gone(&mut it, |_| {});
+    for (waiter, name, request) in reads {
+        assert!(it.device.submit(request).is_ok());
+        it.pump();
+        assert_eq!(it.answer(waiter, name.view(), false), None, "{name}");
+    }
 }
 
 /// A volume fails while what its regions tell is being taken in.
