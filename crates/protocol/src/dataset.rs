@@ -88,6 +88,7 @@
 //! | 36995 | NNotIndexed | SecondLevelBalance |
 //! | 36997 | NCrowdedOut | SecondLevelBalance |
 //! | 36999 | NEmptiedEarly | SecondLevelBalance |
+//! | 37001 | NPrefixesNotIndexed | SecondLevelBalance |
 
 use tachonym_packet::{DecodeError, Name};
 
@@ -452,6 +453,8 @@ management_value! {
         n_crowded_out: Required<u64> = 36997,
         /// Regions whose batches were forgotten early, for want of room in the index.
         n_emptied_early: Required<u64> = 36999,
+        /// Prefixes of batches that found no place: by these the batches are not found.
+        n_prefixes_not_indexed: Required<u64> = 37001,
     }
 }
 

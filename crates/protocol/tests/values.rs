@@ -265,6 +265,7 @@ proptest! {
                     n_not_indexed: n[2] / 13,
                     n_crowded_out: n[3] / 13,
                     n_emptied_early: n[4] / 13,
+                    n_prefixes_not_indexed: n[0] / 19,
                 }),
                 n_sought_refused: (n[0] % 2 == 0).then_some(n[1] / 17),
             }),

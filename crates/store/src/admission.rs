@@ -156,13 +156,15 @@ const fn batch_id(key: u64, mask: u16) -> u64 {
 /// Victims that are remembered of a region.
 const MAX_VICTIMS: usize = 256;
 
-/// Contests of a draw, by the length of the window: long enough for all chunks of a batch.
+/// Draws in as many contests as a window has requests: each lasts for some batches, so that
+/// mostly all chunks of one meet the same victim, unless windows are very short.
 const DRAWS_PER_WINDOW: usize = 64;
 
 /// TinyLFU before a log: a Data is written if it was asked for more often than one of those
 /// that had to go last, and more than once: what goes may not have been asked for within the
 /// window, and one request earns no write. For all chunks of a batch the same one is drawn, and
-/// after a while another one: what many ask for may have to beat what as many ask for.
+/// after [some contests](DRAWS_PER_WINDOW) another one: what many ask for may have to beat what
+/// as many ask for.
 ///
 /// Frequencies are of chunks, and of a batch that is stored those of its first chunk: how often
 /// it was read, or would have been. A stream through a batch that is not stored asks once for
@@ -195,15 +197,12 @@ impl Contest {
     fn note_victims(&mut self, entries: &[TocEntry]) {
         // Prefixes come last. Some from everywhere in the region.
         let n_records = entries.partition_point(|it| !matches!(it, TocEntry::Prefix(..)));
-        let step = n_records.div_ceil(MAX_VICTIMS).max(1);
-        let mut batches = entries[..n_records]
-            .iter()
-            .step_by(step)
-            .filter_map(|entry| match entry {
-                &TocEntry::Batch(key, extent) => Some(batch_id(key, extent.mask)),
-                TocEntry::Prefix(..) | TocEntry::Erasure(..) => None,
-            })
-            .peekable();
+        let batches = entries[..n_records].iter().filter_map(|entry| match entry {
+            &TocEntry::Batch(key, extent) => Some(batch_id(key, extent.mask)),
+            TocEntry::Prefix(..) | TocEntry::Erasure(..) => None,
+        });
+        let step = batches.clone().count().div_ceil(MAX_VICTIMS).max(1);
+        let mut batches = batches.step_by(step).peekable();
         if batches.peek().is_some() {
             self.victims.clear();
             self.victims.extend(batches);

@@ -357,6 +357,15 @@ impl Assembler {
         self.oldest();
     }
 
+    /// Drops the Data of a place; whether there was one.
+    pub(crate) fn drop_chunk(&mut self, part: &Part) -> bool {
+        let slot = self.by_key.get(&part.key);
+        slot.is_some_and(|&slot| {
+            let batch = &mut self.slots[slot as usize];
+            batch.retain(|chunk, _| chunk.place != part.place) > 0
+        })
+    }
+
     /// Whether there is no room for another Data before something is written.
     pub(crate) fn is_full(&self) -> bool {
         self.used_bytes >= self.max_bytes

@@ -245,6 +245,10 @@ pub struct Counters {
     /// Parts of batches, not Data, that left the index early, or did not come into it: the batch
     /// was written in too many, or a newer one of them found no place.
     pub n_crowded_out: u64,
+    /// Prefixes of batches, counted once for each batch, for which there was no place, in the
+    /// index or in the table of contents of a region: below them the batch is not found, but it
+    /// is by the names of its Data.
+    pub n_prefixes_not_indexed: u64,
     /// Data that were erased before they were written.
     pub n_erased: u64,
     /// Times that a prefix was erased.

@@ -16,10 +16,17 @@ pub(crate) enum Stage {
     Idle,
     /// So many batches are to be appended to the log.
     Appending { n_batches: usize },
-    /// Writes below this number are to end.
+    /// Writes below this number are to outlive a loss of power.
     Writing { before: u64 },
-    /// So many devices are to answer.
-    Syncing { n_volumes: usize },
+}
+
+/// A sync of all volumes that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Syncing {
+    /// Writes below this number outlive a loss of power when all have answered.
+    pub(crate) before: u64,
+    /// Those that have not.
+    pub(crate) n_volumes: usize,
 }
 
 /// See the module.
@@ -60,15 +67,6 @@ impl Flush {
         if let Stage::Appending { n_batches } = &mut self.stage {
             *n_batches = n_batches.saturating_sub(1);
         }
-    }
-
-    /// A device has answered; true if it was the last.
-    pub(crate) fn note_synced(&mut self) -> bool {
-        if let Stage::Syncing { n_volumes } = &mut self.stage {
-            *n_volumes = n_volumes.saturating_sub(1);
-            return *n_volumes == 0;
-        }
-        false
     }
 
     /// A volume has failed, and with it what it was to make last, if a flush is under way.

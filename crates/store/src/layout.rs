@@ -17,6 +17,9 @@ use crc_fast::{CrcAlgorithm, checksum};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
 use crate::index::MAX_REGIONS;
+pub use crate::toc::{
+    Foot, TOC_ENTRY_BYTES, TocEncoder, TocEntry, encode_toc, max_toc_entries, toc_bytes,
+};
 
 /// How a volume that holds a store begins.
 pub const MAGIC: [u8; 16] = *b"Tachonym CS L2\r\n";
@@ -48,13 +51,9 @@ pub const MAX_PREFIXES: usize = 32;
 /// Bytes of a region's head, and of its foot.
 pub const REGION_HEAD_BYTES: usize = STEP;
 
-/// Bytes of an entry of a table of contents.
-pub const TOC_ENTRY_BYTES: usize = 16;
-
 const RECORD_HEAD_BYTES: usize = 48;
 const PLACE_BYTES: usize = 12;
 const REGION_MAGIC: u32 = u32::from_le_bytes(*b"TchR");
-const FOOT_MAGIC: u32 = u32::from_le_bytes(*b"TchF");
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"TchB");
 
 /// Most bytes of a record of batches of so many chunks.
@@ -71,7 +70,7 @@ pub fn crc64(bytes: &[u8]) -> u64 {
 }
 
 /// That of heads.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
@@ -79,11 +78,11 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
@@ -483,122 +482,6 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a table of contents is made of, and what it says of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TocEntry {
-    /// A batch with this key.
-    Batch(u64, Extent),
-    /// The last record with Data below the prefix of this hash.
-    Prefix(u64, Extent),
-    /// An erasure of the prefix of this hash; in place of its extent is before which place of
-    /// the log it erases.
-    Erasure(u64, Extent),
-}
-
-impl TocEntry {
-    const KIND_SHIFT: u32 = 56;
-
-    fn words(self) -> [u64; 2] {
-        let (kind, hash, extent) = match self {
-            Self::Batch(hash, extent) => (1, hash, extent),
-            Self::Prefix(hash, extent) => (2, hash, extent),
-            Self::Erasure(hash, extent) => (3, hash, extent),
-        };
-        [hash, kind << Self::KIND_SHIFT | extent.pack()]
-    }
-
-    fn from_words([hash, word]: [u64; 2]) -> Option<Self> {
-        let extent = Extent::unpack(word);
-        Some(match word >> Self::KIND_SHIFT {
-            1 => Self::Batch(hash, extent),
-            2 => Self::Prefix(hash, extent),
-            3 => Self::Erasure(hash, extent),
-            _ => return None,
-        })
-    }
-}
-
-/// Puts the end of a region into `out`, which is cleared before: the table of contents and
-/// the foot, as it is to be written up to the region's last byte. Its length is a multiple of
-/// `align`.
-pub fn encode_toc(
-    seq: u64,
-    entries: impl ExactSizeIterator<Item = TocEntry>,
-    align: usize,
-    out: &mut Vec<u8>,
-) {
-    let n_entries = entries.len();
-    let len = toc_bytes(n_entries);
-    out.clear();
-    out.resize(len.next_multiple_of(align) - len, 0);
-    let start = out.len();
-    for word in entries.flat_map(TocEntry::words) {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    let crc = crc64(&out[start..]);
-    let mut foot = [0; REGION_HEAD_BYTES];
-    foot[..4].copy_from_slice(&FOOT_MAGIC.to_le_bytes());
-    foot[8..16].copy_from_slice(&seq.to_le_bytes());
-    foot[16..20].copy_from_slice(&(n_entries as u32).to_le_bytes());
-    foot[24..32].copy_from_slice(&crc.to_le_bytes());
-    let crc = crc32(&foot[8..]);
-    foot[4..8].copy_from_slice(&crc.to_le_bytes());
-    out.extend_from_slice(&foot);
-}
-
-/// Records of a region, most; with one more it ends, though there is room. All of a table of
-/// contents is made, and read, in one go, while packets wait.
-pub(crate) const MAX_TOC_RECORDS: usize = 1 << 17;
-
-/// Prefixes that a table of contents has, most. What is below others is found by its full name
-/// only.
-pub(crate) const MAX_TOC_PREFIXES: usize = 1 << 16;
-
-/// Bytes of the end of a region with so many entries, before it is aligned.
-#[must_use]
-pub const fn toc_bytes(n_entries: usize) -> usize {
-    n_entries * TOC_ENTRY_BYTES + REGION_HEAD_BYTES
-}
-
-/// The foot of a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foot {
-    /// Of which writing of the region.
-    pub seq: u64,
-    n_entries: usize,
-    crc: u64,
-}
-
-impl Foot {
-    /// From the last bytes of a region.
-    #[must_use]
-    pub fn decode(tail: &[u8]) -> Option<Self> {
-        let foot = &tail[tail.len().checked_sub(REGION_HEAD_BYTES)?..];
-        let is_one = u32_at(foot, 0) == FOOT_MAGIC && u32_at(foot, 4) == crc32(&foot[8..]);
-        is_one.then(|| Self {
-            seq: u64_at(foot, 8),
-            n_entries: u32_at(foot, 16) as usize,
-            crc: u64_at(foot, 24),
-        })
-    }
-
-    /// Bytes of table and foot.
-    #[must_use]
-    pub const fn toc_bytes(&self) -> usize {
-        toc_bytes(self.n_entries)
-    }
-
-    /// The entries, from the last bytes of the region, [`Foot::toc_bytes`] at least; `None`
-    /// if they are damaged.
-    #[must_use]
-    pub fn entries<'a>(&self, tail: &'a [u8]) -> Option<impl Iterator<Item = TocEntry> + use<'a>> {
-        let start = tail.len().checked_sub(self.toc_bytes())?;
-        let bytes = &tail[start..tail.len() - REGION_HEAD_BYTES];
-        let words = |bytes: &[u8]| TocEntry::from_words([u64_at(bytes, 0), u64_at(bytes, 8)]);
-        (crc64(bytes) == self.crc).then(|| bytes.chunks_exact(TOC_ENTRY_BYTES).filter_map(words))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -706,31 +589,6 @@ mod tests {
                 bytes[..4].copy_from_slice(&RECORD_MAGIC.to_le_bytes());
                 let _ = Record::parse(&bytes, (0, 0));
             }
-        }
-
-        #[test]
-        fn tables_of_contents_are_read_as_they_were_written(
-            hashes in prop::collection::vec(any::<u64>(), 0..500),
-            seq in 1_u64..,
-        ) {
-            let entries: Vec<_> = hashes.iter().map(|&hash| {
-                let extent = Extent::unpack(hash.rotate_left(17));
-                match hash % 3 {
-                    0 => TocEntry::Batch(hash, extent),
-                    1 => TocEntry::Prefix(hash, extent),
-                    _ => TocEntry::Erasure(hash, extent),
-                }
-            }).collect();
-            let mut bytes = Vec::new();
-            encode_toc(seq, entries.iter().copied(), 4096, &mut bytes);
-            prop_assert_eq!(bytes.len() % 4096, 0);
-            let foot = Foot::decode(&bytes).expect("as written");
-            prop_assert_eq!(foot.seq, seq);
-            let read: Vec<_> = foot.entries(&bytes).expect("whole").collect();
-            prop_assert_eq!(read, entries);
-            let last = bytes.len() - REGION_HEAD_BYTES - 1;
-            bytes[last] ^= 1;
-            prop_assert!(foot.entries(&bytes).is_none() || hashes.is_empty());
         }
     }
 

@@ -23,6 +23,7 @@ mod recalled;
 mod regions;
 mod second_level;
 mod taking;
+mod toc;
 mod upkeep;
 
 pub use config::{Admission, Config, Counters, Geometry, GeometryError};

@@ -7,6 +7,11 @@
 //! oldest goes first. A region may be begun when what it held is out of the index
 //! ([`Log::set_free`]), which is its owner's affair.
 //!
+//! A loss of power undoes nothing but the last writing of a region: the next one is begun when
+//! the head of the one before [lasts](Log::set_lasting). Else something old might be there
+//! again of which what replaced or erased it has gone. For the same reason a region's table of
+//! contents outlives its head, and the erasures that were written first thing.
+//!
 //! Nothing waits here: a record for which there is no buffer is refused.
 
 use std::collections::VecDeque;
@@ -20,9 +25,10 @@ use crate::device::{Op, Request};
 use crate::erasures::to_extent;
 use crate::index::Location;
 use crate::layout::{
-    Extent, MAX_TOC_PREFIXES, MAX_TOC_RECORDS, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP,
-    TocEntry, encode_region_head, encode_toc, toc_bytes,
+    Extent, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP, TocEncoder, TocEntry,
+    encode_region_head, toc_bytes,
 };
+use crate::toc::MAX_TOC_PREFIXES;
 
 /// A record of so many times the bytes begins after padding; shorter ones do without.
 const MIN_RECORD_BY_PADDING: usize = 30;
@@ -46,9 +52,6 @@ pub(crate) struct Region {
 pub(crate) enum RegionState {
     /// What it holds may be in the index.
     Held,
-    /// Nothing of it is in the index, but it is not known yet whether the erasures whose records
-    /// it has are needed any longer.
-    Left,
     /// It may be written.
     Free,
     /// It is being written.
@@ -57,14 +60,10 @@ pub(crate) enum RegionState {
     Lost,
 }
 
-/// Why a record is not written now.
+/// A record is not written now: all buffers are on their way to the device, the next region
+/// still holds what is in the index, or what was written before does not last yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotWritten {
-    /// All buffers are on their way to the device.
-    NoBuffer,
-    /// The next region still holds what is in the index, or there is none.
-    NoRegion,
-}
+pub(crate) struct NotYet;
 
 /// Where the bytes of a record are.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,8 +117,7 @@ pub(crate) fn note_last(prefixes: &mut Prefixes, prefix: u64, extent: Extent) {
 #[derive(Debug)]
 struct Sealing {
     region: u32,
-    bytes: Vec<u8>,
-    n_written: usize,
+    toc: TocEncoder,
 }
 
 /// A write that the device has.
@@ -162,10 +160,13 @@ pub(crate) struct Log {
     next_seq: u64,
     first_seq: u64,
     next_write: u64,
+    /// Writes with lower numbers outlive a loss of power.
+    n_lasting: u64,
+    /// Those with lower numbers have to, before a region is ended or begun.
+    must_last: u64,
     /// The time of the call in progress, or of the last one.
     now: MonoNs,
     head: Vec<u8>,
-    toc: Vec<TocEntry>,
     n_written_bytes: u64,
 }
 
@@ -187,9 +188,10 @@ impl Log {
             next_seq: 1,
             first_seq: 1,
             next_write: 0,
+            n_lasting: 0,
+            must_last: 0,
             now: MonoNs::ZERO,
             head: Vec::new(),
-            toc: Vec::new(),
             n_written_bytes: 0,
         }
     }
@@ -273,18 +275,10 @@ impl Log {
         self.skip_lost();
     }
 
-    /// Nothing of a region is in the index any more.
-    pub(crate) fn set_left(&mut self, region: u32) {
-        let state = &mut self.regions[region as usize].state;
-        if *state == RegionState::Held {
-            *state = RegionState::Left;
-        }
-    }
-
-    /// Nothing of a region is in the index, and nothing that it says of erasures is needed.
+    /// Nothing of a region is in the index.
     pub(crate) fn set_free(&mut self, region: u32) {
         let state = &mut self.regions[region as usize].state;
-        if let RegionState::Held | RegionState::Left = state {
+        if *state == RegionState::Held {
             *state = RegionState::Free;
         }
     }
@@ -292,10 +286,13 @@ impl Log {
     /// A volume is not to be used any more. How many Data were on their way to it.
     pub(crate) fn lose_volume(&mut self, volume: u8) -> usize {
         let mut n_lost = 0;
-        for region in &mut self.regions {
-            if region.volume == volume {
-                region.state = RegionState::Lost;
+        let lasts = self.lasts();
+        for region in self.regions.iter_mut().filter(|it| it.volume == volume) {
+            if region.seq + 1 == self.next_seq && !lasts {
+                // It may come back with what it held before.
+                region.seq = 0;
             }
+            region.state = RegionState::Lost;
         }
         let regions = &self.regions;
         let is_lost = |region: u32| regions[region as usize].volume == volume;
@@ -303,6 +300,8 @@ impl Log {
             let open = self.open.take();
             n_lost += open.as_ref().map_or(0, |open| open.n_chunks);
             self.buffers.extend(open.and_then(|open| open.buffer));
+            // What was in that buffer is never written.
+            self.must_last = self.must_last.min(self.next_write);
         }
         self.sealing.retain(|sealing| !is_lost(sealing.region));
         let (buffers, mut n_kept_by_device) = (&mut self.buffers, 0);
@@ -330,12 +329,12 @@ impl Log {
         n_lost
     }
 
-    /// Whether a volume may hold what was written up to the writing `seq` of a region, but for
-    /// this region: what has left the index is there until it is written over, a volume that is
-    /// lost may come back, and of some regions it is not known what they hold.
-    pub(crate) fn may_hold_older(&self, region: u32, seq: u64) -> bool {
-        let mut others = (0..).zip(&self.regions).filter(|&(idx, _)| idx != region);
-        others.any(|(_, it)| it.seq <= seq)
+    /// The oldest writing that a volume may hold, but for that of one region: what has left the
+    /// index is there until it is written over, a volume that is lost may come back, and of some
+    /// regions it is not known what they hold. Looks at all regions.
+    pub(crate) fn oldest_but(&self, region: u32) -> Option<u64> {
+        let others = (0..).zip(&self.regions).filter(|&(idx, _)| idx != region);
+        others.map(|(_, it)| it.seq).min()
     }
 
     fn skip_lost(&mut self) {
@@ -358,7 +357,7 @@ impl Log {
         head: &RecordHead<'_>,
         payload: &[u8],
         mask: u16,
-    ) -> Result<Location, NotWritten> {
+    ) -> Result<Location, NotYet> {
         let len = head.record_bytes();
         debug_assert!(len + IO_ALIGN < self.region_bytes / 2);
         if self
@@ -371,20 +370,20 @@ impl Log {
             self.align(len);
         }
         if !self.go_on_sealing() {
-            return Err(NotWritten::NoBuffer);
+            return Err(NotYet);
         }
         if self.open.is_none() {
             self.begin_region()?;
         }
         let Some(open) = &mut self.open else {
-            return Err(NotWritten::NoRegion);
+            return Err(NotYet);
         };
         let room = match &open.buffer {
             Some(_) => self.buffer_bytes - (open.at - open.buffer_start),
             None => 0,
         };
         if len.saturating_sub(room).div_ceil(self.buffer_bytes) > self.buffers.len() {
-            return Err(NotWritten::NoBuffer);
+            return Err(NotYet);
         }
         let at = (open.at / STEP) as u32;
         let region = open.region;
@@ -414,8 +413,10 @@ impl Log {
         self.put(&bytes);
         self.put(payload);
         self.put(&[0; STEP][..n_padding]);
-        if head.kind == RecordKind::Batch {
-            self.note_chunks(head.chunks.len());
+        match head.kind {
+            RecordKind::Batch => self.note_chunks(head.chunks.len()),
+            // What it erases may be back when the region goes that had its last record.
+            RecordKind::Erasure => self.make_last(),
         }
         self.head = bytes;
         Ok(Location { region, extent })
@@ -451,21 +452,16 @@ impl Log {
     }
 
     fn fits(&self, open: &OpenRegion, head: &RecordHead<'_>, len: usize) -> bool {
-        if open.batches.len() >= MAX_TOC_RECORDS {
-            return false;
-        }
         let n_entries = open.n_toc_entries() + 1 + head.prefixes.len();
         let end = open.at.next_multiple_of(IO_ALIGN) + len.next_multiple_of(IO_ALIGN);
         end + toc_bytes(n_entries).next_multiple_of(IO_ALIGN) <= self.region_bytes
     }
 
-    fn begin_region(&mut self) -> Result<(), NotWritten> {
+    fn begin_region(&mut self) -> Result<(), NotYet> {
         let region = self.next_region;
-        if self.region(region).state != RegionState::Free {
-            return Err(NotWritten::NoRegion);
-        }
-        if self.buffers.is_empty() {
-            return Err(NotWritten::NoBuffer);
+        let is_free = self.region(region).state == RegionState::Free;
+        if !is_free || !self.lasts() || self.buffers.is_empty() {
+            return Err(NotYet);
         }
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -484,7 +480,35 @@ impl Log {
             n_chunks: 0,
         });
         self.put(&encode_region_head(seq));
+        self.make_last();
         Ok(())
+    }
+
+    /// What has been put so far is to last before a region is ended or begun.
+    fn make_last(&mut self) {
+        let open = self.open.as_ref();
+        let in_buffer = open.is_some_and(|open| open.buffer.is_some());
+        self.must_last = self.next_write + u64::from(in_buffer);
+    }
+
+    fn lasts(&self) -> bool {
+        self.n_lasting >= self.must_last
+    }
+
+    /// Writes with lower numbers have to last before the log goes on for long.
+    pub(crate) const fn must_last(&self) -> u64 {
+        self.must_last
+    }
+
+    /// Writes with lower numbers outlive a loss of power.
+    pub(crate) const fn n_lasting(&self) -> u64 {
+        self.n_lasting
+    }
+
+    /// Writes with lower numbers outlive a loss of power from now on.
+    pub(crate) fn set_lasting(&mut self, before: u64) {
+        self.n_lasting = self.n_lasting.max(before);
+        self.go_on_sealing();
     }
 
     /// Puts bytes into buffers, of which there are enough.
@@ -562,50 +586,42 @@ impl Log {
     pub(crate) fn seal(&mut self) {
         self.write_buffer();
         let Some(open) = self.open.take() else { return };
-        self.toc.clear();
-        self.toc.extend_from_slice(&open.batches);
-        let prefixes = open.prefixes.into_iter();
-        self.toc
-            .extend(prefixes.map(|(hash, extent)| TocEntry::Prefix(hash, extent)));
-        let toc = std::mem::take(&mut self.toc);
-        self.seal_with(open.region, open.seq, &toc);
-        self.toc = toc;
+        let (mut toc, prefixes) = (open.batches, open.prefixes.into_iter());
+        toc.extend(prefixes.map(|(hash, extent)| TocEntry::Prefix(hash, extent)));
+        self.seal_with(open.region, open.seq, toc);
     }
 
     /// Ends a region that has such contents.
-    pub(crate) fn seal_with(&mut self, region: u32, seq: u64, toc: &[TocEntry]) {
-        let mut bytes = Vec::new();
-        encode_toc(seq, toc.iter().copied(), IO_ALIGN, &mut bytes);
+    pub(crate) fn seal_with(&mut self, region: u32, seq: u64, toc: Vec<TocEntry>) {
         let of_region = &mut self.regions[region as usize];
         if of_region.state == RegionState::Open {
             of_region.state = RegionState::Held;
         }
-        self.sealing.push_back(Sealing {
-            region,
-            bytes,
-            n_written: 0,
-        });
+        let toc = TocEncoder::new(seq, toc, IO_ALIGN);
+        self.sealing.push_back(Sealing { region, toc });
         self.go_on_sealing();
     }
 
-    /// Has as much of ends of regions written as there are buffers for; whether all is.
+    /// Has a part of a region's end written, as much as a buffer has room for, if it is time;
+    /// whether all ends have been.
     pub(crate) fn go_on_sealing(&mut self) -> bool {
-        while let Some(sealing) = self.sealing.front_mut() {
-            let Some(mut buffer) = self.buffers.pop() else {
-                return false;
-            };
-            let rest = &sealing.bytes[sealing.n_written..];
-            let len = rest.len().min(self.buffer_bytes);
-            buffer.as_mut_slice()[..len].copy_from_slice(&rest[..len]);
-            let start = self.region_bytes - rest.len();
-            let region = sealing.region;
-            sealing.n_written += len;
-            if sealing.n_written == sealing.bytes.len() {
-                self.sealing.pop_front();
-            }
-            self.write(region, start..start + len, buffer, 0);
+        if !self.sealing.is_empty() && !self.lasts() {
+            return false;
         }
-        true
+        let Some(sealing) = self.sealing.front_mut() else {
+            return true;
+        };
+        let Some(mut buffer) = self.buffers.pop() else {
+            return false;
+        };
+        let start = self.region_bytes - sealing.toc.n_left();
+        let len = sealing.toc.encode(buffer.as_mut_slice());
+        let region = sealing.region;
+        if sealing.toc.n_left() == 0 {
+            self.sealing.pop_front();
+        }
+        self.write(region, start..start + len, buffer, 0);
+        self.sealing.is_empty()
     }
 
     /// The number of the write that begins next.
@@ -613,9 +629,10 @@ impl Log {
         self.next_write
     }
 
-    /// Whether all writes with lower numbers have ended.
-    pub(crate) fn is_written_before(&self, write: u64) -> bool {
-        self.writes.iter().all(|it| it.id >= write)
+    /// All writes with lower numbers have ended.
+    pub(crate) fn written_before(&self) -> u64 {
+        let first = self.writes.iter().map(|it| it.id).min();
+        first.unwrap_or(self.next_write)
     }
 
     /// When the oldest write that has not ended began, and on which volume.

@@ -6,7 +6,7 @@ use crate::config::Counters;
 use crate::erasures::{Added, to_chunk};
 use crate::index::{Index, Location};
 use crate::layout::{Extent, RecordHead, RecordKind};
-use crate::log::{Log, NotWritten, Position};
+use crate::log::{Log, NotYet, Position};
 use crate::naming::{Part, mask_bit};
 use crate::second_level::{Event, MAX_COMPONENTS, SecondLevel};
 
@@ -78,6 +78,9 @@ impl SecondLevel {
         }
         if self.assembler.is_full() {
             self.counters.n_no_room += 1;
+            if novelty == Novelty::Replacement {
+                self.forget(&part);
+            }
             return Offered::Refused;
         }
         let fresh_until_ms = match data.freshness_period_ms() {
@@ -88,6 +91,19 @@ impl SecondLevel {
         self.counters.n_replaced += u64::from(has_replaced);
         self.write_closed(now);
         Offered::Kept
+    }
+
+    /// Whatever is here for a place is not given out any more, nor what else is in its records:
+    /// there is no room for what has replaced it. After a restart it may be found again.
+    #[cold]
+    fn forget(&mut self, part: &Part) {
+        let was_waiting = self.assembler.drop_chunk(part);
+        self.counters.n_replaced += u64::from(was_waiting);
+        let has_it = |it: &Location| it.extent.mask & mask_bit(part.place) != 0;
+        let stored: Vec<Location> = self.index.find(part.key).filter(has_it).collect();
+        for location in stored {
+            self.index.remove(part.key, location);
+        }
     }
 
     /// Whether there is a Data for a place that is not in the log yet.
@@ -128,7 +144,9 @@ impl SecondLevel {
             return;
         }
         self.write_erasures();
-        while let Some(batch) = self.assembler.next_closed() {
+        while self.unwritten_erasures.is_empty()
+            && let Some(batch) = self.assembler.next_closed()
+        {
             let (head, mask) = (batch.head(), batch.mask());
             let (key, n_chunks) = (batch.key(), batch.n_chunks() as u64);
             if n_chunks > 0 {
@@ -141,13 +159,13 @@ impl SecondLevel {
                         note_record(index, &self.log, counters, key, location);
                         for &prefix in head.prefixes {
                             // Else nothing would tell that it has to leave the index.
-                            if self.log.has_noted(prefix) {
-                                note_prefix(index, &self.log, prefix, location);
-                            }
+                            let is_in = self.log.has_noted(prefix)
+                                && note_prefix(index, &self.log, prefix, location);
+                            counters.n_prefixes_not_indexed += u64::from(!is_in);
                         }
                         self.dirty_since.get_or_insert(now);
                     }
-                    Err(NotWritten::NoBuffer | NotWritten::NoRegion) => break,
+                    Err(NotYet) => break,
                 }
             }
             self.assembler.drop_closed();
@@ -222,6 +240,7 @@ impl SecondLevel {
         self.counters.n_erasures_merged += 1;
     }
 
+    /// Appends erasures to the log, as many as it takes: they come before all batches.
     fn write_erasures(&mut self) {
         while let Some(&(hash, position)) = self.unwritten_erasures.front() {
             let head = RecordHead {
@@ -236,6 +255,7 @@ impl SecondLevel {
             let seq = self.log.region(location.region).seq;
             self.erasures.note_record(hash, position, seq);
             self.unwritten_erasures.pop_front();
+            self.dirty_since.get_or_insert(self.log.now());
         }
     }
 }
@@ -300,8 +320,9 @@ fn crowd_out(index: &mut Index, log: &Log, key: u64, new: Location) -> (bool, u6
     (is_wanted, n_crowded_out)
 }
 
-/// Notes a record as the last one below a prefix, unless there is a later one.
-pub(crate) fn note_prefix(index: &mut Index, log: &Log, prefix: u64, location: Location) {
+/// Notes a record as the last one below a prefix, unless there is a later one; false if there is
+/// no room.
+pub(crate) fn note_prefix(index: &mut Index, log: &Log, prefix: u64, location: Location) -> bool {
     let extent = Extent {
         mask: 0,
         ..location.extent
@@ -310,12 +331,10 @@ pub(crate) fn note_prefix(index: &mut Index, log: &Log, prefix: u64, location: L
     let before = index.find(prefix).find(|it| it.extent.mask == 0);
     match before {
         Some(before) if log.position_of(before) < log.position_of(location) => {
-            index.replace(prefix, before, location);
+            index.replace(prefix, before, location)
         }
-        Some(_) => {}
+        Some(_) => true,
         // Without it, Data are not found by this prefix, but by their names.
-        None => {
-            let _ = index.insert(prefix, location);
-        }
+        None => index.insert(prefix, location),
     }
 }

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 use tachonym_memory::IO_ALIGN;
 
-use crate::erasures::to_extent;
+use crate::erasures::{from_extent, to_extent};
 use crate::layout::{
     Extent, Foot, REGION_HEAD_BYTES, Record, RecordKind, STEP, TocEntry, decode_region_head,
-    max_record_bytes, toc_bytes,
+    max_record_bytes, max_toc_entries, toc_bytes,
 };
 use crate::log::{Position, Prefixes, note_last};
 use crate::naming::mask_bit;
@@ -45,7 +45,13 @@ pub(crate) struct Contents {
     /// Of the present writing; `None` if there was none.
     pub(crate) seq: Option<u64>,
     pub(crate) entries: Vec<TocEntry>,
-    /// Whether the region lacks a table of contents, and has room for it.
+    /// Erasures that the writing before tells of by its table of contents: it is still there, and
+    /// the present writing may not have come so far as to tell of them itself.
+    pub(crate) erased_before: Vec<(u64, Position)>,
+    /// Whether there is no table of contents of the present writing: there may be more than was
+    /// found.
+    pub(crate) is_followed: bool,
+    /// Whether it lacks one, and may be given it.
     pub(crate) is_unsealed: bool,
 }
 
@@ -54,10 +60,21 @@ struct Look {
     why: Why,
     /// Of the present writing, once it is known.
     seq: Option<u64>,
+    /// See [`Contents`].
+    erased_before: Vec<(u64, Position)>,
     stage: Stage,
 }
 
 impl Look {
+    fn new(why: Why, seq: Option<u64>, stage: Stage) -> Self {
+        Self {
+            why,
+            seq,
+            erased_before: Vec::new(),
+            stage,
+        }
+    }
+
     fn known(&self, contents: Contents) -> Next {
         Next::Known {
             why: self.why,
@@ -119,22 +136,14 @@ impl Looks {
 
     /// Begins to find out what a region holds; the first read.
     pub(crate) fn recover(&mut self, region: u32) -> (usize, usize) {
-        let look = Look {
-            why: Why::Recovery,
-            seq: None,
-            stage: Stage::Head,
-        };
+        let look = Look::new(Why::Recovery, None, Stage::Head);
         self.looks.insert(region, look);
         (0, IO_ALIGN)
     }
 
     /// Begins to find out what a region holds in the writing `seq`.
     pub(crate) fn empty(&mut self, region: u32, seq: u64) -> (usize, usize) {
-        let look = Look {
-            why: Why::Emptying,
-            seq: Some(seq),
-            stage: Stage::Tail,
-        };
+        let look = Look::new(Why::Emptying, Some(seq), Stage::Tail);
         self.looks.insert(region, look);
         self.tail()
     }
@@ -170,17 +179,16 @@ impl Looks {
                 }
             },
             Stage::Tail => {
-                let foot = Foot::decode(bytes).filter(|foot| Some(foot.seq) == look.seq);
+                let foot = Foot::decode(bytes).filter(|foot| {
+                    Some(foot.seq) <= look.seq
+                        && foot.n_entries() <= max_toc_entries(self.region_bytes)
+                        && foot.toc_bytes() < self.region_bytes
+                });
                 match foot {
-                    Some(foot) if foot.toc_bytes() <= bytes.len() => match foot.entries(bytes) {
-                        Some(entries) => look.known(Contents {
-                            seq: look.seq,
-                            entries: entries.filter_map(|it| self.sound(it)).collect(),
-                            is_unsealed: false,
-                        }),
-                        None => self.follow_records(look),
-                    },
-                    Some(foot) if foot.toc_bytes() <= self.region_bytes / 2 => {
+                    Some(foot) if foot.toc_bytes() <= bytes.len() => {
+                        self.take_table(look, &foot, bytes)
+                    }
+                    Some(foot) => {
                         let n_toc_bytes = foot.toc_bytes().next_multiple_of(IO_ALIGN);
                         let n_missing = n_toc_bytes - bytes.len();
                         let mut table = vec![0; n_toc_bytes];
@@ -192,7 +200,7 @@ impl Looks {
                         };
                         self.read_table(n_missing, n_toc_bytes)
                     }
-                    _ => self.follow_records(look),
+                    None => self.follow_records(look),
                 }
             }
             Stage::Table {
@@ -205,16 +213,8 @@ impl Looks {
                 if *n_missing > 0 {
                     return self.read_table(*n_missing, table.len());
                 }
-                let entries = foot.entries(table);
-                let entries = entries.map(|it| it.filter_map(|it| self.sound(it)).collect());
-                match entries {
-                    Some(entries) => look.known(Contents {
-                        seq: look.seq,
-                        entries,
-                        is_unsealed: false,
-                    }),
-                    None => self.follow_records(look),
-                }
+                let (foot, table) = (*foot, std::mem::take(table));
+                self.take_table(look, &foot, &table)
             }
             Stage::Records {
                 at,
@@ -231,14 +231,40 @@ impl Looks {
                         // What a store has written leaves room for it.
                         let n_toc_bytes = toc_bytes(entries.len()).next_multiple_of(IO_ALIGN);
                         let end = at.next_multiple_of(IO_ALIGN);
+                        let has_room = end + n_toc_bytes <= self.region_bytes;
+                        let erased_before = std::mem::take(&mut look.erased_before);
                         look.known(Contents {
                             seq: look.seq,
-                            is_unsealed: end + n_toc_bytes <= self.region_bytes,
+                            is_followed: true,
+                            // Else there would be nothing that tells of these.
+                            is_unsealed: has_room && erased_before.is_empty(),
                             entries,
+                            erased_before,
                         })
                     }
                 }
             }
+        }
+    }
+
+    /// The table of contents at the end of `bytes` is that of the present writing, or of one
+    /// before: then records are followed.
+    fn take_table(&self, look: &mut Look, foot: &Foot, bytes: &[u8]) -> Next {
+        match foot.entries(bytes) {
+            Some(entries) if Some(foot.seq) == look.seq => look.known(Contents {
+                seq: look.seq,
+                entries: entries.filter_map(|it| self.sound(it)).collect(),
+                ..Contents::default()
+            }),
+            Some(entries) => {
+                let erased = entries.filter_map(|entry| match entry {
+                    TocEntry::Erasure(hash, extent) => Some((hash, from_extent(foot.seq, extent))),
+                    _ => None,
+                });
+                look.erased_before = erased.collect();
+                self.follow_records(look)
+            }
+            None => self.follow_records(look),
         }
     }
 
@@ -277,7 +303,8 @@ impl Looks {
         (found, prefixes): (&mut Vec<TocEntry>, &mut Prefixes),
     ) -> bool {
         let end = start + bytes.len();
-        while *at < end {
+        // More than that no store writes.
+        while *at < end && found.len() <= max_toc_entries(self.region_bytes) {
             let place = (seq, (*at / STEP) as u32);
             match Record::parse_head(&bytes[*at - start..], place) {
                 Ok(record) => {
@@ -296,7 +323,7 @@ impl Looks {
                 Err(_) => return false,
             }
         }
-        *at < self.region_bytes
+        *at < self.region_bytes && *at >= end
     }
 
     fn note_record(

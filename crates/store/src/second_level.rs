@@ -21,7 +21,7 @@ use crate::assembly::Assembler;
 use crate::config::{Config, Counters};
 use crate::device::{Completion, Request};
 use crate::erasures::Erasures;
-use crate::flush::{Flush, Ticket};
+use crate::flush::{Flush, Syncing, Ticket};
 use crate::index::Index;
 use crate::layout::{MAX_BATCH_LEN, MAX_PREFIXES, REGIONS_START, Superblock, max_record_bytes};
 use crate::log::{Log, Position, Region, RegionState};
@@ -105,6 +105,7 @@ pub struct SecondLevel {
     pub(crate) gate: Gate,
     pub(crate) erasures: Erasures,
     pub(crate) flush: Flush,
+    pub(crate) syncing: Option<Syncing>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) wall: WallClock,
     started_at: Option<MonoNs>,
@@ -227,6 +228,7 @@ impl SecondLevel {
             gate: Gate::new(config.admission, config.pages)?,
             erasures: Erasures::new(names.prefix(NameView::default()), store_bytes),
             flush: Flush::default(),
+            syncing: None,
             volumes: vec![Volume::default(); volumes.len()],
             wall: WallClock::default(),
             started_at: None,

@@ -8,13 +8,13 @@
 use crate::erasures::from_extent;
 use crate::index::Location;
 use crate::layout::TocEntry;
-use crate::log::RegionState;
+use crate::log::{Position, RegionState};
 use crate::offering::{note_prefix, note_record};
 use crate::regions::{Contents, Why};
 use crate::second_level::SecondLevel;
 
 /// Entries that are dealt with when the store is asked to do what is due. Each looks at two
-/// lines of the index, mostly in memory, so that all of them take less than a millisecond.
+/// lines of the index, so that all of them take less than a millisecond.
 const MAX_ENTRIES: usize = 4_096;
 
 /// What is left to be done of a region.
@@ -23,20 +23,8 @@ pub(crate) struct Taking {
     region: u32,
     why: Why,
     contents: Contents,
-    /// What is dealt with now.
-    pass: Pass,
-    /// Entries that this pass has looked at.
+    /// Entries that have been dealt with.
     n_taken: usize,
-}
-
-/// What of a region is dealt with. Of one that goes erasures come last: what they erase must
-/// not be found when they are forgotten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pass {
-    /// All, or what is in the index.
-    Entries,
-    /// Erasures, of one that goes.
-    Erasures,
 }
 
 impl SecondLevel {
@@ -55,7 +43,6 @@ impl SecondLevel {
             region,
             why,
             contents,
-            pass: Pass::Entries,
             n_taken: 0,
         });
     }
@@ -79,10 +66,9 @@ impl SecondLevel {
             let rest = &taking.contents.entries[taking.n_taken..];
             let n = rest.len().min(n_left);
             for &entry in &rest[..n] {
-                match (taking.why, taking.pass) {
-                    (Why::Recovery, _) => self.take_in(region, entry),
-                    (Why::Emptying, Pass::Entries) => self.take_out(region, entry),
-                    (Why::Emptying, Pass::Erasures) => self.forget_erasure(region, entry),
+                match taking.why {
+                    Why::Recovery => self.take_in(region, entry),
+                    Why::Emptying => self.take_out(region, entry),
                 }
             }
             n_left -= n;
@@ -91,29 +77,49 @@ impl SecondLevel {
                 self.takings.push_front(taking);
                 return;
             }
-            if (taking.why, taking.pass) == (Why::Emptying, Pass::Entries) {
-                // From now on no read that is under way brings anything of it.
-                self.log.set_left(region);
-                taking.pass = Pass::Erasures;
-                taking.n_taken = 0;
-                self.takings.push_front(taking);
-                continue;
-            }
-            self.end_taking(&taking);
+            self.end_taking(taking);
         }
     }
 
-    fn end_taking(&mut self, taking: &Taking) {
-        let (region, contents) = (taking.region, &taking.contents);
-        let found = self.log.region(region);
+    fn end_taking(&mut self, taking: Taking) {
+        let (region, contents) = (taking.region, taking.contents);
         match taking.why {
-            Why::Recovery if contents.is_unsealed && found.state != RegionState::Lost => {
-                self.log.seal_with(region, found.seq, &contents.entries);
+            Why::Recovery => {
+                for (hash, position) in contents.erased_before {
+                    if position.0 >= self.log.first_seq() {
+                        self.take_in_erasure(region, hash, position);
+                    }
+                }
+                let found = self.log.region(region);
+                if contents.is_unsealed && found.state != RegionState::Lost {
+                    self.log.seal_with(region, found.seq, contents.entries);
+                }
             }
-            Why::Recovery => {}
             Why::Emptying => {
-                self.log.set_free(region);
+                if contents.is_followed {
+                    self.index.retain(|it| it.region != region);
+                }
+                self.leave(region);
                 self.counters.n_regions_emptied += 1;
+            }
+        }
+    }
+
+    /// Nothing of a region is in the index any more: it may be written again. Erasures whose last
+    /// record it has are written again, or forgotten if all that they erase has gone.
+    pub(crate) fn leave(&mut self, region: u32) {
+        // From now on no read that is under way brings anything of it.
+        self.log.set_free(region);
+        let seq = self.log.region(region).seq;
+        let last: Vec<(u64, Position)> = self.erasures.of_region(seq).collect();
+        if last.is_empty() {
+            return;
+        }
+        let oldest = self.log.oldest_but(region);
+        for (hash, position) in last {
+            match oldest.is_some_and(|seq| seq <= position.0) {
+                true => self.unwritten_erasures.push_back((hash, position)),
+                false => self.erasures.forget(hash),
             }
         }
     }
@@ -124,13 +130,7 @@ impl SecondLevel {
         let (seq, is_lost) = (found.seq, found.state == RegionState::Lost);
         match entry {
             TocEntry::Erasure(hash, extent) => {
-                let position = from_extent(seq, extent);
-                self.note_erasure(hash, position);
-                if !is_lost {
-                    self.erasures.note_record(hash, position, seq);
-                } else if self.erasures.is_last_record(hash, position, seq) {
-                    self.unwritten_erasures.push_back((hash, position));
-                }
+                self.take_in_erasure(region, hash, from_extent(seq, extent));
             }
             _ if is_lost => {}
             TocEntry::Batch(key, extent) => {
@@ -141,7 +141,8 @@ impl SecondLevel {
             }
             TocEntry::Prefix(hash, extent) => {
                 let location = Location { region, extent };
-                note_prefix(&mut self.index, &self.log, hash, location);
+                let is_in = note_prefix(&mut self.index, &self.log, hash, location);
+                self.counters.n_prefixes_not_indexed += u64::from(!is_in);
             }
         }
     }
@@ -153,20 +154,15 @@ impl SecondLevel {
         }
     }
 
-    /// A region goes that has an erasure's record, if this is one: it is written again, or
-    /// forgotten if all that it erases has gone.
-    fn forget_erasure(&mut self, region: u32, entry: TocEntry) {
-        let TocEntry::Erasure(hash, extent) = entry else {
-            return;
-        };
-        let seq = self.log.region(region).seq;
-        let position = from_extent(seq, extent);
-        if !self.erasures.is_last_record(hash, position, seq) {
-            return;
-        }
-        match self.log.may_hold_older(region, position.0) {
-            true => self.unwritten_erasures.push_back((hash, position)),
-            false => self.erasures.forget(hash),
+    /// Takes an erasure in of which a region tells.
+    fn take_in_erasure(&mut self, region: u32, hash: u64, position: Position) {
+        let found = self.log.region(region);
+        let (seq, is_lost) = (found.seq, found.state == RegionState::Lost);
+        self.note_erasure(hash, position);
+        if !is_lost {
+            self.erasures.note_record(hash, position, seq);
+        } else if self.erasures.is_last_record(hash, position, seq) {
+            self.unwritten_erasures.push_back((hash, position));
         }
     }
 }

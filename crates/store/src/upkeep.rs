@@ -4,7 +4,7 @@ use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
 use crate::device::{Completion, Op, Request};
-use crate::flush::Stage;
+use crate::flush::{Stage, Syncing};
 use crate::index::Location;
 use crate::layout::{Record, RecordError};
 use crate::log::RegionState;
@@ -88,8 +88,19 @@ impl SecondLevel {
             self.counters.n_device_errors += 1;
             self.lose_volume(volume, VolumeFault::Writing);
         }
-        if self.flush.note_synced() {
-            self.end_flush(now);
+        self.note_synced();
+        self.go_on_flushing(now);
+    }
+
+    /// One of the volumes of a sync has nothing more to say.
+    fn note_synced(&mut self) {
+        let Some(syncing) = &mut self.syncing else {
+            return;
+        };
+        syncing.n_volumes -= 1;
+        if syncing.n_volumes == 0 {
+            self.log.set_lasting(syncing.before);
+            self.syncing = None;
         }
     }
 
@@ -275,11 +286,7 @@ impl SecondLevel {
             match read.purpose {
                 Purpose::Batch { .. } => self.give_up(read),
                 Purpose::Region { region, .. } => self.give_up_look(region),
-                Purpose::Sync => {
-                    if self.flush.note_synced() {
-                        self.end_flush(self.log.now());
-                    }
-                }
+                Purpose::Sync => self.note_synced(),
             }
         }
         if !self.is_in_use() {
@@ -289,11 +296,8 @@ impl SecondLevel {
             self.next_to_recover = None;
             self.takings.clear();
             self.index.clear();
-            // There is nothing that it could wait for.
-            if self.flush.stage != Stage::Idle {
-                self.end_flush(self.log.now());
-            }
         }
+        self.go_on_flushing(self.log.now());
     }
 
     fn give_up(&mut self, read: Read) {
@@ -382,17 +386,18 @@ impl SecondLevel {
     }
 
     /// A region could not be looked through: what of it is in the index goes, by a search
-    /// through all of it, and erasures whose records it has are written again.
+    /// through all of it.
     fn give_up_look(&mut self, region: u32) {
         self.looks.give_up(region);
-        let seq = self.log.region(region).seq;
-        let is_lost = self.log.region(region).state == RegionState::Lost;
-        if !is_lost && !self.is_recovering() {
-            self.index.retain(|it| it.region != region);
-            self.gate.note_victims(&[]);
+        if self.log.region(region).state == RegionState::Lost {
+            return;
         }
-        self.unwritten_erasures.extend(self.erasures.of_region(seq));
-        self.log.set_free(region);
+        if self.is_recovering() {
+            return self.log.set_free(region);
+        }
+        self.index.retain(|it| it.region != region);
+        self.gate.note_victims(&[]);
+        self.leave(region);
     }
 
     /// Empties the region that is to be written next, and more if the index is crowded.
@@ -421,48 +426,68 @@ impl SecondLevel {
         self.look(now, region, range);
     }
 
+    /// Goes on with what is to outlive a loss of power: for a flush, and for the log.
     pub(crate) fn go_on_flushing(&mut self, now: MonoNs) {
-        if self.flush.stage == (Stage::Appending { n_batches: 0 })
-            && self.unwritten_erasures.is_empty()
-            && !self.is_recovering()
-        {
-            self.log.write_buffer();
-            self.dirty_since = None;
-            let before = self.log.next_write();
-            self.flush.stage = Stage::Writing { before };
-        }
-        if let Stage::Writing { before } = self.flush.stage
-            && self.log.is_written_before(before)
-        {
-            let in_service: Vec<u8> = (0..self.volumes.len() as u8)
-                .filter(|&volume| !self.volumes[usize::from(volume)].is_lost)
-                .collect();
-            self.flush.stage = Stage::Syncing {
-                n_volumes: in_service.len(),
-            };
-            if in_service.is_empty() {
-                self.flush.note_failed();
-                self.end_flush(now);
-            }
-            for volume in in_service {
-                let token = self.reads.begin(Purpose::Sync, volume, now);
-                self.requests.push_back(Request {
-                    token,
-                    volume,
-                    op: Op::Sync,
-                    offset: 0,
-                    len: 0,
-                    buffer: None,
-                });
-            }
+        while self.go_on_with_flush() {}
+        let of_flush = match self.flush.stage {
+            Stage::Writing { before } => before,
+            Stage::Idle | Stage::Appending { .. } => 0,
+        };
+        let before = of_flush.max(self.log.must_last());
+        let is_due = before > self.log.n_lasting() && before <= self.log.written_before();
+        if is_due && self.syncing.is_none() && self.is_in_use() {
+            self.sync(now);
         }
     }
 
-    fn end_flush(&mut self, now: MonoNs) {
-        if self.flush.end() {
+    /// Takes the flush in hand a step on; whether there was one to take.
+    fn go_on_with_flush(&mut self) -> bool {
+        let is_over = match self.flush.stage {
+            Stage::Idle => return false,
+            // There is nothing that it could wait for.
+            _ if !self.is_in_use() => {
+                self.flush.note_failed();
+                true
+            }
+            Stage::Appending { n_batches } => {
+                if n_batches > 0 || !self.unwritten_erasures.is_empty() || self.is_recovering() {
+                    return false;
+                }
+                self.log.write_buffer();
+                self.dirty_since = None;
+                let before = self.log.next_write();
+                self.flush.stage = Stage::Writing { before };
+                false
+            }
+            Stage::Writing { before } if before > self.log.n_lasting() => return false,
+            Stage::Writing { .. } => true,
+        };
+        if is_over && self.flush.end() {
             self.assembler.close_all();
             self.flush.go_on(self.assembler.n_closed());
-            self.go_on_flushing(now);
+        }
+        true
+    }
+
+    /// Has all volumes make sure of what has been written.
+    fn sync(&mut self, now: MonoNs) {
+        let in_service: Vec<u8> = (0..self.volumes.len() as u8)
+            .filter(|&volume| !self.volumes[usize::from(volume)].is_lost)
+            .collect();
+        self.syncing = Some(Syncing {
+            before: self.log.written_before(),
+            n_volumes: in_service.len(),
+        });
+        for volume in in_service {
+            let token = self.reads.begin(Purpose::Sync, volume, now);
+            self.requests.push_back(Request {
+                token,
+                volume,
+                op: Op::Sync,
+                offset: 0,
+                len: 0,
+                buffer: None,
+            });
         }
     }
 }

@@ -191,3 +191,43 @@ fn a_scan_is_not_written_and_pushes_nothing_out() {
         );
     }
 }
+
+/// There is no room for a Data that replaces another one, stored or waiting: neither is given
+/// out.
+#[test]
+fn what_was_replaced_is_not_given_out_though_the_other_one_was_refused() {
+    let config = Config {
+        assembly_bytes: 64 << 10,
+        ..config(Admission::All)
+    };
+    let (old, new) = (chunk("/live", 0, 1, 1_500), chunk("/live", 0, 2, 1_500));
+    // The device takes nothing meanwhile.
+    let fill = |it: &mut Harness, objects: std::ops::Range<u64>| {
+        let mut objects = objects;
+        objects.find(|object| {
+            let wire = chunk(&format!("/{object}"), 0, 1, 8_000);
+            it.offer(&wire, false) == Offered::Refused
+        })
+    };
+    let mut stored = Harness::new(&[5 << 20], config.clone());
+    stored.offer(&old, false);
+    stored.flush();
+    let n_room = fill(&mut stored, 0..1_000).expect("it is bounded");
+    let mut waiting = Harness::new(&[5 << 20], config);
+    assert_eq!(fill(&mut waiting, 0..n_room - 3), None);
+    assert_eq!(waiting.offer(&old, false), Offered::Kept);
+    assert!(fill(&mut waiting, n_room..1_000).is_some());
+    let waits = waiting.ask_memory(name_of(&old).view(), false);
+    assert_eq!(waits.as_ref(), Some(&old));
+    for mut it in [stored, waiting] {
+        let n_replaced = it.store.counters().n_replaced;
+        assert_eq!(it.offer(&new, true), Offered::Refused);
+        assert_eq!(it.ask(name_of(&old).view(), false), None);
+        it.flush();
+        assert_eq!(it.ask(name_of(&old).view(), false), None);
+        assert!(it.store.counters().n_replaced <= n_replaced + 1);
+        assert_eq!(it.offer(&new, true), Offered::Kept);
+        let found = it.ask(name_of(&old).view(), false).map(|(found, _)| found);
+        assert_eq!(found.as_ref(), Some(&new));
+    }
+}

@@ -156,8 +156,7 @@ fn write(region: &HostileRegion, bytes: &mut [u8]) {
                 _ => TocEntry::Erasure(hash, extent),
             }
         });
-        let mut end = Vec::new();
-        encode_toc(seq, entries, 4_096, &mut end);
+        let end = encode_toc(seq, entries.collect(), 4_096);
         let start = bytes.len() - end.len();
         bytes[start..].copy_from_slice(&end);
     }

@@ -568,6 +568,9 @@ struct Known {
     n_lasting: usize,
     /// Whether it was ever erased.
     was_erased: bool,
+    /// Whether what was to replace it, or another one of its batch, was refused: then it need not
+    /// be found, and after a restart an older one may be.
+    was_forgotten: bool,
 }
 
 fn object_name(object: u8) -> Name {
@@ -598,13 +601,19 @@ proptest! {
             let is_after_loss = matches!(step, Step::LosePower { .. });
             match step {
                 Step::Offer { object, number, len } => {
-                    let entry = known.entry((object, number)).or_default();
                     version = version.wrapping_add(1);
                     let wire = chunk(&format!("/o/{object}"), number, version, len);
                     let offered = it.offer(&wire, true);
                     prop_assert!(matches!(offered, Offered::Kept | Offered::Refused));
                     if offered == Offered::Kept {
+                        let entry = known.entry((object, number)).or_default();
                         entry.versions.push(wire);
+                        entry.was_forgotten = false;
+                    } else {
+                        let of_batch = known.iter_mut().filter(|((of, at), _)| {
+                            *of == object && at / 4 == number / 4
+                        });
+                        of_batch.for_each(|(_, entry)| entry.was_forgotten = true);
                     }
                 }
                 Step::Ask { object, number } => {
@@ -612,7 +621,9 @@ proptest! {
                     let found = it.ask(name.view(), false).map(|(wire, _)| wire);
                     let entry = known.entry((object, number)).or_default();
                     let expected = entry.versions[entry.n_erased..].last();
-                    if found.is_some() || !(it.store.is_recovering() || has_made_room) {
+                    let may_be_missed =
+                        it.store.is_recovering() || has_made_room || entry.was_forgotten;
+                    if found.is_some() || !may_be_missed {
                         prop_assert_eq!(found.as_ref(), expected, "{}", name);
                     }
                 }
@@ -628,7 +639,7 @@ proptest! {
                         let may_be_missed = has_lost_power
                             || has_made_room
                             || it.store.is_recovering()
-                            || of_object.clone().any(|(_, it)| it.was_erased);
+                            || of_object.clone().any(|(_, it)| it.was_erased || it.was_forgotten);
                         prop_assert!(may_be_missed || versions.next().is_none());
                     }
                 }
@@ -695,12 +706,14 @@ proptest! {
                             Some(at) => {
                                 prop_assert!(at.is_some(), "{} was never offered", name);
                                 let at = at.unwrap_or_default();
-                                prop_assert!(at + 1 >= entry.n_lasting, "{} is older than what lasts", name);
+                                let is_last = at + 1 >= entry.n_lasting || entry.was_forgotten;
+                                prop_assert!(is_last, "{} is older than what lasts", name);
                                 entry.versions.drain(..at);
                                 entry.versions.truncate(1);
                             }
                             None => {
                                 let lasts = !has_made_room
+                                    && !entry.was_forgotten
                                     && entry.n_lasting > 0
                                     && entry.versions.len() == entry.n_lasting
                                     && entry.n_erased < entry.n_lasting;

@@ -252,6 +252,13 @@ fn prefixes_of_a_region_are_bounded_and_data_are_not() {
     write(&mut it, 5 << 19, &mut n_data);
     let n_full = MAX_PREFIXES as u64 / 29;
     assert!(n_data > n_full + 100, "{n_data} are enough for the bound");
+    let n_prefixes = 29 * n_data + 29;
+    let n_left_out = it.store.counters().n_prefixes_not_indexed;
+    let n_expected = n_prefixes - MAX_PREFIXES as u64;
+    assert!(
+        n_left_out.abs_diff(n_expected) < 60,
+        "{n_left_out} {n_expected}"
+    );
     // A few take the places of others that the index cannot tell from them.
     let n_expected = n_data as usize + MAX_PREFIXES;
     let is_expected = |it: &Harness| it.store.index_len().0.abs_diff(n_expected) <= 20;
@@ -278,4 +285,55 @@ fn prefixes_of_a_region_are_bounded_and_data_are_not() {
     let n_entries = it.store.index_len().0;
     let per_region = MAX_PREFIXES + n_data as usize / 7;
     assert!(n_entries <= n_regions as usize * per_region, "{n_entries}");
+}
+
+/// However small Data are, a region has as many as there is room for.
+#[test]
+fn small_data_fill_a_region_and_are_found_again() {
+    let (region_bytes, n_regions) = (32_u32 << 20, 4);
+    let volume = Superblock {
+        key: [7; 16],
+        worker: 0,
+        volume: 0,
+        n_volumes: 1,
+        batch_len: 4,
+        region_bytes,
+        n_regions,
+        first_seq: 1,
+        context: 0,
+    };
+    let bytes = REGIONS_START as usize + region_bytes as usize * n_regions as usize;
+    let config = Config {
+        max_batches: 600_000,
+        ..config()
+    };
+    let device = Ram::new(&[bytes]);
+    let mut it = Harness::on(device, vec![volume], config.clone(), Beginning::New);
+    let wire = |n: u64| data(name(&format!("/{n}")), 1, 1, None);
+    // A record of 128 bytes, and an entry of the table of contents.
+    let n_data = u64::from(region_bytes) / 144 - 1_000;
+    for n in 0..n_data {
+        it.offer(&wire(n), true);
+        if n % 64 == 0 {
+            it.pump();
+        }
+    }
+    it.flush();
+    let n_bytes = it.store.counters().n_written_bytes;
+    assert!(n_bytes < u64::from(region_bytes), "one region has them all");
+    for n in n_data..n_data + 40_000 {
+        it.offer(&wire(n), true);
+        if n % 64 == 0 {
+            it.pump();
+        }
+    }
+    it.flush();
+    let n_bytes = it.store.counters().n_written_bytes;
+    assert!(n_bytes > u64::from(region_bytes), "that one has been ended");
+    let mut again = it.reboot(it.device.image(), config);
+    assert_eq!(again.store.counters().n_recovered, n_data + 40_000);
+    for n in (0..n_data).step_by(10_000) {
+        let found = again.ask(name_of(&wire(n)).view(), false);
+        assert_eq!(found.map(|(found, _)| found), Some(wire(n)));
+    }
 }

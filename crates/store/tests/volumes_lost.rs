@@ -392,3 +392,27 @@ fn a_sync_may_take_longer_than_a_read() {
     assert!(!it.store.is_in_use());
     assert_eq!(it.store.poll_flush_failed(), ticket);
 }
+
+#[test]
+fn a_flush_ends_though_a_region_that_is_looked_through_is_of_the_last_volume_lost() {
+    let config = Config {
+        max_read_errors: 1,
+        ..config()
+    };
+    let mut it = Harness::new(&[5 << 20], config);
+    fill(&mut it, "/a", 4, 1_000);
+    it.store.erase(it.now, name("/a").view());
+    it.flush();
+    // The first read is that of the region which is to be written again.
+    fail(&mut it, Op::Read, 1);
+    for number in 0.. {
+        if !it.store.is_in_use() {
+            break;
+        }
+        it.offer(&chunk("/b", number, 1, 6_000), true);
+        it.pump();
+    }
+    let ticket = it.flush();
+    assert_eq!(it.store.poll_flushed(), ticket);
+    assert_eq!(it.store.poll_flush_failed(), ticket);
+}

@@ -169,7 +169,7 @@ impl MadeVolume {
     /// The table of contents of a region.
     fn table(&self, batches: std::ops::Range<u64>, seq: u64) -> Vec<u8> {
         let first = batches.start;
-        let entries: Vec<_> = batches
+        let entries = batches
             .map(|batch| {
                 let (chunk, n_chunks) = self.chunks(batch);
                 let places = 0..n_chunks.min(u32::from(self.block.batch_len)) as u8;
@@ -181,9 +181,7 @@ impl MadeVolume {
                 TocEntry::Batch(self.key(chunk), extent)
             })
             .collect();
-        let mut table = Vec::new();
-        encode_toc(seq, entries.into_iter(), IO_ALIGN, &mut table);
-        table
+        encode_toc(seq, entries, IO_ALIGN)
     }
 
     /// What is at `start` of a region.

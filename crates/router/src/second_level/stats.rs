@@ -48,6 +48,7 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
             n_not_indexed: counters.n_not_indexed,
             n_crowded_out: counters.n_crowded_out,
             n_emptied_early: counters.n_regions_emptied_early,
+            n_prefixes_not_indexed: counters.n_prefixes_not_indexed,
         }),
         n_sought_refused: Some(of_engine.n_sought_refused),
     })
@@ -101,5 +102,6 @@ const fn sum_of_balances(a: &SecondLevelBalance, b: &SecondLevelBalance) -> Seco
         n_not_indexed: a.n_not_indexed + b.n_not_indexed,
         n_crowded_out: a.n_crowded_out + b.n_crowded_out,
         n_emptied_early: a.n_emptied_early + b.n_emptied_early,
+        n_prefixes_not_indexed: a.n_prefixes_not_indexed + b.n_prefixes_not_indexed,
     }
 }

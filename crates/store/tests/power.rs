@@ -1,0 +1,234 @@
+//! What a loss of power undoes, and what it must not.
+
+mod common;
+
+use common::{Harness, chunk, data, name_of};
+use tachonym_packet::Name;
+use tachonym_store::device::{Device, Fault, Injection, Op, Survivors};
+use tachonym_store::layout::REGIONS_START;
+use tachonym_store::{Config, Offered};
+
+fn config() -> Config {
+    Config {
+        batch_len: 4,
+        max_batches: 200_000,
+        max_reads: 8,
+        n_write_buffers: 4,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 256 << 10,
+        max_read_errors: 1,
+        ..Config::default()
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().expect("a name")
+}
+
+fn has(it: &mut Harness, name: &Name) -> bool {
+    it.ask(name.view(), false).is_some()
+}
+
+/// Offers Data of a few kilobytes until so many bytes have been written since the store was made.
+fn write_up_to(it: &mut Harness, next: &mut u64, n_bytes: u64) {
+    while it.store.counters().n_written_bytes < n_bytes {
+        it.offer(&data(name(&format!("/f/{next}")), 1, 6_000, None), true);
+        it.pump();
+        *next += 1;
+    }
+}
+
+/// In how many of a hundred losses of power something is there after them.
+fn n_found_after_loss(it: &Harness, wanted: &mut dyn FnMut(&mut Harness) -> bool) -> usize {
+    let is_found = |seed: &u64| {
+        let image = it.device.image_after_power_loss(Survivors::Some(*seed));
+        wanted(&mut it.reboot(image, config()))
+    };
+    (0..100).filter(is_found).count()
+}
+
+/// The region with the erased Data is written over before the one with the erasure.
+#[test]
+fn a_flushed_erasure_is_not_undone() {
+    let mut it = Harness::new(&[5 << 20], config());
+    let erased = name("/x/y/z");
+    it.offer(&data(erased.clone(), 1, 10, None), true);
+    it.flush();
+    let mut next = 0;
+    write_up_to(&mut it, &mut next, (1 << 20) + (100 << 10));
+    it.store.erase(it.now, name("/x").view());
+    it.flush();
+    write_up_to(&mut it, &mut next, (3 << 20) + (500 << 10));
+    it.flush();
+    // From here on nobody flushes.
+    for tenths_of_mib in 36..70 {
+        write_up_to(&mut it, &mut next, (tenths_of_mib << 20) / 10);
+        let n_found = n_found_after_loss(&it, &mut |again| has(again, &erased));
+        assert_eq!(n_found, 0, "{tenths_of_mib}");
+    }
+    assert!(it.store.counters().n_regions_emptied >= 2);
+}
+
+/// The same with what replaced a Data, and has gone.
+#[test]
+fn what_was_replaced_does_not_come_back() {
+    let mut it = Harness::new(&[5 << 20], config());
+    let old = chunk("/x", 0, 1, 10);
+    it.offer(&old, true);
+    it.flush();
+    let mut next = 0;
+    write_up_to(&mut it, &mut next, (1 << 20) + (100 << 10));
+    it.offer(&chunk("/x", 0, 2, 10), true);
+    it.flush();
+    write_up_to(&mut it, &mut next, (3 << 20) + (500 << 10));
+    it.flush();
+    for tenths_of_mib in 36..70 {
+        write_up_to(&mut it, &mut next, (tenths_of_mib << 20) / 10);
+        let n_found = n_found_after_loss(&it, &mut |again| {
+            let found = again.ask(name_of(&old).view(), false);
+            found.is_some_and(|(found, _)| found == old)
+        });
+        assert_eq!(n_found, 0, "{tenths_of_mib}");
+    }
+    assert!(!has(&mut it, &name_of(&old)), "both have gone");
+}
+
+/// A region is ended, and the next one begun, when its head lasts.
+#[test]
+fn the_log_waits_for_a_sync_and_no_longer() {
+    let mut it = Harness::new(&[5 << 20], config());
+    it.device.inject(Injection {
+        op: Op::Sync,
+        skip: 0,
+        times: 1,
+        fault: Fault::Stall,
+    });
+    let mut next = 0;
+    let n_bytes = |it: &Harness| it.store.counters().n_written_bytes;
+    let mut offer = |it: &mut Harness| {
+        let wire = data(name(&format!("/f/{next}")), 1, 6_000, None);
+        next += 1;
+        let offered = it.offer(&wire, true);
+        it.pump();
+        offered
+    };
+    while offer(&mut it) == Offered::Kept {}
+    let n_stalled = n_bytes(&it);
+    assert!(n_stalled > 900 << 10 && n_stalled <= 1 << 20, "{n_stalled}");
+    // Its volume is given up for it in the end.
+    it.tick(40_000);
+    assert_eq!(it.store.n_lost_volumes(), 1);
+    // Without a fault a sync is enough for each region.
+    let mut it = Harness::new(&[5 << 20], config());
+    let mut n_syncs = 0;
+    for number in 0..1_500 {
+        let wire = data(name(&format!("/f/{number}")), 1, 6_000, None);
+        assert_eq!(it.offer(&wire, true), Offered::Kept);
+        loop {
+            let mut completions = Vec::new();
+            while let Some(request) = it.store.poll_request() {
+                n_syncs += u64::from(request.op == Op::Sync);
+                assert!(it.device.submit(request).is_ok());
+            }
+            it.device.start();
+            it.device.poll(it.now, &mut completions);
+            let is_idle = completions.is_empty();
+            for completion in completions {
+                let recalled = it.store.handle_completion(it.now, completion);
+                assert!(recalled.is_none(), "nobody asks");
+            }
+            if !it.go_on() && is_idle {
+                break;
+            }
+        }
+    }
+    let n_regions = n_bytes(&it) >> 20;
+    assert!(n_syncs.abs_diff(n_regions) <= 1, "{n_syncs} {n_regions}");
+}
+
+/// Erasures of the region that goes are needed still, for a volume may come back, and are written
+/// again into the one that takes its place: there is no other after a start. The power goes
+/// whenever.
+#[test]
+fn an_erasure_of_the_region_that_is_written_over_first_after_a_start_is_not_lost() {
+    let mut it = Harness::new(&[5 << 20, 5 << 20], config());
+    let erased = name("/x/y/z");
+    let mut next = 0;
+    // Regions of both volumes take turns: the Data is on the second one.
+    write_up_to(&mut it, &mut next, (1 << 20) + (100 << 10));
+    it.offer(&data(erased.clone(), 1, 10, None), true);
+    it.flush();
+    let old = it.device.image();
+    write_up_to(&mut it, &mut next, (2 << 20) + (100 << 10));
+    it.store.erase(it.now, name("/x").view());
+    it.flush();
+    // Up to where the region with the erasure is the next one.
+    let n_regions = 2 * u64::from(it.volumes[0].n_regions);
+    write_up_to(&mut it, &mut next, ((n_regions + 1) << 20) + (900 << 10));
+    it.flush();
+    let mut image = it.device.image();
+    image[1] = old[1].clone();
+    let mut n_begun = 0;
+    for n_steps in 0..60 {
+        let mut again = it.begin_again(image.clone(), config());
+        again.pump();
+        assert!(!has(&mut again, &erased));
+        let (mut number, n_before) = (0, again.store.counters().n_regions_emptied);
+        for _ in 0..n_steps {
+            let wire = data(name(&format!("/g/{number}")), 1, 6_000, None);
+            number += 1;
+            again.offer(&wire, true);
+            again.pump_once();
+            again.go_on();
+        }
+        n_begun += u32::from(again.store.counters().n_regions_emptied > n_before);
+        for seed in 0..20 {
+            let mut image = again.device.image_after_power_loss(Survivors::Some(seed));
+            image[1] = old[1].clone();
+            let mut third = again.reboot(image, config());
+            assert!(!has(&mut third, &erased), "{n_steps} {seed}");
+        }
+    }
+    assert!(n_begun > 10, "{n_begun}");
+}
+
+/// Where both the table of contents and the records of a region are damaged, what it had leaves
+/// the index all the same, and its erasures are written again.
+#[test]
+fn a_damaged_region_takes_no_erasure_with_it() {
+    let mut it = Harness::new(&[5 << 20, 5 << 20], config());
+    let (erased, kept) = (name("/x/y/z"), name("/keep/1"));
+    let mut next = 0;
+    it.offer(&data(erased.clone(), 1, 10, None), true);
+    it.offer(&data(kept.clone(), 1, 10, None), true);
+    write_up_to(&mut it, &mut next, (1 << 20) + (100 << 10));
+    it.store.erase(it.now, name("/x").view());
+    it.flush();
+    // The volume with the Data is lost, and will come back.
+    it.device.inject(Injection {
+        op: Op::Read,
+        skip: 0,
+        times: 1,
+        fault: Fault::Error(5),
+    });
+    assert!(!has(&mut it, &kept));
+    assert_eq!(it.store.n_lost_volumes(), 1);
+    it.flush();
+    let n_bytes = it.store.counters().n_written_bytes;
+    write_up_to(&mut it, &mut next, n_bytes + (2 << 20));
+    it.flush();
+    for region in 0..3 {
+        let start = REGIONS_START as usize + (region << 20);
+        it.device.corrupt(1, start + (1 << 20) - 60, 1);
+        it.device.corrupt(1, start + 64, 1);
+    }
+    write_up_to(&mut it, &mut next, n_bytes + (9 << 20));
+    it.flush();
+    assert!(it.store.counters().n_regions_emptied > 3);
+    // Batches, and two prefixes of each name, of the regions that there are.
+    let (n_entries, _) = it.store.index_len();
+    assert!(n_entries < 4 * 180 * 2, "{n_entries}");
+    let mut again = it.reboot(it.device.image(), config());
+    assert_eq!(again.store.n_lost_volumes(), 0);
+    assert!(has(&mut again, &kept) && !has(&mut again, &erased));
+}
