@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 
 use bed::*;
 use proptest::prelude::*;
-use tachonym_forward::DropReason;
+use tachonym_forward::{DropReason, StorePolicy};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, DataView, FaceId, NackReason, Name};
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_store::device::{Fault, Ram};
-use tachonym_store::{Admission, Config};
+use tachonym_store::{Admission, Config, Novelty};
 use tachonym_tables::Marks;
 use two_levels_bed::*;
 
@@ -76,6 +77,43 @@ fn neighbours_are_in_the_first_level_afterwards() {
         let sent = it.node.interest(D, &interest_for(data).nonce(9));
         assert_eq!(summary(&sent), [(D, Kind::Data)]);
     }
+}
+
+/// What has answered comes into the first level if the policy wants it, which is when it was asked
+/// for twice here; its neighbours in any case.
+#[test]
+fn what_has_answered_stays_in_memory_if_the_policy_admits_it() {
+    let mut it = TwoLevels::new(8, config());
+    let (n_slots, capacity) = it.node.engine.cs_policy_size();
+    let filter = PolicyConfig {
+        history_len: Some(100),
+        ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Lru, capacity)
+    };
+    let policy = StorePolicy::new(&filter, n_slots).expect("little memory");
+    assert!(it.node.engine.set_cs_policy(policy));
+    let stored = segments("/a", 4);
+    for data in &stored {
+        // Nobody has asked for it.
+        let (wire, now) = (data.wire(), it.node.now);
+        let data = DataView::parse(&wire).expect("a Data");
+        let hash = it.store().request_hash(data.name());
+        it.store().offer(now, &data, hash, Novelty::New);
+    }
+    it.flush();
+    for (n_asked, is_at_hand) in [(1, false), (2, false), (3, true)] {
+        let (at_once, later) = it.ask(&interest_for(&stored[1]).nonce(n_asked));
+        let n_at_once = usize::from(is_at_hand);
+        assert_eq!((at_once.len(), later.len()), (n_at_once, 1 - n_at_once));
+        let sent = at_once.iter().chain(&later).next().expect("an answer");
+        assert_eq!((sent.face, &sent.wire), (C, &stored[1].wire()));
+    }
+    for data in [&stored[0], &stored[2], &stored[3]] {
+        let sent = it.node.interest(D, &interest_for(data).nonce(9));
+        assert_eq!(summary(&sent), [(D, Kind::Data)]);
+    }
+    assert_eq!(it.store().counters().n_reads, 2);
+    let n_refused = it.node.engine.cs().counters().n_not_admitted_policy;
+    assert_eq!(n_refused, 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How many bytes are written for those that are kept.
 
 use clap::Args;
+use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
 use super::StoreArgs;
@@ -81,6 +82,7 @@ pub(super) fn run(args: &AmplificationArgs) -> anyhow::Result<()> {
         };
         let options = RigOptions {
             l1_pkts: 1_024,
+            admission: AdmissionKind::None,
             n_consumers: 1,
             config,
         };

@@ -252,6 +252,7 @@ impl Task<'_> {
         let n_fit = (self.dram_bytes() / packets.data_bytes() as u64) as usize;
         let options = RigOptions {
             l1_pkts: n_fit,
+            admission: AdmissionKind::None,
             n_consumers: 1,
             config: Config {
                 batch_len,

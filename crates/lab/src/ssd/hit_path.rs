@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
 use super::StoreArgs;
@@ -73,6 +74,7 @@ pub(super) fn run(args: &HitPathArgs) -> anyhow::Result<()> {
     let batch_len = args.store.batch_len();
     let options = RigOptions {
         l1_pkts: 2 * args.cached as usize,
+        admission: AdmissionKind::None,
         n_consumers: 1,
         config: Config {
             batch_len,

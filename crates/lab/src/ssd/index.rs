@@ -2,6 +2,7 @@
 
 use clap::Args;
 use tachonym_packet::InterestView;
+use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config, Index};
 
 use super::StoreArgs;
@@ -33,6 +34,7 @@ pub(super) fn run(args: &IndexArgs) -> anyhow::Result<()> {
     let n_objects = (n_chunks / args.store.object_chunks) as usize;
     let options = RigOptions {
         l1_pkts: 1_024,
+        admission: AdmissionKind::None,
         n_consumers: 1,
         config: Config {
             batch_len,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use tachonym_packet::MonoNs;
+use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
 use super::StoreArgs;
@@ -147,6 +148,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<()> {
     let batch_len = args.store.batch_len();
     let n_chunks = args.store.n_chunks();
     let options = RigOptions {
+        admission: AdmissionKind::None,
         // Small enough that next to nothing is found there.
         l1_pkts: 256,
         n_consumers: 1,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
 use super::StoreArgs;
@@ -105,6 +106,7 @@ pub(super) fn run(args: &RecoveryArgs) -> anyhow::Result<()> {
     let batch_len = args.store.batch_len();
     let options = RigOptions {
         l1_pkts: 1_024,
+        admission: AdmissionKind::None,
         n_consumers: 1,
         config: Config {
             batch_len,

@@ -14,6 +14,7 @@ use tachonym_packet::{
     FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, NameView,
     PacketView,
 };
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_store::device::{Completion, Device, Opened, Volume};
 use tachonym_store::layout::Superblock;
 use tachonym_store::{Beginning, Config, SecondLevel};
@@ -118,6 +119,8 @@ impl Output for Sink {
 pub(super) struct RigOptions {
     /// Data in the first level.
     pub(super) l1_pkts: usize,
+    /// What of that is cached which has come because it was asked for.
+    pub(super) admission: AdmissionKind,
     /// Who asks; each has a face.
     pub(super) n_consumers: u16,
     /// The second level's.
@@ -143,6 +146,11 @@ impl Rig {
                 // The number of packets is to be what bounds it.
                 max_bytes: options.l1_pkts * 10_240 + (64 << 20),
             },
+            cs_policy: PolicyConfig::new(
+                options.admission,
+                EvictionKind::default(),
+                options.l1_pkts,
+            ),
             fib: FibConfig::with_max_entries(1_024),
             ..EngineConfig::default()
         };

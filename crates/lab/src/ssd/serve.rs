@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
+use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
 use super::disk::Disk;
@@ -32,6 +33,10 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=64))]
     ahead: u32,
+    /// Admission of the first level, which decides on what has answered: with none all is
+    /// copied into it, with filter what was asked for twice lately
+    #[arg(long, default_value_t = AdmissionKind::Filter, value_name = "ADMISSION")]
+    first_level: AdmissionKind,
     /// Rounds, each of which measures all
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -87,6 +92,7 @@ impl Bed {
         );
         let options = RigOptions {
             l1_pkts,
+            admission: args.first_level,
             n_consumers: args.consumers,
             config: Config {
                 batch_len,
@@ -252,11 +258,12 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let opened = batches.rig.opened.map(|it| it.to_string());
     let mut report = Report::new(format!(
         "{} MiB of Data of {} bytes in batches of {batch_len}, {} consumers with a window of {} \
-         chunks in all; reads of {} bytes, {depth} at a time; {}",
+         chunks in all, admission of the first level {}; reads of {} bytes, {depth} at a time; {}",
         args.store.store_mib,
         batches.packets.data_bytes(),
         args.consumers,
         args.window,
+        args.first_level,
         raw.read_bytes(),
         opened.unwrap_or_default()
     ));

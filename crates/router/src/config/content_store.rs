@@ -9,7 +9,8 @@ use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContentStore {
-    /// Whether an arriving Data is cached. `filter` takes what was asked for
+    /// Whether an arriving Data is cached, or one of the second level that has answered.
+    /// `filter` takes what was asked for
     /// `filter_threshold` times among the last `filter_history` Interests; `filter-auto`
     /// finds a threshold by itself; `tinylfu` what
     /// was asked for more often than what would have to go; `w-tinylfu` the same, after a

@@ -422,7 +422,7 @@ impl<P: CachePolicy> ContentStore<P> {
     }
 
     /// Whether the policy wants a Data that is not cached.
-    fn expects(&mut self, data: &DataView<'_>, hash: NameHash) -> bool {
+    pub(super) fn expects(&mut self, data: &DataView<'_>, hash: NameHash) -> bool {
         if self.policy().admits_all() {
             return true;
         }

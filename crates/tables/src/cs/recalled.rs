@@ -21,8 +21,9 @@ pub struct Regained {
 }
 
 impl<P: CachePolicy> ContentStore<P> {
-    /// As [`ContentStore::insert`], of a Data that was cached elsewhere: the policy is not asked
-    /// whether it wants it, and one of this name that is here stays. Whether it is new here.
+    /// As [`ContentStore::insert`], of a Data that was cached elsewhere: one of this name that is
+    /// here stays, and the policy is asked whether it wants it only if it has answered already.
+    /// What has come before it was asked for is wanted. Whether it is new here.
     pub(crate) fn insert_recalled(
         &mut self,
         index: &mut BucketIndex,
@@ -41,6 +42,10 @@ impl<P: CachePolicy> ContentStore<P> {
         }
         let hash = hashes[name.len()];
         if find_exact(index, &self.slots, name, hash).is_some() {
+            return false;
+        }
+        if regained.has_answered && !self.expects(data, hash) {
+            self.counters.n_not_admitted_policy += 1;
             return false;
         }
         self.evict_for(index, 1, need_bytes, Some(hash));
