@@ -138,9 +138,9 @@ pub enum GeometryError {
 /// read from.
 const MIN_REGIONS: u64 = 4;
 
-/// Regions that a store of middling size has: as many of them the index forgets one of when
-/// it is to be written again.
-const USUAL_REGIONS: u64 = 256;
+/// Regions that a store of middling size has. Of more, less would be forgotten at a time; but
+/// the log waits for a sync in each.
+const USUAL_REGIONS: u64 = 64;
 
 impl Geometry {
     /// For volumes of so many bytes.
@@ -295,9 +295,9 @@ mod tests {
     #[test]
     fn regions_grow_with_the_store_and_hold_its_batches() {
         let of = |bytes: u64, len| Geometry::new(&[bytes], len);
-        assert_eq!(of(1 << 30, 10).map(|it| it.region_bytes), Ok(4 << 20));
+        assert_eq!(of(1 << 30, 10).map(|it| it.region_bytes), Ok(16 << 20));
         assert_eq!(of(1 << 40, 10).map(|it| it.region_bytes), Ok(64 << 20));
-        assert_eq!(of(1 << 30, 16).map(|it| it.region_bytes), Ok(4 << 20));
+        assert_eq!(of(1 << 28, 16).map(|it| it.region_bytes), Ok(4 << 20));
         assert!(matches!(
             of(1 << 20, 10),
             Err(GeometryError::TooSmall { .. })
@@ -316,7 +316,7 @@ mod tests {
         };
         assert!(of(least, 16).is_ok() && of(least - 1, 16).is_err());
         let two = Geometry::new(&[1 << 30, 3 << 30], 10).expect("enough");
-        assert_eq!(two.n_regions, [63, 191]);
-        assert_eq!(two.region_bytes, 16 << 20);
+        assert_eq!(two.n_regions, [15, 47]);
+        assert_eq!(two.region_bytes, 64 << 20);
     }
 }
