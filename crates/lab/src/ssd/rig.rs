@@ -253,6 +253,8 @@ impl Rig {
         chunks: impl Iterator<Item = ChunkId>,
     ) -> anyhow::Result<u64> {
         const MAX_WRITES: usize = 4;
+        // Of the largest Data the store has room for some more.
+        const MAX_WAITING: u64 = 6_000;
         let mut chunks = chunks.peekable();
         let (mut burst, mut n_filled) = (Burst::default(), 0);
         while chunks.peek().is_some() {
@@ -263,11 +265,19 @@ impl Rig {
             self.receive(face_of(0), &burst)?;
             n_filled += self.produce(packets)? as u64;
             self.turn();
-            while self.n_in_flight() > MAX_WRITES {
+            while self.n_in_flight() > MAX_WRITES || self.n_waiting() > MAX_WAITING {
                 self.turn_or_wait();
             }
         }
         Ok(n_filled)
+    }
+
+    /// Data that the store has taken, and not begun to write.
+    fn n_waiting(&self) -> u64 {
+        self.engine.second_level().map_or(0, |second| {
+            let counters = second.counters();
+            counters.n_offered - counters.n_ended()
+        })
     }
 
     /// Requests that the device has.
