@@ -95,13 +95,14 @@ impl StoreArgs {
     }
 
     /// For a report.
-    pub(super) const fn told(&self, memory: Option<Memory>, delay: Option<Delay>) -> Told {
+    pub(super) fn told(&self, memory: Option<Memory>, delay: Option<Delay>) -> Told {
+        let is_serial = self.store == Store::Serial;
         Told {
             store: self.store,
-            max_ahead: self.ahead,
-            n_pending: self.pending,
-            memory,
-            delay,
+            max_ahead: (!is_serial).then_some(self.ahead),
+            n_pending: (!is_serial).then_some(self.pending),
+            memory: memory.filter(|_| !self.is_disk()),
+            delay: delay.filter(|_| !self.is_disk()),
         }
     }
 }
@@ -110,8 +111,9 @@ impl StoreArgs {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Told {
     store: Store,
-    max_ahead: u32,
-    n_pending: u16,
+    /// Of the router's.
+    max_ahead: Option<u32>,
+    n_pending: Option<u16>,
     /// Of an emulated second level; `None` if rows tell it.
     memory: Option<Memory>,
     delay: Option<Delay>,
@@ -119,7 +121,10 @@ pub(super) struct Told {
 
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let own = match (self.max_ahead, self.n_pending) {
+        let own = match (
+            self.max_ahead.unwrap_or_default(),
+            self.n_pending.unwrap_or(1),
+        ) {
             (0, 1) => "nothing read ahead, and each Interest waits for the one before".to_owned(),
             (n_ahead, n_pending) => format!(
                 "up to {n_ahead} batches ahead and up to {n_pending} Interests pending (models are \

@@ -34,6 +34,9 @@ const BURST_PKTS: usize = 32;
 /// Requests of the device that are under way while the store is filled: what is offered then
 /// finds room where batches are put together.
 const MAX_FILLING: usize = 4;
+/// Data that are put together or wait to be written meanwhile, which takes a part of the memory for
+/// that.
+const MAX_WAITING: u64 = 2_000;
 /// How long filling may take without that anything ends, in nanoseconds.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
@@ -229,6 +232,14 @@ impl TwoLevels {
         })
     }
 
+    /// Data that the second level has taken, and not begun to write.
+    fn n_waiting(&self) -> u64 {
+        self.engine.second_level().map_or(0, |second| {
+            let counters = second.counters();
+            counters.n_offered - counters.n_ended()
+        })
+    }
+
     /// Has the producer answer for every chunk, so that all of these are written.
     fn fill(&mut self, share: Share<'_>, n_chunks: u64) -> anyhow::Result<()> {
         let mut asked = Asked::default();
@@ -240,7 +251,9 @@ impl TwoLevels {
                 .take(BURST_PKTS)
                 .for_each(|chunk| asked.push(chunk));
             self.carry(&asked.iter().collect::<Vec<_>>());
-            self.wait("writes", |store| store.device.n_in_flight() <= MAX_FILLING)?;
+            self.wait("writes", |store| {
+                store.device.n_in_flight() <= MAX_FILLING && store.n_waiting() <= MAX_WAITING
+            })?;
         }
         let now = self.now();
         let second = self.engine.second_level_mut().context("it was given one")?;

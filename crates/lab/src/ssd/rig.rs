@@ -253,8 +253,8 @@ impl Rig {
         chunks: impl Iterator<Item = ChunkId>,
     ) -> anyhow::Result<u64> {
         const MAX_WRITES: usize = 4;
-        // Of the largest Data the store has room for some more.
-        const MAX_WAITING: u64 = 6_000;
+        // They take a part of the memory in which batches are put together.
+        const MAX_WAITING: u64 = 2_000;
         let mut chunks = chunks.peekable();
         let (mut burst, mut n_filled) = (Burst::default(), 0);
         while chunks.peek().is_some() {
