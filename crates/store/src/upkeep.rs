@@ -433,8 +433,10 @@ impl SecondLevel {
             Stage::Writing { before } => before,
             Stage::Idle | Stage::Appending { .. } => 0,
         };
-        let before = of_flush.max(self.log.must_last());
-        let is_due = before > self.log.n_lasting() && before <= self.log.written_before();
+        // Neither waits for what the other one waits for.
+        let log = &self.log;
+        let is_due = |before| before > log.n_lasting() && before <= log.written_before();
+        let is_due = is_due(of_flush) || is_due(log.must_last());
         if is_due && self.syncing.is_none() && self.is_in_use() {
             self.sync(now);
         }

@@ -248,3 +248,16 @@ fn a_damaged_region_takes_no_erasure_with_it() {
     assert_eq!(again.store.n_lost_volumes(), 0);
     assert!(has(&mut again, &kept) && !has(&mut again, &erased));
 }
+
+#[test]
+fn a_flush_does_not_wait_for_what_is_erased_after_it() {
+    let mut it = Harness::new(&[5 << 20], config());
+    it.offer(&data(name("/x/y"), 1, 10, None), true);
+    let ticket = it.store.flush(it.now);
+    for number in 0..3 {
+        it.store.erase(it.now, name(&format!("/{number}")).view());
+    }
+    it.pump();
+    assert_eq!(it.store.poll_flushed(), ticket);
+    assert_eq!(it.store.poll_flush_failed().0, 0);
+}
