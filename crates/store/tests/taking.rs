@@ -214,31 +214,39 @@ fn a_volume_may_be_lost_while_a_region_goes() {
     assert_eq!(losses, [0, 1]);
 }
 
+/// Regions of [`of_regions`].
+const N_REGIONS: u32 = 4;
+
+/// An empty store of regions of so many bytes.
+fn of_regions(region_bytes: u32, config: Config) -> Harness {
+    let volume = Superblock {
+        key: [7; 16],
+        worker: 0,
+        volume: 0,
+        n_volumes: 1,
+        batch_len: config.batch_len as u8,
+        region_bytes,
+        n_regions: N_REGIONS,
+        first_seq: 1,
+        context: 0,
+    };
+    let bytes = REGIONS_START + u64::from(N_REGIONS) * u64::from(region_bytes);
+    let device = Ram::new(&[bytes as usize]);
+    Harness::on(device, vec![volume], config, Beginning::New)
+}
+
 /// Prefixes of a region that the index may have.
 const MAX_PREFIXES: usize = 1 << 16;
 
 /// All that a region has leaves in one go from its table of contents, so that this is bounded.
 #[test]
 fn prefixes_of_a_region_are_bounded_and_data_are_not() {
-    let (region_bytes, n_regions) = (4 << 20, 4);
-    let volume = Superblock {
-        key: [7; 16],
-        worker: 0,
-        volume: 0,
-        n_volumes: 1,
-        batch_len: 4,
-        region_bytes,
-        n_regions,
-        first_seq: 1,
-        context: 0,
-    };
-    let bytes = REGIONS_START as usize + region_bytes as usize * n_regions as usize;
+    let region_bytes = 4 << 20;
     let config = Config {
         max_batches: 1_000_000,
         ..config()
     };
-    let device = Ram::new(&[bytes]);
-    let mut it = Harness::on(device, vec![volume], config.clone(), Beginning::New);
+    let mut it = of_regions(region_bytes, config.clone());
     let mut n_data = 0;
     let write = |it: &mut Harness, n_bytes: u64, n_data: &mut u64| {
         while it.store.counters().n_written_bytes < n_bytes {
@@ -284,31 +292,18 @@ fn prefixes_of_a_region_are_bounded_and_data_are_not() {
     assert!(it.store.counters().n_regions_emptied > 3);
     let n_entries = it.store.index_len().0;
     let per_region = MAX_PREFIXES + n_data as usize / 7;
-    assert!(n_entries <= n_regions as usize * per_region, "{n_entries}");
+    assert!(n_entries <= N_REGIONS as usize * per_region, "{n_entries}");
 }
 
 /// However small Data are, a region has as many as there is room for.
 #[test]
 fn small_data_fill_a_region_and_are_found_again() {
-    let (region_bytes, n_regions) = (32_u32 << 20, 4);
-    let volume = Superblock {
-        key: [7; 16],
-        worker: 0,
-        volume: 0,
-        n_volumes: 1,
-        batch_len: 4,
-        region_bytes,
-        n_regions,
-        first_seq: 1,
-        context: 0,
-    };
-    let bytes = REGIONS_START as usize + region_bytes as usize * n_regions as usize;
+    let region_bytes = 32 << 20;
     let config = Config {
         max_batches: 600_000,
         ..config()
     };
-    let device = Ram::new(&[bytes]);
-    let mut it = Harness::on(device, vec![volume], config.clone(), Beginning::New);
+    let mut it = of_regions(region_bytes, config.clone());
     let wire = |n: u64| data(name(&format!("/{n}")), 1, 1, None);
     // A record of 128 bytes, and an entry of the table of contents.
     let n_data = u64::from(region_bytes) / 144 - 1_000;
