@@ -90,9 +90,16 @@ impl SecondLevel {
                         self.take_in_erasure(region, hash, position);
                     }
                 }
-                let found = self.log.region(region);
-                if contents.is_unsealed && found.state != RegionState::Lost {
+                let found = *self.log.region(region);
+                if found.state == RegionState::Lost {
+                    return;
+                }
+                if contents.is_unsealed {
                     self.log.seal_with(region, found.seq, contents.entries);
+                } else if contents.is_followed {
+                    // No table of contents would tell of them while the region is begun again.
+                    let erased = self.erasures.of_region(found.seq);
+                    self.unwritten_erasures.extend(erased);
                 }
             }
             Why::Emptying => {

@@ -4,9 +4,9 @@ mod common;
 
 use common::{Harness, chunk, data, name_of};
 use tachonym_packet::Name;
-use tachonym_store::device::{Device, Fault, Injection, Op, Survivors};
-use tachonym_store::layout::REGIONS_START;
-use tachonym_store::{Config, Offered};
+use tachonym_store::device::{Device, Fault, Injection, Op, Request, Survivors};
+use tachonym_store::layout::{REGIONS_START, decode_region_head};
+use tachonym_store::{Config, Event, Offered};
 
 fn config() -> Config {
     Config {
@@ -206,6 +206,132 @@ fn erasures_of_the_region_that_is_written_over_first_after_a_start_are_not_lost(
         }
     }
     assert!(n_written_over > 10, "{n_written_over}");
+}
+
+/// Numbers of the writings of the regions of the first volume.
+fn writings(it: &Harness) -> Vec<u64> {
+    let region_bytes = it.volumes[0].region_bytes as usize;
+    let image = &it.device.image()[0];
+    (0..it.volumes[0].n_regions as usize)
+        .map(|region| {
+            let start = REGIONS_START as usize + region * region_bytes;
+            decode_region_head(&image[start..]).unwrap_or(0)
+        })
+        .collect()
+}
+
+/// The region of the first volume that is being written.
+fn newest(it: &Harness) -> usize {
+    let writings = writings(it);
+    let newest = (0..writings.len()).max_by_key(|&region| writings[region]);
+    newest.expect("there are regions")
+}
+
+/// As [`Harness::pump_once`], but for reads, which are put into `held`.
+fn pump_writes(it: &mut Harness, held: &mut Vec<Request>) {
+    let mut completions = Vec::new();
+    while let Some(request) = it.store.poll_request() {
+        match request.op {
+            Op::Read => held.push(request),
+            _ => assert!(it.device.submit(request).is_ok()),
+        }
+    }
+    it.device.start();
+    it.device.poll(it.now, &mut completions);
+    for completion in completions {
+        let recalled = it.store.handle_completion(it.now, completion);
+        assert!(recalled.is_none(), "nobody asks");
+    }
+}
+
+/// A region has no table of contents, for the power went while it was written, and the one before
+/// still tells of erasures. Those of its records are needed, for a volume will come back, and the
+/// region before it is full before it is known what it holds.
+#[test]
+fn erasures_of_a_region_that_was_not_ended_are_not_lost_when_it_is_written_over() {
+    let mut it = Harness::new(&[5 << 20, 3 << 20], config());
+    let erased: Vec<Name> = (0..20).map(|n| name(&format!("/x{n}/y"))).collect();
+    let has_any = |it: &mut Harness| erased.iter().any(|erased| has(it, erased));
+    let mut next = 0;
+    write_up_to(&mut it, &mut next, (1 << 20) + (100 << 10));
+    for erased in &erased {
+        it.offer(&data(erased.clone(), 1, 10, None), true);
+    }
+    it.flush();
+    let old = it.device.image();
+    it.device.inject(Injection {
+        op: Op::Read,
+        skip: 0,
+        times: 1,
+        fault: Fault::Error(5),
+    });
+    assert!(!has_any(&mut it) && it.store.n_lost_volumes() == 1);
+    // The erasure of which the table of contents will tell.
+    it.store.erase(it.now, name("/other").view());
+    it.flush();
+    let region = newest(&it);
+    let fill = |it: &mut Harness, next: &mut u64, region: usize| {
+        while newest(it) != region {
+            let n_bytes = it.store.counters().n_written_bytes;
+            write_up_to(it, next, n_bytes + 1);
+        }
+    };
+    let n_regions = writings(&it).len();
+    fill(&mut it, &mut next, (region + 1) % n_regions);
+    fill(&mut it, &mut next, region);
+    for erased in &erased {
+        it.store.erase(it.now, erased.prefix(1));
+    }
+    it.flush();
+    let image = it.device.image();
+
+    let mut again = (0..10)
+        .map(|skip| {
+            let mut again = it.begin_again(image.clone(), config());
+            again.device.inject(Injection {
+                op: Op::Read,
+                skip,
+                times: 1,
+                fault: Fault::Error(5),
+            });
+            again.pump();
+            again
+        })
+        .find(|again| {
+            let is_lost = |event: &Event| matches!(event, Event::VolumeLost { volume: 1, .. });
+            again.events.iter().any(is_lost)
+        })
+        .expect("one of the reads is of the second volume");
+    fill(&mut again, &mut next, (region + n_regions - 2) % n_regions);
+    let mut held = Vec::new();
+    loop {
+        let wire = data(name(&format!("/f/{next}")), 1, 6_000, None);
+        next += 1;
+        if again.offer(&wire, true) == Offered::Refused {
+            break;
+        }
+        for _ in 0..3 {
+            pump_writes(&mut again, &mut held);
+        }
+    }
+    assert_eq!(newest(&again), (region + n_regions - 1) % n_regions);
+    assert_eq!(held.len(), 1);
+    let held = held.pop().expect("one");
+    assert!(again.device.submit(held).is_ok());
+    let mut n_written_over = 0;
+    for step in 0..40 {
+        again.offer(&data(name(&format!("/g/{step}")), 1, 6_000, None), true);
+        again.pump_once();
+        again.go_on();
+        n_written_over += usize::from(newest(&again) == region);
+        for seed in 0..10 {
+            let mut image = again.device.image_after_power_loss(Survivors::Some(seed));
+            image[1] = old[1].clone();
+            let mut third = again.reboot(image, config());
+            assert!(!has_any(&mut third), "{step} {seed}");
+        }
+    }
+    assert!(n_written_over > 0);
 }
 
 /// Where both the table of contents and the records of a region are damaged, what it had leaves
