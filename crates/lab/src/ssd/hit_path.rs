@@ -27,7 +27,7 @@ pub(super) struct HitPathArgs {
           value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
     cached: u32,
     /// Rounds, each of which measures both
-    #[arg(long, default_value_t = 31, value_name = "N",
+    #[arg(long, default_value_t = 101, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// Interests of a round, to each

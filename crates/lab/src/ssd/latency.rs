@@ -49,7 +49,7 @@ pub(super) struct LatencyArgs {
           value_parser = clap::value_parser!(u8).range(1..=95))]
     load_pct: u8,
     /// Rounds, each of which measures the disk and the store
-    #[arg(long, default_value_t = 7, value_name = "N",
+    #[arg(long, default_value_t = 21, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// Time for each measurement of a round, in milliseconds

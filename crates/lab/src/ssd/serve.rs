@@ -38,7 +38,7 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value_t = AdmissionKind::Filter, value_name = "ADMISSION")]
     first_level: AdmissionKind,
     /// Rounds, each of which measures all
-    #[arg(long, default_value_t = 7, value_name = "N",
+    #[arg(long, default_value_t = 15, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// Time for each measurement of a round, in milliseconds
@@ -51,6 +51,17 @@ pub(super) struct ServeArgs {
     /// Measures without the store with batches of one
     #[arg(long)]
     no_single: bool,
+}
+
+/// What is measured in a round.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Fio,
+    Store,
+    /// The device without a store.
+    Raw,
+    /// The store with batches of one.
+    Singles,
 }
 
 /// What one measurement has shown.
@@ -238,20 +249,29 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let mut raw = Raw::new((volume, used_bytes), batches.read_bytes()?, depth)?;
     let (mut by_fio, mut by_raw) = (Vec::new(), Vec::new());
     let (mut by_store, mut by_singles) = (Vec::new(), Vec::new());
-    for _ in 0..args.rounds {
-        if !args.no_fio {
-            let path = disk.path(&file);
-            by_fio.push(fio::read(
-                (&path, used_bytes),
-                raw.read_bytes(),
-                depth,
-                slot,
-            )?);
+    for round in 0..args.rounds {
+        // Each comes after others in turn: what a disk is busy with for another while counts.
+        let mut turns = [Turn::Fio, Turn::Store, Turn::Raw, Turn::Singles];
+        if round % 2 == 1 {
+            turns.reverse();
         }
-        by_store.push(batches.serve(slot)?);
-        by_raw.push(raw.read_in_order(slot, u64::MAX)?);
-        if let Some(singles) = &mut singles {
-            by_singles.push(singles.serve(slot)?);
+        for turn in turns {
+            match turn {
+                Turn::Fio if args.no_fio => {}
+                Turn::Fio => by_fio.push(fio::read(
+                    (&disk.path(&file), used_bytes),
+                    raw.read_bytes(),
+                    depth,
+                    slot,
+                )?),
+                Turn::Store => by_store.push(batches.serve(slot)?),
+                Turn::Raw => by_raw.push(raw.read_in_order(slot, u64::MAX)?),
+                Turn::Singles => {
+                    if let Some(singles) = &mut singles {
+                        by_singles.push(singles.serve(slot)?);
+                    }
+                }
+            }
         }
     }
     batches.check()?;
