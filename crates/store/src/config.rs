@@ -16,7 +16,7 @@ pub struct Config {
     pub max_reads: usize,
     /// Buffers for writing, from 2.
     pub n_write_buffers: usize,
-    /// Bytes of each.
+    /// Bytes of each; more if all of them together would not hold a record.
     pub write_buffer_bytes: usize,
     /// Most bytes of batches that are being put together.
     pub assembly_bytes: usize,

@@ -85,13 +85,23 @@ pub(crate) struct Erasures {
 impl Erasures {
     /// Of a store of so many bytes; `empty` is the hash of the empty prefix.
     pub(crate) fn new(empty: u64, store_bytes: u64) -> Self {
-        let max = store_bytes / BYTES_PER_ERASURE;
         Self {
             by_prefix: HashMap::default(),
-            max: max.clamp(1, MAX_ERASURES as u64) as usize,
+            max: max_of(store_bytes),
             empty,
             all: Erasure::default(),
         }
+    }
+
+    /// The store has only so many bytes left. If more prefixes are kept than it has room for,
+    /// everything before `position` is erased.
+    pub(crate) fn shrink(&mut self, store_bytes: u64, position: Position) -> Added {
+        self.max = max_of(store_bytes);
+        if self.by_prefix.len() <= self.max {
+            return Added::Kept;
+        }
+        self.add_all(position);
+        Added::All
     }
 
     /// Most prefixes that are kept.
@@ -182,6 +192,11 @@ impl Erasures {
     pub(crate) fn includes_all(&self, position: Position) -> bool {
         position < self.all.before
     }
+}
+
+/// Most prefixes that a store of so many bytes keeps.
+fn max_of(store_bytes: u64) -> usize {
+    (store_bytes / BYTES_PER_ERASURE).clamp(1, MAX_ERASURES as u64) as usize
 }
 
 #[cfg(test)]

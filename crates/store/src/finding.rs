@@ -286,16 +286,21 @@ impl SecondLevel {
         });
     }
 
-    /// Sets deferred reads to work whose batches have been written meanwhile.
+    /// Sets deferred reads to work whose batches have been written meanwhile; gives up those of
+    /// regions that have been emptied.
     pub(crate) fn go_on_with_deferred(&mut self) {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.retain(|&token| {
-            let Some(read) = self.reads.get(token) else {
+            let purpose = self.reads.get(token).map(|read| read.purpose);
+            let Some(Purpose::Batch { location, position }) = purpose else {
                 return false;
             };
-            let Purpose::Batch { location, .. } = read.purpose else {
+            if !self.log.holds(location.region, position) {
+                self.counters.n_false_reads += 1;
+                let read = self.reads.end(token);
+                read.into_iter().for_each(|read| self.give_up(read));
                 return false;
-            };
+            }
             let is_there = matches!(self.log.whereabouts(location), Whereabouts::Device);
             if is_there {
                 self.request_batch(token, location);

@@ -69,10 +69,11 @@ impl Flush {
         }
     }
 
-    /// A volume has failed, and with it what it was to make last, if a flush is under way.
+    /// A volume has failed, and with it what it was to make last, if a flush is under way: what
+    /// those are for that wait for it was on its way to the volume, too.
     pub(crate) fn note_failed(&mut self) {
         if self.stage != Stage::Idle {
-            self.failed = self.in_hand;
+            self.failed = self.asked;
         }
     }
 

@@ -250,6 +250,12 @@ impl Log {
         region.seq == seq && matches!(region.state, RegionState::Held | RegionState::Open)
     }
 
+    /// Bytes of the regions that are in service.
+    pub(crate) fn alive_bytes(&self) -> u64 {
+        let is_alive = |it: &&Region| it.state != RegionState::Lost;
+        self.regions.iter().filter(is_alive).count() as u64 * self.region_bytes as u64
+    }
+
     /// The region that is begun after the present one.
     pub(crate) const fn next_region(&self) -> u32 {
         self.next_region
@@ -460,7 +466,9 @@ impl Log {
     fn begin_region(&mut self) -> Result<(), NotYet> {
         let region = self.next_region;
         let is_free = self.region(region).state == RegionState::Free;
-        if !is_free || !self.lasts() || self.buffers.is_empty() {
+        // The only region may be the next one, too.
+        let is_being_written = self.writes.iter().any(|write| write.region == region);
+        if !is_free || is_being_written || !self.lasts() || self.buffers.is_empty() {
             return Err(NotYet);
         }
         let seq = self.next_seq;
@@ -686,10 +694,9 @@ impl Log {
             && let Some(buffer) = &open.buffer
             && end > open.buffer_start
         {
-            return match start.checked_sub(open.buffer_start) {
-                Some(at) => Whereabouts::Memory(&buffer.as_slice()[at..]),
-                None => Whereabouts::Between,
-            };
+            let at = start.checked_sub(open.buffer_start);
+            let bytes = at.and_then(|at| buffer.as_slice().get(at..));
+            return bytes.map_or(Whereabouts::Between, Whereabouts::Memory);
         }
         let overlaps = |write: &Write| {
             write.region == location.region && write.start < end && start < write.end

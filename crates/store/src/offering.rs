@@ -222,7 +222,7 @@ impl SecondLevel {
     }
 
     /// Counts erasures that were taken for one of everything, and tells of it now and then.
-    fn tell_merging(&mut self) {
+    pub(crate) fn tell_merging(&mut self) {
         self.counters.n_erasures_merged += 1;
         let now = self.log.now();
         let is_told = |at: MonoNs| now < at.plus_ms(MERGING_INTERVAL_MS);

@@ -100,8 +100,6 @@ struct Slot {
 pub(crate) struct Reads {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Tokens in the order of their requests. The first has not ended; later ones may have.
-    by_age: VecDeque<u64>,
     by_position: HashMap<Position, u32, foldhash::fast::FixedState>,
     /// Those of no request. The one that was looked at longest ago is read into next: into one
     /// that the cache still has, disks were seen to read a third slower.
@@ -129,7 +127,6 @@ impl Reads {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            by_age: VecDeque::new(),
             by_position: HashMap::default(),
             n_buffers: buffers.len(),
             buffer_bytes: buffers.first().map_or(0, |it| it.as_slice().len()),
@@ -211,15 +208,7 @@ impl Reads {
                 self.n_by_volume.push(1);
             }
         }
-        let token = READ_TOKEN | u64::from(of_slot.generation) << 32 | u64::from(slot);
-        // One that does not end shall not keep all that have ended since.
-        if self.by_age.len() > 2 * self.slots.len() {
-            let mut by_age = std::mem::take(&mut self.by_age);
-            by_age.retain(|&token| self.get(token).is_some());
-            self.by_age = by_age;
-        }
-        self.by_age.push_back(token);
-        token
+        READ_TOKEN | u64::from(of_slot.generation) << 32 | u64::from(slot)
     }
 
     /// The request of a token, unless it was given up.
@@ -245,11 +234,6 @@ impl Reads {
         if let Purpose::Batch { position, .. } = read.purpose {
             self.by_position.remove(&position);
         }
-        while let Some(&first) = self.by_age.front()
-            && self.get(first).is_none()
-        {
-            self.by_age.pop_front();
-        }
         Some(read)
     }
 
@@ -271,10 +255,9 @@ impl Reads {
         found.map(token).collect()
     }
 
-    /// When the oldest request was made.
-    pub(crate) fn oldest(&self) -> Option<MonoNs> {
-        let &first = self.by_age.front()?;
-        Some(self.get(first)?.since)
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
     }
 }
 
@@ -307,7 +290,6 @@ mod tests {
             .wishes
             .push(wish);
         let sync = reads.begin(Purpose::Sync, 0, MonoNs(15));
-        assert_eq!(reads.oldest(), Some(MonoNs(10)));
         assert_eq!(reads.tokens(|read| read.volume == 1), [token]);
         let ended = reads.end(token).expect("under way");
         assert_eq!((ended.purpose, ended.wishes), (purpose, vec![wish]));
@@ -315,7 +297,8 @@ mod tests {
         let again = reads.begin(purpose, 1, MonoNs(11));
         assert_ne!(again, token);
         assert!(reads.get(token).is_none() && reads.get(again).is_some());
-        assert!(reads.end(sync).is_some());
+        assert!(reads.end(sync).is_some() && !reads.is_empty());
+        assert!(reads.end(again).is_some() && reads.is_empty());
     }
 
     #[test]
@@ -329,27 +312,5 @@ mod tests {
             reads.give_late_buffer(buffer);
             assert_eq!(reads.n_free_buffers(), n_free);
         }
-    }
-
-    #[test]
-    fn the_oldest_is_known_and_what_has_ended_behind_it_is_not_kept() {
-        let mut reads = Reads::new(Vec::new());
-        let begin = |reads: &mut Reads, at| reads.begin(Purpose::Sync, 0, MonoNs(at));
-        assert_eq!(reads.oldest(), None);
-        let first = begin(&mut reads, 1);
-        let second = begin(&mut reads, 2);
-        for at in 3..1_000 {
-            let token = begin(&mut reads, at);
-            assert_eq!(reads.oldest(), Some(MonoNs(1)));
-            assert!(reads.end(token).is_some());
-        }
-        assert!(reads.by_age.len() < 10, "{}", reads.by_age.len());
-        let last = begin(&mut reads, 1_000);
-        assert!(reads.end(first).is_some());
-        assert_eq!(reads.oldest(), Some(MonoNs(2)));
-        assert!(reads.end(second).is_some());
-        assert_eq!(reads.oldest(), Some(MonoNs(1_000)));
-        assert!(reads.end(last).is_some());
-        assert_eq!(reads.oldest(), None);
     }
 }

@@ -151,10 +151,13 @@ impl SecondLevel {
     /// If there is not as much memory.
     pub fn buffers(config: &Config, superblock: &Superblock) -> Result<Vec<IoBuffer>, MemoryError> {
         let (n_reads, n_writes) = n_buffers(config);
-        let read_bytes = read_bytes(superblock.batch_len.into());
-        let write_bytes = config
-            .write_buffer_bytes
-            .min(superblock.region_bytes as usize / 2);
+        let batch_len = superblock.batch_len.into();
+        let read_bytes = read_bytes(batch_len);
+        // All of them together hold a record after the head of a region.
+        let least = (max_record_bytes(batch_len) + IO_ALIGN).div_ceil(n_writes.into());
+        let most = superblock.region_bytes as usize / 2;
+        let write_bytes = config.write_buffer_bytes.max(least).min(most);
+        let write_bytes = write_bytes.next_multiple_of(IO_ALIGN);
         let mut buffers = IoBuffer::many(0..n_reads, read_bytes)?;
         buffers.extend(IoBuffer::many(n_reads..n_reads + n_writes, write_bytes)?);
         Ok(buffers)
@@ -318,6 +321,8 @@ impl SecondLevel {
         let (buffer, wishes) = recalled.into_parts();
         self.reads.give_buffer(buffer);
         self.reads.recycle(wishes);
+        // It may have waited for a buffer, and nothing else may be under way.
+        self.make_room(self.log.now());
     }
 
     /// What waits for a read that was given up, to be dealt with like a batch that was read.
@@ -350,12 +355,12 @@ impl SecondLevel {
         let dirty = self
             .dirty_since
             .map(|it| it.plus_ms(self.config.write_delay_ms));
-        let stall = self.oldest_request().map(|since| {
-            let due = since.max(self.woken_at).plus_ms(self.config.stall_ms);
-            due.min(self.asked_at.plus_ms(self.config.stall_ms / 4))
-        });
+        // Often enough to tell a device that stalls from a process that has stood still.
+        let stall = self.has_requests();
+        let stall = stall.then(|| self.asked_at.plus_ms(self.config.stall_ms / 4));
         let can_look = self.is_recovering() && self.looks.len() == 0 && self.has_buffer();
-        let at_once = (can_look || !self.takings.is_empty()).then_some(MonoNs::ZERO);
+        let is_at_once = can_look || !self.takings.is_empty() || !self.given_up.is_empty();
+        let at_once = is_at_once.then_some(MonoNs::ZERO);
         let timers = [self.assembler.poll_timeout(), dirty, stall, at_once];
         timers.into_iter().flatten().min()
     }

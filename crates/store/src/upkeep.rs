@@ -4,6 +4,7 @@ use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
 use crate::device::{Completion, Op, Request};
+use crate::erasures::Added;
 use crate::flush::{Stage, Syncing};
 use crate::index::Location;
 use crate::layout::{Record, RecordError};
@@ -260,6 +261,13 @@ impl SecondLevel {
         self.index
             .retain(|it| regions[it.region as usize].state != RegionState::Lost);
         self.give_up_taking();
+        if self
+            .erasures
+            .shrink(self.log.alive_bytes(), self.log.position())
+            == Added::All
+        {
+            self.tell_merging();
+        }
         // Their records may have been there, and what they erase elsewhere.
         self.unwritten_erasures.clear();
         self.unwritten_erasures.extend(self.erasures.iter());
@@ -300,14 +308,15 @@ impl SecondLevel {
         self.go_on_flushing(self.log.now());
     }
 
-    fn give_up(&mut self, read: Read) {
+    /// Those who wait for a read are told that it brings nothing.
+    pub(crate) fn give_up(&mut self, read: Read) {
         let recalled = self.recalled(self.log.now(), None, read.wishes);
         self.given_up.push(recalled);
     }
 
-    pub(crate) fn oldest_request(&self) -> Option<MonoNs> {
-        let write = self.log.oldest_write().map(|(since, _)| since);
-        self.reads.oldest().into_iter().chain(write).min()
+    /// Whether a device has been asked for anything.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.reads.is_empty() || self.log.oldest_write().is_some()
     }
 
     /// Takes volumes out of service that have not answered for too long.

@@ -166,13 +166,13 @@ impl Harness {
         is_busy
     }
 
-    fn take_given_up(&mut self) {
+    pub(crate) fn take_given_up(&mut self) {
         while let Some(recalled) = self.store.poll_given_up() {
             self.take(recalled);
         }
     }
 
-    fn take(&mut self, recalled: tachonym_store::Recalled) {
+    pub(crate) fn take(&mut self, recalled: tachonym_store::Recalled) {
         let chunks: Vec<_> = recalled
             .chunks()
             .map(|chunk| (chunk.wire.to_vec(), chunk.fresh_until > self.now))
