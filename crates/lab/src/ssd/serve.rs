@@ -25,8 +25,9 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=64))]
     consumers: u16,
-    /// Interests that all together have on the way: enough for the disk to be what limits them
-    #[arg(long, default_value_t = 2_560, value_name = "N",
+    /// Interests that all together have on the way: more batches of them than the disk takes
+    /// requests, so that it has reads to do while Data are sent
+    #[arg(long, default_value_t = 4_096, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=4_096))]
     window: u32,
     /// Batches read ahead of each, at most
