@@ -150,6 +150,23 @@ impl Erasures {
         found.filter(|it| it.before == position)
     }
 
+    /// Whether it is kept that what is below a prefix and older than `position` is erased.
+    pub(crate) fn has(&self, prefix: u64, position: Position) -> bool {
+        match prefix == self.empty {
+            true => self.all.before == position,
+            false => {
+                let kept = self.by_prefix.get(&prefix);
+                kept.is_some_and(|it| it.before == position)
+            }
+        }
+    }
+
+    /// Whether all that is below a prefix and older than `position` is erased already.
+    pub(crate) fn includes_before(&self, prefix: u64, position: Position) -> bool {
+        let kept = self.by_prefix.get(&prefix).map(|it| it.before);
+        kept.max(Some(self.all.before)) >= Some(position)
+    }
+
     /// What a prefix erased has gone.
     pub(crate) fn forget(&mut self, prefix: u64) {
         match prefix == self.empty {

@@ -261,6 +261,9 @@ impl SecondLevel {
             _ => {
                 self.log.write_buffer();
                 self.deferred.push(token);
+                if let Some(read) = self.reads.get_mut(token) {
+                    read.since = None;
+                }
             }
         }
         true
@@ -297,12 +300,16 @@ impl SecondLevel {
             };
             if !self.log.holds(location.region, position) {
                 self.counters.n_false_reads += 1;
-                let read = self.reads.end(token);
-                read.into_iter().for_each(|read| self.give_up(read));
+                if let Some(read) = self.reads.end(token) {
+                    self.give_up(read);
+                }
                 return false;
             }
             let is_there = matches!(self.log.whereabouts(location), Whereabouts::Device);
             if is_there {
+                if let Some(read) = self.reads.get_mut(token) {
+                    read.since = Some(self.log.now());
+                }
                 self.request_batch(token, location);
             }
             !is_there

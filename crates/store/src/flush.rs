@@ -3,7 +3,7 @@
 //! A flush ends when the batches that were closed for it are in the log, what was in the log
 //! then has been written, and the devices say that it stays. Flushes that are asked for while
 //! one is under way begin together when it ends. One during which a volume failed ends, too,
-//! and is known to have failed.
+//! and is known to have failed, as are those that wait for it.
 
 /// A flush: all with a lower number end before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,8 +69,8 @@ impl Flush {
         }
     }
 
-    /// A volume has failed, and with it what it was to make last, if a flush is under way: what
-    /// those are for that wait for it was on its way to the volume, too.
+    /// A volume has failed, and with it the flush that is under way, if there is one. So have
+    /// those that wait for it: their Data may have been on the way to that volume.
     pub(crate) fn note_failed(&mut self) {
         if self.stage != Stage::Idle {
             self.failed = self.asked;

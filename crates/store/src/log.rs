@@ -91,6 +91,10 @@ struct OpenRegion {
     buffer: Option<IoBuffer>,
     /// Where in the region the buffer begins.
     buffer_start: usize,
+    /// Where the record begins that was put last.
+    last_record: usize,
+    /// Where the record begins that has the first bytes of the buffer.
+    first_in_buffer: usize,
     batches: Vec<TocEntry>,
     prefixes: Prefixes,
     /// Data that end in the buffer.
@@ -391,6 +395,7 @@ impl Log {
         if len.saturating_sub(room).div_ceil(self.buffer_bytes) > self.buffers.len() {
             return Err(NotYet);
         }
+        open.last_record = open.at;
         let at = (open.at / STEP) as u32;
         let region = open.region;
         let extent = Extent {
@@ -483,6 +488,8 @@ impl Log {
             at: 0,
             buffer: None,
             buffer_start: 0,
+            last_record: 0,
+            first_in_buffer: 0,
             batches: Vec::new(),
             prefixes: HashMap::default(),
             n_chunks: 0,
@@ -525,7 +532,7 @@ impl Log {
             let Some(open) = &mut self.open else { return };
             if open.buffer.is_none() {
                 open.buffer = self.buffers.pop();
-                open.buffer_start = open.at;
+                (open.buffer_start, open.first_in_buffer) = (open.at, open.last_record);
             }
             let Some(buffer) = &mut open.buffer else {
                 debug_assert!(false, "buffers were counted");
@@ -692,7 +699,7 @@ impl Log {
         if let Some(open) = &self.open
             && open.region == location.region
             && let Some(buffer) = &open.buffer
-            && end > open.buffer_start
+            && start >= open.first_in_buffer
         {
             let at = start.checked_sub(open.buffer_start);
             let bytes = at.and_then(|at| buffer.as_slice().get(at..));

@@ -198,8 +198,13 @@ impl SecondLevel {
         }
         // What is appended from now on is not older.
         let position = self.log.position();
-        self.note_erasure(hash, position);
-        self.unwritten_erasures.push_back((hash, position));
+        // If it is known, its record has been written, or is to be.
+        if !self.erasures.includes_before(hash, position) {
+            self.note_erasure(hash, position);
+            if self.erasures.has(hash, position) {
+                self.unwritten_erasures.push_back((hash, position));
+            }
+        }
         let below: Vec<Location> = self
             .index
             .find(hash)
@@ -215,7 +220,9 @@ impl SecondLevel {
     pub(crate) fn note_erasure(&mut self, hash: u64, position: Position) {
         if self.erasures.add(hash, position) == Added::All {
             let empty = self.names.prefix(NameView::default());
-            self.unwritten_erasures.retain(|&(hash, _)| hash != empty);
+            let erasures = &self.erasures;
+            self.unwritten_erasures
+                .retain(|&(hash, at)| hash != empty && erasures.has(hash, at));
             self.unwritten_erasures.push_back((empty, position));
             self.tell_merging();
         }

@@ -84,7 +84,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Read {
     pub(crate) purpose: Purpose,
     pub(crate) volume: u8,
-    pub(crate) since: MonoNs,
+    /// Since when the device has it to do; none while its record is on the way there.
+    pub(crate) since: Option<MonoNs>,
     pub(crate) wishes: Vec<Wish>,
 }
 
@@ -198,7 +199,7 @@ impl Reads {
         of_slot.read = Some(Read {
             purpose,
             volume,
-            since: now,
+            since: Some(now),
             wishes,
         });
         match self.n_by_volume.get_mut(usize::from(volume)) {

@@ -154,9 +154,9 @@ impl SecondLevel {
         let batch_len = superblock.batch_len.into();
         let read_bytes = read_bytes(batch_len);
         // All of them together hold a record after the head of a region.
-        let least = (max_record_bytes(batch_len) + IO_ALIGN).div_ceil(n_writes.into());
-        let most = superblock.region_bytes as usize / 2;
-        let write_bytes = config.write_buffer_bytes.max(least).min(most);
+        let least_bytes = (max_record_bytes(batch_len) + IO_ALIGN).div_ceil(n_writes.into());
+        let most_bytes = superblock.region_bytes as usize / 2;
+        let write_bytes = config.write_buffer_bytes.max(least_bytes).min(most_bytes);
         let write_bytes = write_bytes.next_multiple_of(IO_ALIGN);
         let mut buffers = IoBuffer::many(0..n_reads, read_bytes)?;
         buffers.extend(IoBuffer::many(n_reads..n_reads + n_writes, write_bytes)?);
@@ -373,7 +373,8 @@ impl SecondLevel {
         self.go_on_flushing(now);
     }
 
-    /// Begins to write all that was offered and erased so far. [`SecondLevel::poll_flushed`]
+    /// Begins to write all that was offered and erased so far, and is not lost already with a
+    /// volume that has failed. [`SecondLevel::poll_flushed`]
     /// tells when that has ended, and [`SecondLevel::poll_flush_failed`] whether it survives a
     /// loss of power then.
     pub fn flush(&mut self, now: MonoNs) -> Ticket {

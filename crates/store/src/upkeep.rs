@@ -66,8 +66,10 @@ impl SecondLevel {
                 let mut recalled = self.recalled(now, buffer, read.wishes);
                 if is_whole {
                     self.counters.n_read_bytes += (end - start) as u64;
-                    let took = now.saturating_since(read.since);
-                    self.ahead.note_read(took.as_nanos() as u64);
+                    if let Some(since) = read.since {
+                        let took = now.saturating_since(since);
+                        self.ahead.note_read(took.as_nanos() as u64);
+                    }
                     if self.log.holds(location.region, position) {
                         self.check_batch(now, location, &mut recalled);
                     } else {
@@ -261,12 +263,12 @@ impl SecondLevel {
         self.index
             .retain(|it| regions[it.region as usize].state != RegionState::Lost);
         self.give_up_taking();
-        if self
-            .erasures
-            .shrink(self.log.alive_bytes(), self.log.position())
-            == Added::All
-        {
-            self.tell_merging();
+        if self.is_in_use() {
+            let (n_bytes, position) = (self.log.alive_bytes(), self.log.position());
+            let added = self.erasures.shrink(n_bytes, position);
+            if added == Added::All {
+                self.tell_merging();
+            }
         }
         // Their records may have been there, and what they erase elsewhere.
         self.unwritten_erasures.clear();
@@ -323,9 +325,12 @@ impl SecondLevel {
     pub(crate) fn give_up_stalled(&mut self, now: MonoNs) {
         let (stall_ms, woken_at) = (self.config.stall_ms, self.woken_at);
         let is_over = |since: MonoNs, ms| since.max(woken_at).plus_ms(ms) <= now;
-        let is_stalled = |read: &Read| match read.purpose {
-            Purpose::Sync => is_over(read.since, SYNC_PATIENCE * stall_ms),
-            _ => is_over(read.since, stall_ms),
+        let is_stalled = |read: &Read| {
+            let patience_ms = match read.purpose {
+                Purpose::Sync => SYNC_PATIENCE * stall_ms,
+                _ => stall_ms,
+            };
+            read.since.is_some_and(|since| is_over(since, patience_ms))
         };
         while let Some((since, volume)) = self.log.oldest_write()
             && is_over(since, stall_ms)

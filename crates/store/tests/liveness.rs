@@ -152,6 +152,91 @@ fn a_slow_sync_does_not_have_the_store_asked_without_end() {
     assert!(it.now >= MonoNs(30_000_000_000));
 }
 
+/// What the index tells of its length may reach beyond the write that has it whole.
+#[test]
+fn a_record_is_read_as_soon_as_it_has_been_written_itself() {
+    for len in (6_800..8_000).step_by(64) {
+        let mut it = Harness::new(&[8 << 20], config());
+        let wire = alone(1, len);
+        it.offer(&wire, true);
+        it.store.flush(it.now);
+        let write = it.store.poll_request().expect("a write");
+        let Some(Err(waiter)) = it.begin_asking(numbered(1).view(), false) else {
+            panic!("it is on its way to the device");
+        };
+        for number in 0..4 {
+            it.offer(&chunk("/next", number, 1, 1_000), true);
+        }
+        give(&mut it, write);
+        it.pump();
+        let answer = it.answer(waiter, numbered(1).view(), false);
+        assert_eq!(answer.expect("it has been written").0, wire, "{len}");
+    }
+}
+
+/// A device has as long for a read as for others, however long the write took it waits for.
+#[test]
+fn a_read_that_waits_for_a_write_has_its_own_time() {
+    let config = Config {
+        stall_ms: 1_000,
+        ..config()
+    };
+    let mut it = Harness::new(&[8 << 20], config);
+    let pass = |it: &mut Harness| {
+        for _ in 0..8 {
+            it.now = it.now.plus_ms(100);
+            it.store.handle_timeout(it.now);
+        }
+        assert_eq!(it.store.n_lost_volumes(), 0, "{:?}", it.events);
+    };
+    let wire = alone(1, 6_000);
+    it.offer(&wire, true);
+    it.store.flush(it.now);
+    let write = it.store.poll_request().expect("a write");
+    let Some(Err(waiter)) = it.begin_asking(numbered(1).view(), false) else {
+        panic!("it is on its way to the device");
+    };
+    pass(&mut it);
+    give(&mut it, write);
+    for completion in completions(&mut it) {
+        assert!(it.store.handle_completion(it.now, completion).is_none());
+    }
+    pass(&mut it);
+    it.pump();
+    let answer = it.answer(waiter, numbered(1).view(), false);
+    assert_eq!(answer.expect("it has been written").0, wire);
+}
+
+#[test]
+fn the_end_of_the_last_volume_erases_nothing() {
+    let mut it = Harness::new(&[8 << 20], config());
+    for number in 0..3 {
+        it.store.erase(it.now, numbered(number).view());
+    }
+    inject(&mut it, Op::Write, Fault::Error(5));
+    it.flush();
+    assert!(!it.store.is_in_use());
+    assert_eq!(it.store.counters().n_erasures_merged, 0);
+    let is_merging = |event: &Event| matches!(event, Event::ErasuresMerged { .. });
+    assert!(!it.events.iter().any(is_merging));
+}
+
+/// All buffers are on their way to the device meanwhile.
+#[test]
+fn what_is_erased_again_and_again_is_written_once() {
+    let mut it = Harness::new(&[16 << 20], config());
+    for number in 0..80 {
+        it.offer(&chunk("/filling", number, 1, 6_000), true);
+    }
+    for number in 0..100_000 {
+        it.store.erase(it.now, numbered(number % 100).view());
+    }
+    it.flush();
+    assert_eq!(it.store.counters().n_erasures_merged, 0);
+    let n_bytes = it.store.counters().n_written_bytes;
+    assert!(n_bytes < 1 << 20, "{n_bytes}");
+}
+
 /// The volume that is left is too small for as many erasures as both had room for.
 #[test]
 fn erasures_leave_room_on_what_is_left_of_a_store() {
