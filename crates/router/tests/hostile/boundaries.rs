@@ -1,0 +1,1 @@
+//! Who counts as local, and what a local stream may carry.

@@ -1,0 +1,1 @@
+//! Packets at the edge of the specifications, and what becomes of them.

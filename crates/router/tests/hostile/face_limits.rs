@@ -1,0 +1,1 @@
+//! What faces cost a peer, and what one peer may hold of everything.

@@ -1,0 +1,1 @@
+//! Data that was never asked for, and shares of the SSD level.

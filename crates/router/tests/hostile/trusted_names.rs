@@ -1,0 +1,1 @@
+//! What a trusted signer may speak for, and replays.
