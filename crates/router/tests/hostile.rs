@@ -14,20 +14,11 @@ mod solicited;
 #[path = "hostile/trusted_names.rs"]
 mod trusted_names;
 
-use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
 
-use tachonym_packet::lp::{Headers, LpView};
-use tachonym_packet::{
-    Component, Data, DataView, Interest, InterestView, Name, PitToken, SignatureInfo, lp, tlv,
-    types,
-};
-use tachonym_protocol::{CommandName, ControlParameters, FaceUri};
-use tachonym_router::Router;
-use tachonym_router::config::Config;
+use tachonym_packet::lp::LpView;
+use tachonym_packet::{Component, Interest, InterestView, types};
 
 use bed::*;
 
