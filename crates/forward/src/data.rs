@@ -37,7 +37,7 @@ impl Pipelines {
         let known = self
             .tables
             .matches_for_data(data, arrival.hashes, &mut matches);
-        matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
+        matches.retain(|&idx| self.is_solicited_by(idx, arrival, data));
         if matches.is_empty() {
             out.enter(Block::StoreInsertion);
             self.unsolicited_data(arrival, data, known);
@@ -64,8 +64,8 @@ impl Pipelines {
         self.scratch.matches = matches;
     }
 
-    /// A Data has come for which Interests may wait at several engines. Whether any waited
-    /// here; then they have it, and `served` is longer by them. This engine caches it if
+    /// A Data has come for which Interests may wait at several engines. Whether it satisfied
+    /// any here; then they have it, and `served` is longer by them. This engine caches it if
     /// Data of its name are at home here.
     pub(crate) fn shared_data(
         &mut self,
@@ -79,7 +79,7 @@ impl Pipelines {
         let known = self
             .tables
             .matches_for_data(data, arrival.hashes, &mut matches);
-        matches.retain(|&idx| self.is_waited_for(idx, arrival, data));
+        matches.retain(|&idx| self.is_solicited_by(idx, arrival, data));
         let is_wanted = !matches.is_empty();
         if is_wanted {
             self.scratch.served = Some(std::mem::take(served));
@@ -107,7 +107,7 @@ impl Pipelines {
     }
 
     /// A Data for which Interests might have waited at other engines has been there. Caches
-    /// it if they did, and else does with it what is to be done with such Data.
+    /// it if it satisfied any there, and else treats it as unsolicited.
     pub(crate) fn settle_shared_data(
         &mut self,
         arrival: &Arrival<'_>,
@@ -202,9 +202,16 @@ impl Pipelines {
         }
     }
 
-    /// Whether a downstream still waits at an entry that a Data matches. One
-    /// that is satisfied already only measures its slower upstreams.
-    fn is_waited_for(&mut self, idx: EntryIdx, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
+    /// Whether a Data satisfies an entry that it matches: the Interest was sent to the face
+    /// that brings the Data, and a downstream still waits. Any out-record will do, whatever
+    /// its time: an upstream may answer late, and after a Nack. An entry that is satisfied
+    /// already only measures its slower upstreams.
+    fn is_solicited_by(
+        &mut self,
+        idx: EntryIdx,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+    ) -> bool {
         let Some(entry) = self.tables.pit().get(idx) else {
             return false;
         };
@@ -212,9 +219,10 @@ impl Pipelines {
             self.measure_straggler(idx, arrival, data);
             return false;
         }
-        entry
-            .in_records()
-            .any(|record| record.expiry > self.now && self.faces.contains(record.face))
+        entry.out_record(arrival.face).is_some()
+            && entry
+                .in_records()
+                .any(|record| record.expiry > self.now && self.faces.contains(record.face))
     }
 
     fn deliver_to_one_entry(

@@ -89,8 +89,10 @@ fn downstream_with_different_tokens_gets_each_of_them_back() {
 
 #[test]
 fn data_does_not_go_back_to_the_face_that_brought_it() {
+    // C asks for what it has been asked for itself.
     let mut node = forwarding_node();
-    node.interest(A, &interest("/a").nonce(1));
+    node.route("/", C, 0).strategy("/", "multicast");
+    assert_eq!(node.interest(A, &interest("/a").nonce(1)).len(), 2);
     node.interest(C, &interest("/a").nonce(2));
     assert_eq!(summary(&node.data(C, &data("/a"))), [(A, Kind::Data)]);
 }

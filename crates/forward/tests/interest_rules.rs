@@ -528,8 +528,11 @@ fn interest_and_data_do_not_go_back_to_a_multi_access_face() {
         summary(&node.interest(B, &interest("/a"))),
         [(C, Kind::Interest)]
     );
-    // Whoever waits on the link has heard it there.
-    assert_eq!(node.data(B, &data("/a")), []);
+    // It leaves by the link for another face; all who wait there hear the answer.
+    node.advance(ms(20));
+    let sent = node.interest(A, &interest("/a").nonce(2));
+    assert_eq!(summary(&sent), [INTEREST_TO_B]);
+    assert_eq!(summary(&node.data(B, &data("/a"))), [(A, Kind::Data)]);
     assert_eq!(node.engine.counters().n_satisfied_interests, 1);
 }
 

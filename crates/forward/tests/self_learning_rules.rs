@@ -204,7 +204,8 @@ fn nothing_is_learnt_from_who_was_not_asked_to_be_discovered() {
     // From a face that was not asked at all.
     node.interest(A, &interest("/a/2"));
     let sent = node.announcing_data(D, &data("/a/2"), b"announcement");
-    assert_eq!(summary(&sent), [(A, Kind::Data)]);
+    assert_eq!(sent, []);
+    assert_eq!(node.n_dropped(DropReason::UnsolicitedData), 1);
     // By another strategy.
     node.route("/b", C, 10);
     node.interest(A, &interest("/b/1"));

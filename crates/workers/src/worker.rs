@@ -364,10 +364,11 @@ impl Worker {
         if visited == Visited::Dropped {
             return;
         }
-        let is_wanted_parked = self.answer_parked(now, packet, data, port);
-        let is_settled = visited == Visited::Wanted || is_wanted_parked;
-        if visited == Visited::Unwanted && (is_wanted_parked || others.is_empty()) {
-            self.engine.settle(now, packet, is_wanted_parked);
+        let is_settled = visited == Visited::Wanted;
+        if is_settled {
+            self.answer_parked(now, packet, data, port);
+        } else if others.is_empty() {
+            self.engine.settle(now, packet, false);
         }
         while let Some(next) = take_first(&mut others) {
             let visiting = Parcel {
@@ -423,18 +424,17 @@ impl Worker {
         self.engine.drop_nack(is_pending);
     }
 
-    /// Answers the Interests with a Data that have waited until stores would tell what they
-    /// have, whether there were any. Nobody gets it twice, nor back.
+    /// Answers the parked Interests with a solicited Data, as the content store would if they
+    /// came now. They were sent to no face yet, so they make no Data solicited. No downstream
+    /// gets the Data twice, nor back.
     fn answer_parked<P: Port>(
         &mut self,
         now: MonoNs,
         data_packet: &RxPacket<'_>,
         data: &DataView<'_>,
         port: &mut P,
-    ) -> bool {
-        let mut is_wanted = false;
+    ) {
         for parked in self.parked.take_answered(data.name()) {
-            is_wanted = true;
             parked.with_packet(|packet, _| {
                 let traits = self.engine.face(packet.face);
                 let hears_all = traits.is_some_and(|traits| traits.link == LinkType::AdHoc);
@@ -450,7 +450,6 @@ impl Worker {
             self.parked.recycle(parked);
         }
         self.counters.n_not_noted = self.served.n_not_noted();
-        is_wanted
     }
 
     /// A packet that another worker has sent.
@@ -476,9 +475,10 @@ impl Worker {
                 self.served.begin(since, parcel.served);
                 let served = &mut self.served;
                 let visited = self.engine.visit(now, packet, false, served, port);
-                let is_wanted_parked =
-                    visited != Visited::Dropped && self.answer_parked(now, packet, data, port);
-                let was_wanted = was_wanted || visited == Visited::Wanted || is_wanted_parked;
+                let was_wanted = was_wanted || visited == Visited::Wanted;
+                if was_wanted && visited != Visited::Dropped {
+                    self.answer_parked(now, packet, data, port);
+                }
                 while let Some(next) = take_first(&mut rest) {
                     let crossing = Crossing::Visiting {
                         rest,

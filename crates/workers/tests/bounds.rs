@@ -14,6 +14,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, MonoNs, NackReason, PacketView};
 use tachonym_workers::parked::{MAX_PARKED, MAX_WAIT_MS};
 
+const OTHER: FaceId = FaceId(256);
 const CONSUMER: FaceId = FaceId(257);
 const PRODUCER: FaceId = FaceId(258);
 const BEGIN: MonoNs = MonoNs(1_000_000);
@@ -127,36 +128,76 @@ fn answer(many: &mut Many, headers: &Headers) -> Vec<Sent> {
     many.handle(LATER, Some(&packet))
 }
 
+/// Has another consumer ask the producer for what [`answer`] brings, under its whole name.
+fn ask_producer(many: &mut Many) {
+    let asked = ask_from(many, OTHER, BEGIN, &interest("/p/q/r/s").nonce(9));
+    assert_eq!(summary(&asked), [(PRODUCER, Kind::Interest)]);
+}
+
+#[test]
+fn an_interest_that_waits_for_stores_makes_no_data_solicited() {
+    let mut many = many();
+    ask(&mut many, BEGIN, &interest("/p/q").prefix());
+    many.lose_all();
+    assert_eq!(answer(&mut many, &Headers::default()), []);
+    let engines = many.engines().into_iter();
+    let n_dropped: u64 = engines
+        .map(|engine| engine.counters().n_dropped(DropReason::UnsolicitedData))
+        .sum();
+    assert_eq!(n_dropped, 1);
+    let n_cached: usize = many
+        .engines()
+        .iter()
+        .map(|it| it.sizes().n_cs_entries)
+        .sum();
+    assert_eq!(n_cached, 0);
+    // It goes on to the producer, whose answer counts then.
+    let sent = many.handle(BEGIN.plus_ms(MAX_WAIT_MS), None);
+    assert_eq!(summary(&sent), [(PRODUCER, Kind::Interest)]);
+    let sent = answer(&mut many, &Headers::default());
+    assert_eq!(summary(&sent), [(CONSUMER, Kind::Data)]);
+}
+
 #[test]
 fn an_interest_that_is_answered_while_it_waits_is_satisfied_and_no_hit() {
     let mut many = many();
+    ask_producer(&mut many);
     ask(&mut many, BEGIN, &interest("/p/q").prefix());
     many.lose_all();
     let headers = Headers {
         congestion_mark: 1,
         ..Headers::default()
     };
-    let sent = answer(&mut many, &headers);
-    assert_eq!(summary(&sent), [(CONSUMER, Kind::Data)]);
-    assert_eq!(sent[0].headers.congestion_mark, 1);
-    assert_eq!(sent[0].headers.incoming_face_id, Some(PRODUCER));
-    assert_eq!(counted(&many), [0, 1, 1, 1]);
+    let sent = support::sorted(answer(&mut many, &headers));
+    assert_eq!(
+        summary(&sent),
+        [(OTHER, Kind::Data), (CONSUMER, Kind::Data)]
+    );
+    for sent in &sent {
+        assert_eq!(sent.headers.congestion_mark, 1);
+        assert_eq!(sent.headers.incoming_face_id, Some(PRODUCER));
+    }
+    assert_eq!(counted(&many), [0, 2, 2, 2]);
     // Whoever asks now is answered from a store.
     ask(&mut many, LATER, &interest("/p/q").prefix().nonce(2));
     many.handle(LATER, None);
-    assert_eq!(counted(&many), [1, 1, 2, 2]);
+    assert_eq!(counted(&many), [1, 2, 3, 3]);
 }
 
 #[test]
 fn an_interest_that_has_the_data_already_is_counted_as_satisfied_too() {
     let mut many = many();
+    ask_producer(&mut many);
     for nonce in 1..=2 {
         ask(&mut many, BEGIN, &interest("/p/q").prefix().nonce(nonce));
     }
     many.lose_all();
-    let sent = answer(&mut many, &Headers::default());
-    assert_eq!(summary(&sent), [(CONSUMER, Kind::Data)]);
-    assert_eq!(counted(&many), [0, 2, 2, 1]);
+    let sent = support::sorted(answer(&mut many, &Headers::default()));
+    assert_eq!(
+        summary(&sent),
+        [(OTHER, Kind::Data), (CONSUMER, Kind::Data)]
+    );
+    assert_eq!(counted(&many), [0, 3, 3, 2]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tachonym_packet::lp::{Headers, LpView};
@@ -173,17 +174,52 @@ impl<S: Read + Write> Stream<S> {
         (*frame.headers(), packet)
     }
 
+    /// The next frame, or `None` if the time-out of the socket is over first.
+    pub fn frame_in_time(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let bytes = self.pending.make_contiguous();
+            if let Ok(Some(len)) = tlv::element_len(bytes)
+                && len <= bytes.len()
+            {
+                return Some(self.pending.drain(..len).collect());
+            }
+            let mut room = [0; 65_536];
+            match self.socket.read(&mut room) {
+                Ok(n_read) if n_read > 0 => self.pending.extend(&room[..n_read]),
+                _ => return None,
+            }
+        }
+    }
+
     pub fn register(&mut self, prefix: &str) {
         let parameters = ControlParameters {
             name: Some(name(prefix)),
             ..ControlParameters::default()
         };
-        let command = CommandName::local("rib", "register").with_parameters(&parameters);
-        self.send(&Interest::new(command).encode_with_digest(&SignatureInfo::digest()));
+        self.command(("rib", "register"), &parameters);
+    }
+
+    /// Has a command carried out, which must succeed; what the router says of it.
+    pub fn command(
+        &mut self,
+        (module, verb): (&str, &str),
+        parameters: &ControlParameters,
+    ) -> ControlParameters {
+        let command = CommandName::local(module, verb).with_parameters(parameters);
+        // A command that was seen before is refused.
+        static N_COMMANDS: AtomicU64 = AtomicU64::new(0);
+        let number = N_COMMANDS.fetch_add(1, Ordering::Relaxed);
+        let info = SignatureInfo {
+            nonce: Some(number.to_be_bytes().to_vec()),
+            ..SignatureInfo::digest()
+        };
+        self.send(&Interest::new(command).encode_with_digest(&info));
         let (_, response) = self.packet();
         let data = DataView::parse(&response).expect("a Data");
         let response = tachonym_protocol::ControlResponse::decode(data.content());
-        assert_eq!(response.expect("a response").code, 200);
+        let response = response.expect("a response");
+        assert_eq!(response.code, 200, "{module}/{verb}: {}", response.text);
+        ControlParameters::decode(&response.body).expect("its parameters")
     }
 
     /// Answers the next Interest.
