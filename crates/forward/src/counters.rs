@@ -59,9 +59,6 @@ drop_reasons! {
     /// `NextHopFaceId` names a face that does not exist, or one that the
     /// Interest may not leave by.
     NextHopFaceUnusable = "next-hop-face-unusable",
-    /// The second level of the content store has what the Interest asks for, but as much to
-    /// read already as it may.
-    StoreBusy = "store-busy",
     /// No next hop may take the Interest.
     NoRoute = "no-route",
     /// A Data that nobody waits for, and that the policy does not admit.

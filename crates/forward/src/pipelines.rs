@@ -77,6 +77,8 @@ pub(crate) struct Pipelines {
     pub(crate) second: Option<Box<SecondLevel>>,
     /// What it has lately not had a fresh Data for.
     pub(crate) known_stale: KnownStale,
+    /// Until when Data may come that it has, for there was no read for their Interests.
+    pub(crate) unread_until: MonoNs,
     /// What it has been asked for by other engines.
     pub(crate) sought: SoughtReads,
     pub(crate) strategies: StrategyTable,
@@ -219,6 +221,7 @@ impl Pipelines {
             )?,
             second: None,
             known_stale: KnownStale::default(),
+            unread_until: MonoNs::ZERO,
             sought: SoughtReads::default(),
             strategies: StrategyTable::new(key.clone()),
             key,

@@ -10,10 +10,12 @@
 //! device, and completions back ([`Engine::handle_completion`]).
 
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NackReason, NameHash, NameView};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView};
 use tachonym_store::device::Completion;
 use tachonym_store::layout::MAX_BATCH_LEN;
-use tachonym_store::{Novelty, Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel};
+use tachonym_store::{
+    Novelty, Offered, Place, Recall, Recalled, RecalledChunk, SecondLevel, Sharer,
+};
 use tachonym_tables::{
     Admission, DataRef, EntryIdx, FibView, InRecord, Inserted, Marks, NotAdmitted, PitEntry,
     Regained,
@@ -21,7 +23,6 @@ use tachonym_tables::{
 
 use crate::block::Block;
 use crate::burst::Output;
-use crate::counters::DropReason;
 use crate::data::Delivery;
 use crate::engine::Engine;
 use crate::faces::{FaceTraits, Scope};
@@ -48,6 +49,15 @@ const CLOCK_SLACK_MS: u64 = 100;
 
 /// Names of which that is remembered.
 const N_STALE: usize = 1_024;
+
+/// How long after an Interest found no read a Data that comes may be one that the second level
+/// has already, in milliseconds: about as long as upstreams take to answer.
+const UNREAD_MS: u64 = 4_000;
+
+/// Whose share of the reads an Interest from a face counts to.
+pub(crate) const fn sharer_of(face: FaceId) -> Sharer {
+    face.0
+}
 
 /// What a face would be that Data of the second level came from.
 const STORE_TRAITS: FaceTraits = FaceTraits::LOCAL;
@@ -86,7 +96,7 @@ impl KnownStale {
 /// longer than its period, unless the clock was set back.
 pub(crate) fn credible(noted: MonoNs, data: &DataView<'_>, now: MonoNs) -> MonoNs {
     let period_ms = data.freshness_period_ms();
-    match noted <= now.plus_ms(period_ms + CLOCK_SLACK_MS) {
+    match noted <= now.plus_ms(period_ms.saturating_add(CLOCK_SLACK_MS)) {
         true => noted,
         false => MonoNs::ZERO,
     }
@@ -232,7 +242,8 @@ impl Pipelines {
         interest: &InterestView<'_>,
         out: &mut impl Output,
     ) -> bool {
-        match second.recall(self.now, place, idx.to_bits()) {
+        let waiter = (idx.to_bits(), sharer_of(arrival.face));
+        match second.recall(self.now, place, waiter) {
             Recall::Here(wire, fresh_until) => {
                 let chunk = RecalledChunk {
                     wire,
@@ -253,9 +264,8 @@ impl Pipelines {
                 true
             }
             Recall::Busy => {
-                self.drop_packet(DropReason::StoreBusy);
-                self.reject(idx, NackReason::Congestion, out);
-                true
+                self.unread_until = self.now.plus_ms(UNREAD_MS);
+                false
             }
             Recall::Gone => {
                 self.counters.n_second_level_failures += 1;
@@ -511,8 +521,12 @@ impl Pipelines {
             // It was offered when it was not there yet.
             Admission::Refreshed => return,
             Admission::Replaced => Novelty::Replacement,
-            // The second level may have one that is not fresh, and was not looked for.
-            _ if self.known_stale.contains(hashes[name.len()], self.now) => Novelty::Unsure,
+            // The second level may have one that is not fresh, or that there was no read for.
+            _ if self.now < self.unread_until
+                || self.known_stale.contains(hashes[name.len()], self.now) =>
+            {
+                Novelty::Unsure
+            }
             _ => Novelty::New,
         };
         let hash = second.request_hash(name);

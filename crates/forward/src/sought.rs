@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 
 use tachonym_packet::types::component::IMPLICIT_SHA256_DIGEST;
-use tachonym_packet::{DataView, InterestView, MonoNs};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
 use tachonym_store::{Recall, Recalled, Waiter};
 use tachonym_tables::OfferRank;
 
 use crate::engine::Engine;
 use crate::pipelines::Pipelines;
-use crate::second_level::{STALE_MS, credible};
+use crate::second_level::{STALE_MS, credible, sharer_of};
 
 /// Most Interests of other engines that wait for reads here; a choice of this module.
 pub const MAX_SOUGHT: usize = 1_024;
@@ -112,7 +112,7 @@ impl Pipelines {
     }
 
     /// Looks for what the second level has for an Interest of another engine.
-    fn seek_for(&mut self, seeker: Seeker, interest: &InterestView<'_>) {
+    fn seek_for(&mut self, seeker: Seeker, face: FaceId, interest: &InterestView<'_>) {
         let mut sought = Sought {
             seeker,
             interest: interest.wire().to_vec(),
@@ -134,7 +134,7 @@ impl Pipelines {
         }
         self.sought.last_number = self.sought.last_number.wrapping_add(1);
         let waiter = u64::from(self.sought.last_number) << 32 | u64::from(NO_SLOT);
-        match second.recall(now, place, waiter) {
+        match second.recall(now, place, (waiter, sharer_of(face))) {
             Recall::Here(wire, fresh_until) => {
                 sought.data = DataView::parse(wire).ok().and_then(|data| {
                     let rank = rank(interest, &data, fresh_until, now)?;
@@ -161,13 +161,19 @@ impl Engine {
         second.is_some_and(|second| second.peek(interest).is_none())
     }
 
-    /// Has the second level asked about an Interest that waits at another engine. What it has
-    /// comes from [`Engine::poll_sought`], at once or when it has been read; counts nothing but
+    /// Has the second level asked about an Interest from `face` that waits at another engine. What
+    /// it has comes from [`Engine::poll_sought`], at once or when it has been read; counts nothing but
     /// the read.
-    pub fn seek_for(&mut self, now: MonoNs, seeker: Seeker, interest: &InterestView<'_>) {
+    pub fn seek_for(
+        &mut self,
+        now: MonoNs,
+        seeker: Seeker,
+        face: FaceId,
+        interest: &InterestView<'_>,
+    ) {
         let pipelines = &mut self.pipelines;
         pipelines.now = pipelines.now.max(now);
-        pipelines.seek_for(seeker, interest);
+        pipelines.seek_for(seeker, face, interest);
     }
 
     /// What has been found, or not, for an Interest of another engine: the first that was not

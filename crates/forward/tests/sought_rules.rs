@@ -5,17 +5,24 @@ mod two_levels_bed;
 
 use bed::*;
 use tachonym_forward::{MAX_SOUGHT, Seeker, Sought};
-use tachonym_packet::InterestView;
+use tachonym_packet::{FaceId, InterestView};
 use tachonym_store::device::Fault;
 use two_levels_bed::*;
 
 impl TwoLevels {
     /// What the second level has for an Interest that waits at another engine.
     fn seek(&mut self, ticket: u64, asked: &Interest) -> Option<Sought> {
+        self.seek_from(D, ticket, asked)
+    }
+
+    /// The same for an Interest that came by a certain face.
+    fn seek_from(&mut self, face: FaceId, ticket: u64, asked: &Interest) -> Option<Sought> {
         let wire = asked.wire();
         let view = InterestView::parse(&wire).expect("an Interest");
         let seeker = Seeker { engine: 3, ticket };
-        self.node.engine.seek_for(self.node.now, seeker, &view);
+        self.node
+            .engine
+            .seek_for(self.node.now, seeker, face, &view);
         self.node.engine.poll_sought()
     }
 
@@ -95,9 +102,10 @@ fn interests_of_other_engines_that_may_not_wait_are_told_and_counted() {
     assert_eq!(it.sought().len(), MAX_SOUGHT);
     // There is room again, but a read is not to be had for each.
     let (last, others) = stored.split_last().expect("some");
-    for stored in others {
-        assert_eq!(it.seek(0, &interest_for(stored)), None);
+    for (face, stored) in (300..).map(FaceId).zip(others) {
+        assert_eq!(it.seek_from(face, 0, &interest_for(stored)), None);
     }
-    let beyond = it.seek(0, &interest_for(last)).expect("at once");
+    let beyond = it.seek_from(FaceId(299), 0, &interest_for(last));
+    let beyond = beyond.expect("at once");
     assert_eq!((beyond.data, n_refused(&it)), (None, 2));
 }

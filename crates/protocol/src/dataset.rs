@@ -80,6 +80,7 @@
 //! | 36981 | NOffered | SecondLevelBalance |
 //! | 36982 | NSoughtRefused | SecondLevelStats |
 //! | 36983 | NKnown | SecondLevelBalance |
+//! | 36984 | NReadsRefused | SecondLevelStats |
 //! | 36985 | NUnsuited | SecondLevelBalance |
 //! | 36987 | NNoRoom | SecondLevelBalance |
 //! | 36989 | NReplaced | SecondLevelBalance |
@@ -423,6 +424,8 @@ management_value! {
         /// Interests of other workers that were told there is nothing, though there seemed to be
         /// something: as many waited as may, or no read was to be had.
         n_sought_refused: Optional<u64> = 36982,
+        /// Interests that no read was to be had for, those of other workers included.
+        n_reads_refused: Optional<u64> = 36984,
     }
 }
 

@@ -268,6 +268,7 @@ proptest! {
                     n_prefixes_not_indexed: n[0] / 19,
                 }),
                 n_sought_refused: (n[0] % 2 == 0).then_some(n[1] / 17),
+                n_reads_refused: (n[0] % 3 == 0).then_some(n[2] / 19),
             }),
         };
         prop_assert_eq!(CsStats::decode(&stats.encode()), Ok(stats));

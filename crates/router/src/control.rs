@@ -497,7 +497,8 @@ impl ControlPlane for RouterControl {
         Ok(infos
             .into_iter()
             .reduce(|sum, info| CsInfo {
-                capacity: sum.capacity + info.capacity,
+                // Parts are rounded up.
+                capacity: sum.capacity.saturating_add(info.capacity),
                 flags: sum.flags,
                 n_cs_entries: sum.n_cs_entries + info.n_cs_entries,
                 n_hits: sum.n_hits + info.n_hits,

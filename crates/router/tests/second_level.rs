@@ -154,6 +154,7 @@ fn what_is_not_asked_for_twice_is_not_written() {
         "waiting",
         "batches crowded out",
         "refused to workers",
+        "reads refused",
     ];
     for label in labels {
         let row = text

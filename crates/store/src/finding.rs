@@ -8,7 +8,7 @@ use crate::index::Location;
 use crate::layout::Record;
 use crate::log::{Position, RegionState, Whereabouts};
 use crate::naming::{chunk_number, mask_bit, parent, write_chunk_name};
-use crate::reads::{Purpose, Sought, Waiter, Wish};
+use crate::reads::{MAX_WAITERS_PER_READ, Purpose, Sharer, Sought, Waiter, Wish};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};
 
 /// Where a Data is that answers an Interest, as far as the index can tell.
@@ -41,7 +41,8 @@ pub enum Recall<'a> {
     Reading,
     /// The same, and it was being read before.
     Joined,
-    /// No read is to be had now.
+    /// No read is to be had now: buffers, or the sharer's part of them, are in use, or too many
+    /// wait for the read already.
     Busy,
     /// It was there, and is not any more.
     Gone,
@@ -131,8 +132,14 @@ impl SecondLevel {
         self.log.region(location.region).state != RegionState::Lost
     }
 
-    /// Gets what [`SecondLevel::find`] has just found; `waiter` waits for it if it must be read.
-    pub fn recall(&mut self, now: MonoNs, place: Place, waiter: Waiter) -> Recall<'_> {
+    /// Gets what [`SecondLevel::find`] has just found. If it must be read, `waiter` waits for it,
+    /// and the read counts to `sharer`.
+    pub fn recall(
+        &mut self,
+        now: MonoNs,
+        place: Place,
+        (waiter, sharer): (Waiter, Sharer),
+    ) -> Recall<'_> {
         self.log.set_now(now);
         let (sought, place, location) = match place {
             Place::Open { key, place } => {
@@ -158,7 +165,7 @@ impl SecondLevel {
             places: place.map_or(0, mask_bit),
             location,
             passed_over: Position::default(),
-            waiter: Some(waiter),
+            waiter: Some((waiter, sharer)),
         };
         while self.is_another_in_memory(&wish) {
             let Some(older) = self.older(&wish) else {
@@ -168,6 +175,10 @@ impl SecondLevel {
         }
         let position = self.log.position_of(wish.location);
         if let Some(read) = self.reads.of_position(position) {
+            if read.wishes.len() >= MAX_WAITERS_PER_READ {
+                self.counters.n_busy += 1;
+                return Recall::Busy;
+            }
             read.wishes.push(wish);
             self.counters.n_joined += 1;
             return Recall::Joined;
@@ -234,9 +245,14 @@ impl SecondLevel {
         }
     }
 
-    /// Reads a batch; false if there is no buffer for this volume.
+    /// Reads a batch; false if there is no buffer for this volume, or for this sharer.
     pub(crate) fn begin_read(&mut self, now: MonoNs, wish: Wish) -> bool {
         if !self.has_buffer() {
+            return false;
+        }
+        let sharer = wish.waiter.map(|(_, sharer)| sharer);
+        let n_free = self.reads.n_free_buffers() - self.deferred.len();
+        if sharer.is_some_and(|sharer| !self.reads.has_share(sharer, n_free)) {
             return false;
         }
         let (sought, location) = (wish.sought, wish.location);
@@ -251,7 +267,7 @@ impl SecondLevel {
         }
         let position = self.log.position_of(location);
         let purpose = Purpose::Batch { location, position };
-        let token = self.reads.begin(purpose, volume, now);
+        let token = self.reads.begin_for(sharer, purpose, volume, now);
         if let Some(read) = self.reads.get_mut(token) {
             read.wishes.push(wish);
         }

@@ -32,6 +32,6 @@ pub use flush::Ticket;
 pub use index::{Index, Location};
 pub use naming::Names;
 pub use offering::{Novelty, Offered};
-pub use reads::{Sought, Waiter};
+pub use reads::{MAX_WAITERS_PER_READ, Sharer, Sought, Waiter};
 pub use recalled::{Recalled, RecalledChunk};
 pub use second_level::{Beginning, Event, SecondLevel, VolumeFault};

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
@@ -17,6 +18,19 @@ use crate::log::Position;
 
 /// Who waits for a read: a number of the owner's choice.
 pub type Waiter = u64;
+
+/// Whose share of the reads one counts to: a number of the owner's choice, such as that of the
+/// face that asked.
+pub type Sharer = u64;
+
+/// Most Interests that wait for one read; a choice of this module. Interests that expire while
+/// a device stalls, and come again, would otherwise add up.
+pub const MAX_WAITERS_PER_READ: usize = 1_024;
+
+/// How many times the free buffers one sharer may hold in use: the dynamic threshold of
+/// Choudhury and Hahne (1998). One alone gets 57 of 64, two get 30 each, and there is always
+/// one left for the next.
+const SHARE_ALPHA: usize = 8;
 
 /// By what a record was found in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +70,8 @@ pub(crate) struct Wish {
     /// The last record that the index had taken for what is sought, and was not; zero if there
     /// was none.
     pub(crate) passed_over: Position,
-    /// Who waits; nobody for what is read ahead.
-    pub(crate) waiter: Option<Waiter>,
+    /// Who waits, and whose share the read counts to; none for what is read ahead.
+    pub(crate) waiter: Option<(Waiter, Sharer)>,
 }
 
 /// What a request is for.
@@ -86,6 +100,8 @@ pub(crate) struct Read {
     pub(crate) volume: u8,
     /// Since when the device has it to do; none while its record is on the way there.
     pub(crate) since: Option<MonoNs>,
+    /// Whose share it counts to; none for what is read ahead, or by the store for itself.
+    sharer: Option<Sharer>,
     pub(crate) wishes: Vec<Wish>,
 }
 
@@ -111,6 +127,8 @@ pub(crate) struct Reads {
     n_replaced: usize,
     /// Requests for each volume.
     n_by_volume: Vec<usize>,
+    /// Requests of each sharer that has any.
+    n_by_sharer: HashMap<Sharer, usize, foldhash::fast::FixedState>,
     /// For reads to come.
     spare: Vec<Vec<Wish>>,
 }
@@ -133,6 +151,7 @@ impl Reads {
             buffer_bytes: buffers.first().map_or(0, |it| it.as_slice().len()),
             n_replaced: 0,
             n_by_volume: Vec::new(),
+            n_by_sharer: HashMap::default(),
             buffers: buffers.into(),
             spare: Vec::new(),
         }
@@ -178,14 +197,32 @@ impl Reads {
         n.copied().unwrap_or_default()
     }
 
+    /// Whether one more read fits into the share of a sharer, while `n_free` buffers are free: its
+    /// first does in any case.
+    pub(crate) fn has_share(&self, sharer: Sharer, n_free: usize) -> bool {
+        let n_held = self.n_by_sharer.get(&sharer).copied().unwrap_or_default();
+        n_held == 0 || n_free > 1 && n_held < SHARE_ALPHA * n_free
+    }
+
     /// The read of the record at a position, if there is one.
     pub(crate) fn of_position(&mut self, position: Position) -> Option<&mut Read> {
         let slot = *self.by_position.get(&position)?;
         self.slots[slot as usize].read.as_mut()
     }
 
-    /// Notes a request; its token.
+    /// Notes a request that counts to nobody's share; its token.
     pub(crate) fn begin(&mut self, purpose: Purpose, volume: u8, now: MonoNs) -> u64 {
+        self.begin_for(None, purpose, volume, now)
+    }
+
+    /// Notes a request that counts to a sharer, if to any; its token.
+    pub(crate) fn begin_for(
+        &mut self,
+        sharer: Option<Sharer>,
+        purpose: Purpose,
+        volume: u8,
+        now: MonoNs,
+    ) -> u64 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
@@ -200,8 +237,12 @@ impl Reads {
             purpose,
             volume,
             since: Some(now),
+            sharer,
             wishes,
         });
+        if let Some(sharer) = sharer {
+            *self.n_by_sharer.entry(sharer).or_default() += 1;
+        }
         match self.n_by_volume.get_mut(usize::from(volume)) {
             Some(n) => *n += 1,
             None => {
@@ -232,6 +273,14 @@ impl Reads {
         let read = self.slots[slot as usize].read.take()?;
         self.free.push(slot);
         self.n_by_volume[usize::from(read.volume)] -= 1;
+        if let Some(sharer) = read.sharer
+            && let Entry::Occupied(mut held) = self.n_by_sharer.entry(sharer)
+        {
+            *held.get_mut() -= 1;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
         if let Purpose::Batch { position, .. } = read.purpose {
             self.by_position.remove(&position);
         }
@@ -281,7 +330,7 @@ mod tests {
             places: 1,
             location,
             passed_over: (0, 0),
-            waiter: Some(42),
+            waiter: Some((42, 7)),
         };
         let token = reads.begin(purpose, 1, MonoNs(10));
         assert!(is_read(token));
@@ -300,6 +349,39 @@ mod tests {
         assert!(reads.get(token).is_none() && reads.get(again).is_some());
         assert!(reads.end(sync).is_some() && !reads.is_empty());
         assert!(reads.end(again).is_some() && reads.is_empty());
+    }
+
+    #[test]
+    fn a_sharer_leaves_room_for_others_and_gets_its_first_read_in_any_case() {
+        let mut reads = Reads::new(Vec::new());
+        let begin = |reads: &mut Reads, sharer, n_free| {
+            let may = reads.has_share(sharer, n_free);
+            may.then(|| reads.begin_for(Some(sharer), Purpose::Sync, 0, MonoNs(1)))
+        };
+        let mut n_free = 64;
+        let mut alone = Vec::new();
+        while let Some(token) = begin(&mut reads, 1, n_free) {
+            alone.push(token);
+            n_free -= 1;
+        }
+        assert_eq!((alone.len(), n_free), (57, 7));
+        // Another one takes what is left but the last buffer, and the next one has that.
+        for _ in 0..6 {
+            assert!(begin(&mut reads, 2, n_free).is_some());
+            n_free -= 1;
+        }
+        assert!(begin(&mut reads, 2, n_free).is_none());
+        assert!(begin(&mut reads, 3, n_free).is_some());
+        // Reads of the first that end are the others', until these have as much.
+        for token in alone.drain(..40) {
+            assert!(reads.end(token).is_some());
+        }
+        assert!(begin(&mut reads, 1, 2).is_none());
+        assert!(begin(&mut reads, 2, 2).is_some());
+        for token in alone {
+            assert!(reads.end(token).is_some());
+        }
+        assert!(reads.has_share(1, 1), "it holds none");
     }
 
     #[test]

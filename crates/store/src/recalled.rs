@@ -61,7 +61,7 @@ pub struct Recalled {
 impl Recalled {
     /// Who waits.
     pub fn waiters(&self) -> impl Iterator<Item = Waiter> + use<'_> {
-        self.wishes.iter().filter_map(|wish| wish.waiter)
+        self.wishes.iter().filter_map(|wish| Some(wish.waiter?.0))
     }
 
     /// The chunks.

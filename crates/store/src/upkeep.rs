@@ -10,7 +10,7 @@ use crate::index::Location;
 use crate::layout::{Record, RecordError};
 use crate::log::RegionState;
 use crate::naming::mask_bit;
-use crate::reads::{Purpose, Read, Sought, Wish};
+use crate::reads::{MAX_WAITERS_PER_READ, Purpose, Read, Sought, Wish};
 use crate::recalled::Recalled;
 use crate::regions::Next;
 use crate::second_level::{Event, SecondLevel, VolumeFault};
@@ -187,8 +187,11 @@ impl SecondLevel {
         };
         let position = self.log.position_of(older.location);
         if let Some(read) = self.reads.of_position(position) {
-            read.wishes.push(older);
-            return true;
+            let has_room = read.wishes.len() < MAX_WAITERS_PER_READ;
+            if has_room {
+                read.wishes.push(older);
+            }
+            return has_room;
         }
         let is_read = self.begin_read(now, older);
         self.counters.n_reads += u64::from(is_read);

@@ -525,7 +525,7 @@ impl Worker {
                     level,
                 },
                 RxKind::Interest(interest),
-            ) => self.tell(now, (asker, ticket, level), interest, port),
+            ) => self.tell(now, (asker, ticket, level), packet.face, interest, port),
             (Crossing::Offered { ticket, rank }, _) => {
                 self.handle_offer(now, ticket, rank.map(|rank| (rank, parcel.wire)), port);
             }
@@ -533,11 +533,12 @@ impl Worker {
         }
     }
 
-    /// Tells who asks what this worker's store has for an Interest.
+    /// Tells who asks what this worker's store has for an Interest from `face`.
     fn tell<P: Port>(
         &mut self,
         now: MonoNs,
         (asker, ticket, level): (WorkerId, u64, Level),
+        face: FaceId,
         interest: &InterestView<'_>,
         port: &mut P,
     ) {
@@ -545,7 +546,7 @@ impl Worker {
         if offer.is_none() && level == Level::Second {
             let engine = asker.0;
             self.engine
-                .seek_for(now, Seeker { engine, ticket }, interest);
+                .seek_for(now, Seeker { engine, ticket }, face, interest);
             return self.tell_sought(port);
         }
         let rank = offer.map(|offer| offer.rank());

@@ -33,8 +33,8 @@ pub struct SecondLevel {
     pub index_bytes: usize,
     /// Most batches that are read ahead of a consumer; 0: none.
     pub read_ahead: u32,
-    /// Reads that each worker may have under way. An Interest beyond is nacked with the reason
-    /// congestion.
+    /// Reads that each worker may have under way; one face has a share of them. An Interest
+    /// beyond goes upstream.
     pub reads: usize,
     /// Memory of each worker for batches that are being put together, in bytes.
     pub assembly_bytes: usize,

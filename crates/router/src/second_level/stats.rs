@@ -51,6 +51,7 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
             n_prefixes_not_indexed: counters.n_prefixes_not_indexed,
         }),
         n_sought_refused: Some(of_engine.n_sought_refused),
+        n_reads_refused: Some(counters.n_busy),
     })
 }
 
@@ -87,6 +88,7 @@ pub(crate) fn sum(a: SecondLevelStats, b: SecondLevelStats) -> SecondLevelStats 
             .n_sought_refused
             .zip(b.n_sought_refused)
             .map(|(a, b)| a + b),
+        n_reads_refused: a.n_reads_refused.zip(b.n_reads_refused).map(|(a, b)| a + b),
     }
 }
 

@@ -215,6 +215,7 @@ fn second_level_json(stats: &SecondLevelStats) -> Value {
         "recovering": stats.is_recovering,
         "erasures_merged": stats.n_erasures_merged,
         "refused_to_workers": stats.n_sought_refused,
+        "reads_refused": stats.n_reads_refused,
     })
 }
 
@@ -316,6 +317,9 @@ fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
         second
             .n_sought_refused
             .map(|n| row("  refused to workers", n.to_string())),
+        second
+            .n_reads_refused
+            .map(|n| row("  reads refused", n.to_string())),
     ];
     rows.into_iter().flatten().collect()
 }

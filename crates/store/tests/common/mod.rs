@@ -259,7 +259,7 @@ impl Harness {
         let place = self.store.find(&interest)?;
         let waiter = self.next_waiter;
         self.next_waiter += 1;
-        match self.store.recall(self.now, place, waiter) {
+        match self.store.recall(self.now, place, (waiter, waiter)) {
             Recall::Here(wire, fresh_until) => Some(Ok((wire.to_vec(), fresh_until > self.now))),
             Recall::Reading | Recall::Joined => Some(Err(waiter)),
             Recall::Busy | Recall::Gone => None,
