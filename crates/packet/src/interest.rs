@@ -221,6 +221,13 @@ impl<'a> InterestView<'a> {
         self.lifetime_ms.unwrap_or(DEFAULT_LIFETIME_MS)
     }
 
+    /// The lifetime that it states, in milliseconds.
+    #[must_use]
+    #[inline]
+    pub const fn stated_lifetime_ms(&self) -> Option<u64> {
+        self.lifetime_ms
+    }
+
     /// How many more hops it may take, if it says.
     #[must_use]
     #[inline]
@@ -235,6 +242,26 @@ impl<'a> InterestView<'a> {
     #[must_use]
     pub fn application_parameters(&self) -> Option<&'a [u8]> {
         self.application_parameters.of_wire(self.wire)
+    }
+
+    /// `ApplicationParameters` and all that follows: what the digest in the name is of. Empty if
+    /// there are none.
+    #[must_use]
+    pub fn parameters_bytes(&self) -> &'a [u8] {
+        match self.application_parameters() {
+            Some(parameters) => &self.wire[self.parameters_offset(parameters)..],
+            None => &[],
+        }
+    }
+
+    /// What may differ between Interests that ask for the same.
+    #[must_use]
+    pub fn variant(&self) -> InterestVariant {
+        InterestVariant {
+            nonce: self.nonce(),
+            lifetime_ms: self.lifetime_ms,
+            hop_limit: self.hop_limit(),
+        }
     }
 
     /// What signed it, for a signed Interest of Packet Format 0.3. Reads the
@@ -295,10 +322,10 @@ impl<'a> InterestView<'a> {
     /// Interest without parameters. Costs a SHA-256 over them.
     #[must_use]
     pub fn verify_parameters_digest(&self) -> bool {
-        let Some(parameters) = self.application_parameters() else {
+        if !self.application_parameters.is_some() {
             return true;
-        };
-        let digest = Sha256::digest(&self.wire[self.parameters_offset(parameters)..]);
+        }
+        let digest = Sha256::digest(self.parameters_bytes());
         self.parameters_digest() == Some(digest.as_slice())
     }
 
@@ -399,6 +426,51 @@ impl InterestRewrite {
             }
             write_nonce(out, nonce);
             write_hop_limit(out, hop_limit);
+        });
+    }
+}
+
+/// What may differ between Interests that ask for the same, and share a pending entry: to write
+/// one where another one was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterestVariant {
+    /// The nonce.
+    pub nonce: Option<Nonce>,
+    /// The lifetime that it states, in milliseconds.
+    pub lifetime_ms: Option<u64>,
+    /// The hop limit that it states.
+    pub hop_limit: Option<u8>,
+}
+
+impl InterestVariant {
+    /// Appends `interest` to `out`, with these in the place of its own: unchanged if they are its
+    /// own, and else without elements that are not recognised, which may be its alone. Those
+    /// from the parameters on stay.
+    pub fn write_into(&self, interest: &InterestView<'_>, out: &mut Vec<u8>) {
+        if *self == interest.variant() {
+            out.extend_from_slice(interest.wire);
+            return;
+        }
+        let value = tlv::read_single(interest.wire, types::INTEREST).unwrap_or_default();
+        tlv::write_nested(out, types::INTEREST, |out| {
+            let mut reader = Reader::new(value);
+            while let Ok(element) = reader.read_element() {
+                if matches!(
+                    element.typ,
+                    types::NAME
+                        | types::CAN_BE_PREFIX
+                        | types::MUST_BE_FRESH
+                        | types::FORWARDING_HINT
+                ) {
+                    tlv::write_tlv(out, element.typ, element.value);
+                }
+            }
+            write_nonce(out, self.nonce);
+            if let Some(lifetime_ms) = self.lifetime_ms {
+                tlv::write_nni(out, types::INTEREST_LIFETIME, lifetime_ms);
+            }
+            write_hop_limit(out, self.hop_limit);
+            out.extend_from_slice(interest.parameters_bytes());
         });
     }
 }

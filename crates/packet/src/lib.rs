@@ -22,7 +22,8 @@ pub use data::{Data, DataView, PacketView};
 pub use error::DecodeError;
 pub use hash::{HashKey, HashKind, HashSpan, NameHash, NameHashes};
 pub use interest::{
-    DEFAULT_LIFETIME_MS, Interest, InterestRewrite, InterestSignature, InterestView, Nonce,
+    DEFAULT_LIFETIME_MS, Interest, InterestRewrite, InterestSignature, InterestVariant,
+    InterestView, Nonce,
 };
 pub use lp::{FaceId, NackReason, PitToken};
 pub use name::{Component, ComponentView, Components, Name, NameUriError, NameView};

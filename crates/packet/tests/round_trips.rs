@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tachonym_packet::lp::{Headers, LpView, write_packet};
 use tachonym_packet::{
     Component, ComponentView, Data, DataView, FaceId, Interest, InterestRewrite, InterestSignature,
-    InterestView, KeyLocator, NackReason, Name, NameView, Nonce, PitToken, SignatureInfo,
-    SignatureInfoView, ValidityPeriod, types,
+    InterestVariant, InterestView, KeyLocator, NackReason, Name, NameView, Nonce, PitToken,
+    SignatureInfo, SignatureInfoView, ValidityPeriod, types,
 };
 
 fn bytes(max: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -247,6 +247,35 @@ proptest! {
         }
         prop_assert_eq!(&out[..6], b"before");
         prop_assert_eq!(&out[6..], expected.encode());
+    }
+
+    #[test]
+    fn a_variant_is_the_interest_that_asks_for_the_same(
+        interest in interest(),
+        nonce in option::of(any::<[u8; 4]>()),
+        lifetime_ms in option::of(any::<u64>()),
+        hop_limit in option::of(any::<u8>()),
+    ) {
+        let wire = interest.encode();
+        let view = InterestView::parse(&wire).expect("own encoding");
+        let variant = InterestVariant { nonce: nonce.map(Nonce), lifetime_ms, hop_limit };
+        let mut out = b"before".to_vec();
+        variant.write_into(&view, &mut out);
+        let expected = Interest {
+            nonce: variant.nonce,
+            lifetime_ms,
+            hop_limit,
+            ..view.to_interest()
+        };
+        prop_assert_eq!(&out[..6], b"before");
+        prop_assert_eq!(&out[6..], expected.encode());
+        let other = InterestView::parse(&out[6..]).expect("an Interest");
+        prop_assert_eq!(other.variant(), variant);
+        prop_assert!(other.verify_parameters_digest());
+        // And back.
+        let mut back = Vec::new();
+        view.variant().write_into(&other, &mut back);
+        prop_assert_eq!(back, wire);
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl fmt::Debug for PitToken {
 /// [codes](NackReason::code) are.
 #[derive(Clone, Copy, Debug)]
 pub enum NackReason {
-    /// No reason given; code 0.
+    /// No reason given; code 0, and codes below 50 without a name here.
     None,
     /// The next link or router is congested; code 50.
     Congestion,
@@ -104,20 +104,26 @@ pub enum NackReason {
     Duplicate,
     /// No next hop for the name; code 150.
     NoRoute,
-    /// A code without a name here.
-    Other(u64),
+    /// A code of 50 or more without a name here; the greatest stands for all beyond it.
+    Other(u32),
 }
 
+// A pending Interest keeps one for each upstream.
+const _: () = assert!(size_of::<Option<NackReason>>() == 8);
+
 impl NackReason {
-    /// The reason with this number on the wire.
+    /// The reason with this number on the wire. Numbers grow with severity but for that of no
+    /// reason, which is the most severe; a number below all that have a name says nothing
+    /// better than that (NFD takes every unknown one for it).
     #[must_use]
     pub const fn from_code(code: u64) -> Self {
         match code {
-            0 => Self::None,
+            0..=49 => Self::None,
             50 => Self::Congestion,
             100 => Self::Duplicate,
             150 => Self::NoRoute,
-            other => Self::Other(other),
+            other if other < u32::MAX as u64 => Self::Other(other as u32),
+            _ => Self::Other(u32::MAX),
         }
     }
 
@@ -129,7 +135,7 @@ impl NackReason {
             Self::Congestion => 50,
             Self::Duplicate => 100,
             Self::NoRoute => 150,
-            Self::Other(code) => code,
+            Self::Other(code) => code as u64,
         }
     }
 
@@ -138,7 +144,7 @@ impl NackReason {
     #[must_use]
     pub const fn severity(self) -> u64 {
         match self.code() {
-            0 => u64::MAX,
+            0..=49 => u64::MAX,
             code => code,
         }
     }
@@ -275,5 +281,20 @@ mod tests {
         for reason in ascending {
             assert_eq!(NackReason::from_code(reason.code()), reason);
         }
+    }
+
+    #[test]
+    fn codes_below_all_that_have_a_name_mean_no_reason() {
+        for code in 0..50 {
+            assert!(matches!(NackReason::from_code(code), NackReason::None));
+        }
+        for code in [51, 99, 101, 149, 151, u64::from(u32::MAX)] {
+            let reason = NackReason::from_code(code);
+            assert!(matches!(reason, NackReason::Other(_)), "{code}");
+            assert_eq!((reason.code(), reason.severity()), (code, code));
+        }
+        let greatest = NackReason::from_code(u64::MAX);
+        assert_eq!(greatest, NackReason::Other(u32::MAX));
+        assert!(greatest.severity() < NackReason::None.severity());
     }
 }

@@ -430,7 +430,7 @@ fn shown(form: Form, value: &[u8]) -> Result<String, String> {
         Form::Number => number()?.to_string(),
         Form::Milliseconds => format!("{} ms", number()?),
         Form::Time => format!("{} ({} ms)", date(number()?), number()?),
-        Form::NackReason => NackReason::from_code(number()?).to_string(),
+        Form::NackReason => nack_reason(number()?),
         Form::SignatureType => signature_type(number()?),
         Form::ContentType => named(
             number()?,
@@ -508,6 +508,15 @@ fn known<K>(
     match from_code(number) {
         Some(kind) => format!("{} ({number})", name(kind)),
         None => number.to_string(),
+    }
+}
+
+/// A reason by its name; one that others than the reason's own number stand for, with that.
+fn nack_reason(number: u64) -> String {
+    let reason = NackReason::from_code(number);
+    match reason.code() == number {
+        true => reason.to_string(),
+        false => format!("{reason} ({number})"),
     }
 }
 
