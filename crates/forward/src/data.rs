@@ -250,6 +250,7 @@ impl Pipelines {
         delivery: &Delivery<'_>,
         out: &mut impl Output,
     ) {
+        let max_lifetime_ms = self.max_lifetime_ms;
         let downstreams = &mut self.scratch.downstreams;
         downstreams.clear();
         for entry in matches.iter().filter_map(|&idx| self.tables.pit().get(idx)) {
@@ -258,7 +259,7 @@ impl Pipelines {
                 Some(served) => {
                     let live = entry.in_records().filter(|record| record.expiry > self.now);
                     let unserved = live.filter(|record| {
-                        !served.includes(&Downstream::of(record), asked_at(record))
+                        !served.includes(&Downstream::of(record), asked_at(record, max_lifetime_ms))
                     });
                     downstreams.extend(unserved.map(Downstream::of));
                 }

@@ -15,7 +15,10 @@ use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
-use crate::pipelines::{Arrival, Lent, Pipelines, in_flags, is_localhop, is_localhost, is_loop};
+use crate::pipelines::{
+    Arrival, Lent, NON_DISCOVERY, OTHER_PARAMETERS, Pipelines, STATES_LIFETIME, is_localhop,
+    is_localhost, is_loop,
+};
 use crate::second_level;
 use crate::strategy::{
     Ask, Departure, DepartureNonce, EntryState, Reach, Remarks, Verdict, is_eligible,
@@ -36,6 +39,19 @@ pub(crate) struct Outbound<'a> {
     pub(crate) ingress: FaceId,
     pub(crate) congestion_mark: u64,
     pub(crate) non_discovery: bool,
+}
+
+/// How the parameters of an Interest stand to those of the one that it joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parameters {
+    /// They are the same, or neither has any.
+    Same,
+    /// One of both has none.
+    Other,
+    /// They differ, and the digest is not that of the new ones.
+    Forged,
+    /// They differ, and the digest is that of the new ones.
+    PendingForged,
 }
 
 impl Pipelines {
@@ -141,7 +157,7 @@ impl Pipelines {
     ) {
         let name_hash = arrival.name_hash();
         if self.dead_nonces.contains(name_hash, nonce, self.now) {
-            return self.looped_interest(arrival, wire, out);
+            return self.looped_interest(arrival, interest, wire, out);
         }
         out.enter(Block::StoreLookup);
         let Err(missed) = self.answer_from_store(arrival, interest, out) else {
@@ -151,23 +167,40 @@ impl Pipelines {
         let found = self
             .tables
             .find_or_insert(interest, arrival.hashes, missed, self.now);
-        let (idx, inserted) = match found {
-            Ok(found) => found,
-            Err(_) => {
-                self.drop_packet(DropReason::PitFull);
-                return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
-            }
+        let Ok((mut idx, mut inserted)) = found else {
+            return self.refuse_for_room(arrival, wire, out);
         };
+        let mut flags = 0;
         if inserted == Inserted::Existing {
             let Some(entry) = self.tables.pit().get(idx) else {
                 return;
             };
             if is_loop(entry, nonce, arrival.face, arrival.traits) {
-                return self.looped_interest(arrival, wire, out);
+                return self.looped_interest(arrival, interest, wire, out);
+            }
+            if entry.has_parameters() || interest.application_parameters().is_some() {
+                match self.compare_parameters(idx, interest) {
+                    Parameters::Same => {}
+                    Parameters::Other => flags = OTHER_PARAMETERS,
+                    Parameters::Forged => {
+                        return self.drop_packet(DropReason::BadParametersDigest);
+                    }
+                    Parameters::PendingForged => {
+                        self.end_unsatisfied(idx);
+                        let (hashes, missed) = (arrival.hashes, Missed::default());
+                        let begun = self
+                            .tables
+                            .find_or_insert(interest, hashes, missed, self.now);
+                        let Ok(begun) = begun else {
+                            return self.refuse_for_room(arrival, wire, out);
+                        };
+                        (idx, inserted) = begun;
+                    }
+                }
             }
             self.revive(idx);
         }
-        if let Err(refusal) = self.join_downstream(idx, arrival, interest, nonce) {
+        if let Err(refusal) = self.join_downstream(idx, arrival, interest, (nonce, flags)) {
             self.drop_packet(match refusal {
                 PitRefusal::FaceShareUsed => DropReason::PitShareUsed,
                 _ => DropReason::InRecordsFull,
@@ -191,9 +224,43 @@ impl Pipelines {
     }
 
     #[cold]
-    fn looped_interest(&mut self, arrival: &Arrival<'_>, wire: &[u8], out: &mut impl Output) {
+    fn refuse_for_room(&mut self, arrival: &Arrival<'_>, wire: &[u8], out: &mut impl Output) {
+        self.drop_packet(DropReason::PitFull);
+        self.nack_arrival(arrival, wire, NackReason::Congestion, out);
+    }
+
+    /// How the parameters of an Interest stand to those of the pending one that it joins, whose
+    /// name has the same digest: of two that differ, one has another digest.
+    #[cold]
+    fn compare_parameters(&self, idx: EntryIdx, interest: &InterestView<'_>) -> Parameters {
+        let Some(entry) = self.tables.pit().get(idx) else {
+            return Parameters::Same;
+        };
+        let pending = entry.interest();
+        if pending.parameters_bytes() == interest.parameters_bytes() {
+            Parameters::Same
+        } else if !interest.verify_parameters_digest() {
+            Parameters::Forged
+        } else if entry.has_parameters() && interest.application_parameters().is_some() {
+            Parameters::PendingForged
+        } else {
+            Parameters::Other
+        }
+    }
+
+    #[cold]
+    fn looped_interest(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        wire: &[u8],
+        out: &mut impl Output,
+    ) {
         self.drop_packet(DropReason::InterestLoop);
-        self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
+        let instance = self.strategies.find(interest.name(), arrival.hashes);
+        if self.strategies.strategy_mut(instance).returns_nacks() {
+            self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
+        }
     }
 
     /// Sends the Data if the content store has it, or returns what was seen of pending
@@ -303,15 +370,19 @@ impl Pipelines {
         idx: EntryIdx,
         arrival: &Arrival<'_>,
         interest: &InterestView<'_>,
-        nonce: Nonce,
+        (nonce, flags): (Nonce, u8),
     ) -> Result<(), PitRefusal> {
-        let lifetime_ms = interest.lifetime_ms().min(self.max_lifetime_ms);
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let record = InRecord {
             face: arrival.face,
             nonce,
-            expiry: self.now.plus_ms(lifetime_ms),
+            expiry: self.expiry_of(interest),
             pit_token: arrival.headers.pit_token,
-            flags: in_flags(arrival.headers.non_discovery, lifetime_ms),
+            hop_limit: interest.hop_limit(),
+            flags: flags
+                | flag(arrival.headers.non_discovery, NON_DISCOVERY)
+                | flag(interest.stated_lifetime_ms().is_some(), STATES_LIFETIME),
+            lifetime_ms: u32::try_from(interest.lifetime_ms()).unwrap_or(u32::MAX),
         };
         let joined = self.tables.pit_mut().insert_in_record(idx, record);
         let Some(entry) = self.tables.pit().get(idx) else {

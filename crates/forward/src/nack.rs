@@ -107,8 +107,17 @@ impl Pipelines {
     /// Downstreams hear of the least severe reason when every upstream has
     /// nacked; silence is no Nack, however long it lasts. If the only one that
     /// has not is itself a downstream, it waits for this router as this router
-    /// waits for it, and hears at once.
+    /// waits for it, and hears at once. Some strategies pass none on: then the entry waits for
+    /// Data, or a new next hop, until it expires.
     fn pass_nack_on(&mut self, idx: EntryIdx, out: &mut impl Output) {
+        let strategy = self.strategy_of(idx);
+        let returns_nacks = strategy.is_some_and(|(instance, _)| {
+            let strategy = self.strategies.strategy_mut(instance);
+            strategy.returns_nacks()
+        });
+        if !returns_nacks {
+            return;
+        }
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };

@@ -2,9 +2,10 @@
 //! pending entry.
 
 use tachonym_packet::lp::Headers;
+use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::types::component::GENERIC;
 use tachonym_packet::{
-    FaceId, HashKey, HashSpan, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameHash,
+    FaceId, HashKey, HashSpan, InterestVariant, InterestView, MonoNs, NackReason, Name, NameHash,
     NameHashes, NameView, Nonce, PitToken,
 };
 use tachonym_policy::PolicyConfig;
@@ -120,25 +121,49 @@ pub(crate) struct Scratch {
     pub(crate) name_hashes: NameHashes,
 }
 
-/// Flag of an in-record: its Interest came marked NonDiscovery. Above it stands the lifetime
-/// of that Interest in milliseconds, or the longest that fits.
-pub(crate) const NON_DISCOVERY: u16 = 1;
-const MAX_FLAGGED_LIFETIME_MS: u64 = (u16::MAX >> 1) as u64;
+/// Flags of an in-record. Its Interest came marked NonDiscovery; it states its lifetime; it has
+/// other parameters than the one that made the entry, which are not kept.
+pub(crate) const NON_DISCOVERY: u8 = 1;
+pub(crate) const STATES_LIFETIME: u8 = 2;
+pub(crate) const OTHER_PARAMETERS: u8 = 4;
 
-/// What an in-record tells of its Interest besides expiry, nonce and token.
-pub(crate) const fn in_flags(non_discovery: bool, lifetime_ms: u64) -> u16 {
-    let lifetime_ms = match lifetime_ms < MAX_FLAGGED_LIFETIME_MS {
-        true => lifetime_ms,
-        false => MAX_FLAGGED_LIFETIME_MS,
-    };
-    (lifetime_ms as u16) << 1 | non_discovery as u16
+/// When the Interest of an in-record came, if none is pending for longer than `max_lifetime_ms`.
+pub(crate) fn asked_at(record: &InRecord, max_lifetime_ms: u64) -> MonoNs {
+    let lifetime_ms = u64::from(record.lifetime_ms).min(max_lifetime_ms);
+    let lifetime_ns = lifetime_ms.saturating_mul(1_000_000);
+    MonoNs(record.expiry.0.saturating_sub(lifetime_ns))
 }
 
-/// When the Interest of an in-record came; a later time if it wanted to wait for longer than
-/// [`MAX_FLAGGED_LIFETIME_MS`].
-pub(crate) fn asked_at(record: &InRecord) -> MonoNs {
-    let lifetime_ns = u64::from(record.flags >> 1) * 1_000_000;
-    MonoNs(record.expiry.0.saturating_sub(lifetime_ns))
+/// The Interest of an in-record, as far as it differs from the one that made the entry.
+fn variant_of(record: &InRecord) -> InterestVariant {
+    let states_lifetime = record.flags & STATES_LIFETIME != 0;
+    InterestVariant {
+        nonce: Some(record.nonce),
+        lifetime_ms: states_lifetime.then_some(u64::from(record.lifetime_ms)),
+        hop_limit: record.hop_limit,
+    }
+}
+
+/// Puts the Interest of an entry into `wire` as the router sends it again by itself: with the
+/// greatest HopLimit of the downstreams that wait, so that one that came with a small limit
+/// keeps no other from being served.
+pub(crate) fn write_pending(entry: &PitEntry, now: MonoNs, wire: &mut Vec<u8>) {
+    let live = entry.in_records().filter(|record| record.expiry > now);
+    let hop_limit = live
+        .map(|record| record.hop_limit)
+        .reduce(|one, other| Some(one?.max(other?)));
+    let interest = entry.interest();
+    let variant = InterestVariant {
+        hop_limit: hop_limit.unwrap_or(interest.hop_limit()),
+        ..interest.variant()
+    };
+    wire.clear();
+    variant.write_into(&interest, wire);
+    if wire.len() > MAX_PACKET_BYTES {
+        // There was no room for a HopLimit.
+        wire.clear();
+        wire.extend_from_slice(interest.wire());
+    }
 }
 
 /// Who gets an answer, and with which token.
@@ -296,9 +321,9 @@ impl Pipelines {
         }
     }
 
-    /// Sends Nacks to the downstreams of an entry, each with its own nonce and
+    /// Sends Nacks to the downstreams of an entry, each with its own Interest and
     /// token, and ends the entry. Links with several peers get none: another
-    /// peer may have the answer.
+    /// peer may have the answer. Nor do those whose parameters are not kept.
     pub(crate) fn reject(&mut self, idx: EntryIdx, reason: NackReason, out: &mut impl Output) {
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
@@ -309,7 +334,7 @@ impl Pipelines {
                 .faces
                 .find(record.face)
                 .is_some_and(FaceTraits::is_point_to_point);
-            if is_point_to_point && record.expiry > self.now {
+            if is_point_to_point && record.expiry > self.now && has_own_interest(record) {
                 send_nack(entry, record, reason, rewritten, out);
                 self.counters.n_out_nacks += 1;
             }
@@ -335,7 +360,7 @@ impl Pipelines {
             .faces
             .find(face)
             .is_some_and(FaceTraits::is_point_to_point);
-        if is_point_to_point && record.expiry > self.now {
+        if is_point_to_point && record.expiry > self.now && has_own_interest(&record) {
             send_nack(entry, &record, reason, &mut self.scratch.nack, out);
             self.counters.n_out_nacks += 1;
         }
@@ -376,7 +401,12 @@ impl Pipelines {
     }
 }
 
-/// Returns the Interest of `entry` to the downstream of `record`.
+/// Whether the Interest of `record` can be written from that of its entry.
+const fn has_own_interest(record: &InRecord) -> bool {
+    record.flags & OTHER_PARAMETERS == 0
+}
+
+/// Returns its own Interest to the downstream of `record`.
 fn send_nack(
     entry: &PitEntry,
     record: &InRecord,
@@ -386,16 +416,8 @@ fn send_nack(
 ) {
     let interest = entry.interest();
     let headers = nack_headers(reason, record.pit_token);
-    if interest.nonce() == Some(record.nonce) {
-        out.send_nack(record.face, reason, interest.wire(), &headers);
-        return;
-    }
     rewritten.clear();
-    let rewrite = InterestRewrite {
-        nonce: Some(record.nonce),
-        ..InterestRewrite::default()
-    };
-    rewrite.write_into(&interest, rewritten);
+    variant_of(record).write_into(&interest, rewritten);
     out.send_nack(record.face, reason, rewritten, &headers);
 }
 

@@ -27,7 +27,7 @@ use crate::data::Delivery;
 use crate::engine::Engine;
 use crate::faces::{FaceTraits, Scope};
 use crate::interest::{Outbound, find_route, reach_of};
-use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines};
+use crate::pipelines::{Arrival, NON_DISCOVERY, Pipelines, write_pending};
 use crate::sought::{SoughtReads, is_seeker};
 use crate::strategy::is_eligible;
 
@@ -445,9 +445,8 @@ impl Pipelines {
             false => Scope::NonLocal,
         };
         let mut wire = std::mem::take(&mut self.scratch.interest);
-        wire.clear();
-        wire.extend_from_slice(entry.interest_wire());
-        let interest = InterestView::parse(&wire).expect("copied from an Interest");
+        write_pending(entry, self.now, &mut wire);
+        let interest = InterestView::parse(&wire).expect("written as an Interest");
         let mut name_hashes = std::mem::take(&mut self.scratch.recalled_hashes);
         name_hashes.clear();
         let span = name_hashes.push_name(&self.key, interest.name());

@@ -15,7 +15,7 @@ use tachonym_tables::{EntryIdx, FibView};
 use crate::burst::Output;
 use crate::faces::{FaceTraits, Scope};
 use crate::interest::{Outbound, find_route};
-use crate::pipelines::{NON_DISCOVERY, Pipelines};
+use crate::pipelines::{NON_DISCOVERY, Pipelines, write_pending};
 use crate::strategy::{Ask, Remarks};
 
 /// Distance of two walks for faces that have gone, in milliseconds.
@@ -265,9 +265,8 @@ impl Pipelines {
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
-        wire.clear();
-        wire.extend_from_slice(entry.interest_wire());
-        let interest = InterestView::parse(wire).expect("copied from an Interest");
+        write_pending(entry, self.now, wire);
+        let interest = InterestView::parse(wire).expect("written as an Interest");
         let hashes = &mut self.scratch.name_hashes;
         hashes.clear();
         let span = hashes.push_name(&self.key, interest.name());

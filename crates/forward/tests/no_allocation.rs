@@ -215,7 +215,8 @@ fn no_packet_allocates_in_steady_state() {
         );
         assert_eq!(N_ALLOCATIONS.get() - before.0, 0, "{strategy}");
         let counters = engine.counters();
-        assert!(counters.n_cs_hits > 0 && counters.n_out_nacks > 0);
+        assert!(counters.n_cs_hits > 0);
+        assert_eq!(counters.n_out_nacks > 0, strategy != "multicast");
         assert!(counters.n_unsatisfied_interests > 0);
         // `random` sends every Interest upstream.
         assert_eq!(counters.n_aggregated_interests > 0, strategy != "random");

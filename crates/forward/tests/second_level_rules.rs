@@ -179,6 +179,43 @@ fn an_interest_goes_on_though_who_sent_it_first_has_gone() {
     assert_eq!(summary(&it.node.data(B, &stored[0])), [(D, Kind::Data)]);
 }
 
+/// E sends HopLimit 1 first, and others join while the store is read.
+#[test]
+fn an_interest_goes_on_with_the_greatest_hop_limit_of_those_who_wait() {
+    for (second, third, leaves_with) in [
+        (Some(1), Some(9), Some(8)),
+        (Some(20), Some(9), Some(19)),
+        (Some(2), None, None),
+        (None, Some(3), None),
+    ] {
+        let stored = segments("/a", 4);
+        let mut it = TwoLevels::holding(&stored);
+        it.fail_reads(Fault::Error(5));
+        let asked = |hop_limit: Option<u8>| Interest {
+            hop_limit,
+            ..interest_for(&stored[0])
+        };
+        assert_eq!(it.node.interest(A, &asked(Some(1)).nonce(1)), []);
+        assert_eq!(it.node.interest(C, &asked(second).nonce(2)), []);
+        assert_eq!(it.node.interest(D, &asked(third).nonce(3)), []);
+        let sent = it.pump();
+        assert_eq!(summary(&sent), [(B, Kind::Interest)]);
+        assert_eq!(sent[0].interest().hop_limit(), leaves_with);
+        assert_eq!(it.node.data(B, &stored[0]).len(), 3);
+    }
+    // Of those that wait no more, none counts.
+    let stored = segments("/a", 4);
+    let mut it = TwoLevels::holding(&stored);
+    it.fail_reads(Fault::Error(5));
+    let asked = interest_for(&stored[0]);
+    let short = asked.clone().hop_limit(9).lifetime_ms(10);
+    assert_eq!(it.node.interest(A, &asked.clone().hop_limit(1)), []);
+    assert_eq!(it.node.interest(C, &short.nonce(2)), []);
+    it.node.advance(ms(20));
+    assert_eq!(it.pump(), []);
+    assert_eq!(it.node.n_dropped(DropReason::HopLimitExhausted), 1);
+}
+
 /// Of two who ask, the first is the one to whom the only route leads.
 #[test]
 fn an_interest_goes_on_for_whom_a_next_hop_may_serve() {

@@ -75,6 +75,26 @@ fn a_new_next_hop_is_offered_pending_interests_in_parts() {
 }
 
 #[test]
+fn what_timers_send_goes_with_the_greatest_hop_limit_of_those_who_wait() {
+    for (second, leaves_with) in [(Some(9), Some(8)), (None, None)] {
+        let mut node = Node::with_remote_faces();
+        node.strategy("/a", "multicast");
+        // The first to ask lets it go nowhere.
+        assert_eq!(node.interest(A, &interest("/a").nonce(1).hop_limit(1)), []);
+        let asked = Interest {
+            hop_limit: second,
+            ..interest("/a").nonce(2)
+        };
+        assert_eq!(node.interest(C, &asked), []);
+        node.route("/a", B, 0);
+        let sent = node.advance(Duration::from_millis(20));
+        assert_eq!(summary(&sent), [(B, Kind::Interest)]);
+        assert_eq!(sent[0].interest().hop_limit(), leaves_with);
+        assert_eq!(node.data(B, &data("/a")).len(), 2);
+    }
+}
+
+#[test]
 fn a_gone_face_leaves_the_fib_in_parts_and_is_sent_nothing_meanwhile() {
     let mut node = Node::with_remote_faces();
     for n in 0..N_ENTRIES {

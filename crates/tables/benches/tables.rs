@@ -139,7 +139,9 @@ fn express(
         nonce,
         expiry,
         pit_token: None,
+        hop_limit: None,
         flags: 0,
+        lifetime_ms: 4_000,
     };
     let pit = tables.pit_mut();
     pit.insert_in_record(idx, downstream)

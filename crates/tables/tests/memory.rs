@@ -65,7 +65,9 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
             nonce,
             expiry,
             pit_token: None,
+            hop_limit: None,
             flags: 0,
+            lifetime_ms: 4_000,
         };
         pit.insert_in_record(idx, downstream).unwrap();
         let upstream = OutRecord {

@@ -21,7 +21,9 @@ fn in_record(face: u64, nonce: u32) -> InRecord {
         nonce: Nonce(nonce.to_be_bytes()),
         expiry: MonoNs(u64::from(nonce)),
         pit_token: None,
+        hop_limit: None,
         flags: 0,
+        lifetime_ms: 4_000,
     }
 }
 

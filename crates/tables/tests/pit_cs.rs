@@ -187,7 +187,9 @@ impl Bench {
                 nonce: Nonce([1; 4]),
                 expiry: self.now,
                 pit_token: None,
+                hop_limit: None,
                 flags: 0,
+                lifetime_ms: 4_000,
             };
             let _ = self.tables.pit_mut().insert_in_record(idx, record);
         }

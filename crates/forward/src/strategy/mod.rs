@@ -175,8 +175,8 @@ impl Strategy {
         }
     }
 
-    /// An upstream has nacked. Whether downstreams hear of it is not the
-    /// strategy's to say: that rule is the same for all.
+    /// An upstream has nacked. Whether downstreams get a Nack is not decided here: see
+    /// [`Self::returns_nacks`].
     pub(crate) fn after_nack(&mut self, answer: &Answer<'_>) {
         match self {
             Self::Asf(it) => it.after_nack(answer),
@@ -186,6 +186,12 @@ impl Strategy {
             | Self::Access(_)
             | Self::SelfLearning(_) => {}
         }
+    }
+
+    /// Whether downstreams get Nacks: for a loop, and once all upstreams have nacked. The rule
+    /// when that is so is the same for all strategies.
+    pub(crate) fn returns_nacks(&self) -> bool {
+        !matches!(self, Self::Multicast(_))
     }
 
     /// The FIB has new next hops: more transmissions of a pending Interest, if

@@ -1,5 +1,6 @@
 //! `multicast`: every next hop, each with its own suppression of
-//! retransmissions (NFD Developer's Guide, section 5.3.2; version 5).
+//! retransmissions (NFD Developer's Guide, section 5.3.2; version 5). Downstreams get no Nacks:
+//! another next hop may come, and among many a Nack from one of them says little.
 
 use super::suppression::Suppression;
 use super::{Ask, Departure, IntervalMs, Verdict};

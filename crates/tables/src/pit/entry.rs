@@ -55,6 +55,7 @@ const HAS_HINT: u8 = 4;
 const HAS_DIGEST: u8 = 8;
 const IS_LARGE: u8 = 16;
 const AWAITS_STORE: u8 = 32;
+const HAS_PARAMETERS: u8 = 64;
 
 /// A pending Interest; lives in a [`Pit`](super::Pit).
 #[derive(Debug)]
@@ -155,6 +156,7 @@ impl PitEntry {
         self.flags = flag(interest.can_be_prefix(), CAN_BE_PREFIX)
             | flag(interest.must_be_fresh(), MUST_BE_FRESH)
             | flag(hint.is_some(), HAS_HINT)
+            | flag(interest.application_parameters().is_some(), HAS_PARAMETERS)
             | flag(wire.len() > MAX_INLINE_BYTES, IS_LARGE);
         self.more = more;
         if let Some(inline) = self.wire.get_mut(..wire.len()) {
@@ -323,6 +325,13 @@ impl PitEntry {
     #[must_use]
     pub const fn has_forwarding_hint(&self) -> bool {
         self.flags & HAS_HINT != 0
+    }
+
+    /// Whether the Interest that made this entry carries `ApplicationParameters`. Interests
+    /// with others share it.
+    #[must_use]
+    pub const fn has_parameters(&self) -> bool {
+        self.flags & HAS_PARAMETERS != 0
     }
 
     /// When [`Pit::expire`](super::Pit::expire) will report the entry; exact,

@@ -23,8 +23,12 @@ pub struct InRecord {
     pub expiry: MonoNs,
     /// Token to return with the answer.
     pub pit_token: Option<PitToken>,
+    /// `HopLimit` that the latest Interest came with.
+    pub hop_limit: Option<u8>,
     /// For the engine's use.
-    pub flags: u16,
+    pub flags: u8,
+    /// Lifetime of the latest Interest in milliseconds, as far as it fits.
+    pub lifetime_ms: u32,
 }
 
 /// An upstream: a face that the Interest was sent to.
@@ -263,7 +267,9 @@ mod tests {
             nonce: Nonce([0; 4]),
             expiry: MonoNs::ZERO,
             pit_token: None,
+            hop_limit: None,
             flags: 0,
+            lifetime_ms: 4_000,
         }
     }
 
