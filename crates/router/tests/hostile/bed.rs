@@ -161,6 +161,8 @@ impl<S: Read + Write> Stream<S> {
                 Ok(0) => return None,
                 Ok(n_read) => self.pending.extend(&room[..n_read]),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                // A thread that has made a router with io_uring may be interrupted by it.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("no answer in time: {error}"),
             }
         }
@@ -186,6 +188,7 @@ impl<S: Read + Write> Stream<S> {
             let mut room = [0; 65_536];
             match self.socket.read(&mut room) {
                 Ok(n_read) if n_read > 0 => self.pending.extend(&room[..n_read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => return None,
             }
         }
@@ -199,12 +202,8 @@ impl<S: Read + Write> Stream<S> {
         self.command(("rib", "register"), &parameters);
     }
 
-    /// Has a command carried out, which must succeed; what the router says of it.
-    pub fn command(
-        &mut self,
-        (module, verb): (&str, &str),
-        parameters: &ControlParameters,
-    ) -> ControlParameters {
+    /// Sends a command, whatever comes of it.
+    pub fn send_command(&mut self, (module, verb): (&str, &str), parameters: &ControlParameters) {
         let command = CommandName::local(module, verb).with_parameters(parameters);
         // A command that was seen before is refused.
         static N_COMMANDS: AtomicU64 = AtomicU64::new(0);
@@ -214,6 +213,15 @@ impl<S: Read + Write> Stream<S> {
             ..SignatureInfo::digest()
         };
         self.send(&Interest::new(command).encode_with_digest(&info));
+    }
+
+    /// Has a command carried out, which must succeed; what the router says of it.
+    pub fn command(
+        &mut self,
+        (module, verb): (&str, &str),
+        parameters: &ControlParameters,
+    ) -> ControlParameters {
+        self.send_command((module, verb), parameters);
         let (_, response) = self.packet();
         let data = DataView::parse(&response).expect("a Data");
         let response = tachonym_protocol::ControlResponse::decode(data.content());
