@@ -14,7 +14,8 @@ use tracing::debug;
 use crate::announcement::Announcement;
 use crate::control::ControlPlane;
 use crate::counters::DropReason;
-use crate::manager::{ANNOUNCED_COST, Manager, ReplySink, UnansweredRoute, is_local};
+use crate::manager::{ANNOUNCED_COST, Manager, ReplySink, UnansweredRoute};
+use crate::registration::is_local;
 use crate::rib::RibRoute;
 
 /// Longest life of a learnt route, whatever the announcement promises: then the

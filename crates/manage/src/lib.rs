@@ -16,6 +16,7 @@ mod datasets;
 mod learning;
 mod manager;
 mod notifications;
+mod registration;
 mod replies;
 mod rib;
 mod verbs;

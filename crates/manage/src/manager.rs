@@ -13,21 +13,20 @@ use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, types};
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, FaceEventKind,
     FaceEventNotification, FaceQueryFilter, FaceStatus, RibEntry, Route, Scope, StrategyChoice,
-    route_flags, route_origin, status_code,
+    status_code,
 };
 use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::debug;
 
-use crate::announcement::Announcement;
 use crate::authorize::{Authorizer, ManagementTrust};
-use crate::commands::{self, Creation, FIRST_FACE_ID, meant_face};
+use crate::commands::{self, Creation, FIRST_FACE_ID};
 use crate::connecting::ConnectingFaces;
 use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefusalReason};
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
 use crate::notifications::NotificationStream;
 use crate::replies;
-use crate::rib::{Rib, RibError, RibLimits, RibRoute};
+use crate::rib::{Rib, RibLimits};
 use crate::verbs::{Dataset, Module, Target, Verb};
 
 /// Cost of a route that a prefix announcement makes: more than what operators
@@ -92,19 +91,19 @@ pub(crate) struct UnansweredRoute {
 #[derive(Debug)]
 pub(crate) struct RouteCommand {
     /// Name of the command Interest.
-    name: Name,
+    pub(crate) name: Name,
     /// The response, if the FIB takes everything.
-    effective: ControlParameters,
+    pub(crate) effective: ControlParameters,
 }
 
 /// An Interest and how it came.
 #[derive(Clone, Copy)]
-struct Request<'a> {
-    now: MonoNs,
-    wall_ms: u64,
-    incoming: FaceId,
-    interest: &'a InterestView<'a>,
-    scope: Scope,
+pub(crate) struct Request<'a> {
+    pub(crate) now: MonoNs,
+    pub(crate) wall_ms: u64,
+    pub(crate) incoming: FaceId,
+    pub(crate) interest: &'a InterestView<'a>,
+    pub(crate) scope: Scope,
 }
 
 /// Where replies go: wires of Data packets.
@@ -383,163 +382,6 @@ impl<C: ControlPlane> Manager<C> {
         Ok(commands::ok(parameters))
     }
 
-    fn register(
-        &mut self,
-        request: &Request<'_>,
-        parameters: &ControlParameters,
-        out: ReplySink<'_>,
-    ) {
-        let prefix = commands::command_name(parameters);
-        let expires = match parameters.expiration_period_ms {
-            // NFD's clients say "never" by the largest period that fits them.
-            None | Some(u64::MAX) => MonoNs::NEVER,
-            Some(period_ms) => request.now.plus_ms(period_ms),
-        };
-        let route = RibRoute {
-            face: meant_face(parameters, request.incoming),
-            origin: parameters.origin.unwrap_or(route_origin::APP),
-            cost: parameters.cost.unwrap_or(0),
-            flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
-            expires,
-        };
-        let effective = ControlParameters {
-            name: Some(prefix.clone()),
-            face_id: Some(route.face.0),
-            origin: Some(route.origin),
-            cost: Some(route.cost),
-            flags: Some(route.flags),
-            expiration_period_ms: parameters.expiration_period_ms,
-            ..ControlParameters::default()
-        };
-        self.insert_route(request, prefix, route, effective, out);
-    }
-
-    /// Changes the RIB, or responds why not; false then.
-    fn insert_route(
-        &mut self,
-        request: &Request<'_>,
-        prefix: Name,
-        route: RibRoute,
-        effective: ControlParameters,
-        out: ReplySink<'_>,
-    ) -> bool {
-        let name = request.interest.name();
-        if let Some(response) = forbidden_to_neighbours(request, &prefix, route.face) {
-            self.respond(name, response, out);
-            return false;
-        }
-        let inserted = self.rib.insert(prefix.view(), route, &mut self.fib_changes);
-        if let Err(error) = inserted {
-            let counters = &mut self.counters;
-            let code = match error {
-                RibError::NameTooLong => status_code::NAME_TOO_LONG,
-                RibError::Full => {
-                    counters.n_routes_beyond_limit += 1;
-                    status_code::UNAVAILABLE
-                }
-                RibError::TooManyNameBytes => {
-                    counters.n_routes_beyond_name_bytes += 1;
-                    status_code::UNAVAILABLE
-                }
-                RibError::TooManyOrigins => {
-                    counters.n_routes_beyond_origins += 1;
-                    status_code::UNAVAILABLE
-                }
-            };
-            let response = ControlResponse::new(code, error.to_string());
-            self.respond(name, with_body(response, &effective), out);
-            return false;
-        }
-        if route.expires <= request.now {
-            let n_expired = self.rib.expire(request.now, &mut self.fib_changes);
-            self.counters.n_expired_routes += n_expired as u64;
-        }
-        self.unanswered.push(UnansweredRoute {
-            command: Some(RouteCommand {
-                name: name.to_name(),
-                effective,
-            }),
-            prefix,
-            face: route.face,
-            origin: route.origin,
-            adds: true,
-        });
-        true
-    }
-
-    fn unregister(
-        &mut self,
-        request: &Request<'_>,
-        parameters: &ControlParameters,
-        out: ReplySink<'_>,
-    ) {
-        let prefix = commands::command_name(parameters);
-        let face = meant_face(parameters, request.incoming);
-        let origin = parameters.origin.unwrap_or(route_origin::APP);
-        let name = request.interest.name();
-        if let Some(response) = forbidden_to_neighbours(request, &prefix, face) {
-            return self.respond(name, response, out);
-        }
-        self.rib
-            .remove(prefix.view(), face, origin, &mut self.fib_changes);
-        self.unanswered.push(UnansweredRoute {
-            command: Some(RouteCommand {
-                name: name.to_name(),
-                effective: ControlParameters {
-                    name: Some(prefix.clone()),
-                    face_id: Some(face.0),
-                    origin: Some(origin),
-                    ..ControlParameters::default()
-                },
-            }),
-            prefix,
-            face,
-            origin,
-            adds: false,
-        });
-    }
-
-    fn announce(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
-        let name = request.interest.name();
-        let parameters = request.interest.application_parameters();
-        let announcement = match Announcement::find(parameters, request.wall_ms) {
-            Ok(announcement) => announcement,
-            Err(error) => {
-                let response = ControlResponse::new(status_code::BAD_REQUEST, error.to_string());
-                return self.respond(name, response, out);
-            }
-        };
-        let verdict = self
-            .authorizer
-            .check_announcement(&announcement.data, request.wall_ms);
-        if let Err(reject) = verdict {
-            self.counters.n_announcements_rejected += 1;
-            let text = format!("prefix announcement: {reject}");
-            let response = ControlResponse::new(status_code::FORBIDDEN, text);
-            return self.respond(name, response, out);
-        }
-        let route = RibRoute {
-            face: request.incoming,
-            origin: route_origin::PREFIX_ANNOUNCEMENT,
-            cost: ANNOUNCED_COST,
-            flags: route_flags::CHILD_INHERIT,
-            expires: request.now.plus_ms(announcement.lives_ms),
-        };
-        let effective = ControlParameters {
-            name: Some(announcement.prefix.clone()),
-            face_id: Some(route.face.0),
-            origin: Some(route.origin),
-            cost: Some(route.cost),
-            flags: Some(route.flags),
-            expiration_period_ms: Some(announcement.lives_ms),
-            ..ControlParameters::default()
-        };
-        if self.insert_route(request, announcement.prefix.clone(), route, effective, out) {
-            // Without room for it neighbours learn no route; this one is made anyway.
-            self.keep_announcement(&announcement);
-        }
-    }
-
     /// Tells the FIB what the RIB has become, and then answers the commands that
     /// made it so.
     pub(crate) fn apply_routes(&mut self, out: ReplySink<'_>) {
@@ -707,7 +549,12 @@ impl<C: ControlPlane> Manager<C> {
     }
 
     /// Sends the response to the command that was called `name`.
-    fn respond(&mut self, name: NameView<'_>, response: ControlResponse, out: ReplySink<'_>) {
+    pub(crate) fn respond(
+        &mut self,
+        name: NameView<'_>,
+        response: ControlResponse,
+        out: ReplySink<'_>,
+    ) {
         debug!(command = %name, code = response.code, "answered");
         if response.code != status_code::OK {
             self.counters.n_errors += 1;
@@ -742,7 +589,10 @@ fn fib_content(control: &mut impl ControlPlane) -> Result<Vec<u8>, ControlError>
 
 /// A response with `parameters` for a body unless it has one: ndnd's tools show
 /// no response without, not even an error.
-fn with_body(response: ControlResponse, parameters: &ControlParameters) -> ControlResponse {
+pub(crate) fn with_body(
+    response: ControlResponse,
+    parameters: &ControlParameters,
+) -> ControlResponse {
     if response.body.is_empty() {
         response.with_parameters(parameters)
     } else {
@@ -761,31 +611,4 @@ fn command_parameters(rest: NameView<'_>, verb: Verb) -> Result<ControlParameter
         .ok_or("malformed ControlParameters")?;
     verb.check(&parameters).map_err(|error| error.to_string())?;
     Ok(parameters)
-}
-
-/// A neighbour may change its own routes, and none of what is local here.
-fn forbidden_to_neighbours(
-    request: &Request<'_>,
-    prefix: &Name,
-    face: FaceId,
-) -> Option<ControlResponse> {
-    if request.scope == Scope::Localhost {
-        return None;
-    }
-    let text = if face != request.incoming {
-        "a neighbour may only manage routes to itself"
-    } else if is_local(prefix) {
-        "a neighbour may not register what is local"
-    } else {
-        return None;
-    };
-    Some(ControlResponse::new(status_code::FORBIDDEN, text))
-}
-
-/// Whether `prefix` is of this host or link alone.
-pub(crate) fn is_local(prefix: &Name) -> bool {
-    prefix.get(0).is_some_and(|first| {
-        first.typ() == types::component::GENERIC
-            && matches!(first.value(), b"localhost" | b"localhop")
-    })
 }

@@ -1,0 +1,203 @@
+//! Commands on the RIB: register, unregister, announce.
+//!
+//! Owns what these commands do to the RIB and what neighbours may not ask for. The FIB
+//! follows, and the commands are answered, when `manager` applies the changes.
+
+use tachonym_packet::{FaceId, MonoNs, Name, types};
+use tachonym_protocol::{
+    ControlParameters, ControlResponse, Scope, route_flags, route_origin, status_code,
+};
+
+use crate::announcement::Announcement;
+use crate::commands::{self, meant_face};
+use crate::control::ControlPlane;
+use crate::manager::{
+    ANNOUNCED_COST, Manager, ReplySink, Request, RouteCommand, UnansweredRoute, with_body,
+};
+use crate::rib::{RibError, RibRoute};
+
+impl<C: ControlPlane> Manager<C> {
+    pub(crate) fn register(
+        &mut self,
+        request: &Request<'_>,
+        parameters: &ControlParameters,
+        out: ReplySink<'_>,
+    ) {
+        let prefix = commands::command_name(parameters);
+        let expires = match parameters.expiration_period_ms {
+            // NFD's clients say "never" by the largest period that fits them.
+            None | Some(u64::MAX) => MonoNs::NEVER,
+            Some(period_ms) => request.now.plus_ms(period_ms),
+        };
+        let route = RibRoute {
+            face: meant_face(parameters, request.incoming),
+            origin: parameters.origin.unwrap_or(route_origin::APP),
+            cost: parameters.cost.unwrap_or(0),
+            flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
+            expires,
+        };
+        let effective = ControlParameters {
+            name: Some(prefix.clone()),
+            face_id: Some(route.face.0),
+            origin: Some(route.origin),
+            cost: Some(route.cost),
+            flags: Some(route.flags),
+            expiration_period_ms: parameters.expiration_period_ms,
+            ..ControlParameters::default()
+        };
+        self.insert_route(request, prefix, route, effective, out);
+    }
+
+    /// Changes the RIB, or responds why not; false then.
+    fn insert_route(
+        &mut self,
+        request: &Request<'_>,
+        prefix: Name,
+        route: RibRoute,
+        effective: ControlParameters,
+        out: ReplySink<'_>,
+    ) -> bool {
+        let name = request.interest.name();
+        if let Some(response) = forbidden_to_neighbours(request, &prefix, route.face) {
+            self.respond(name, response, out);
+            return false;
+        }
+        let inserted = self.rib.insert(prefix.view(), route, &mut self.fib_changes);
+        if let Err(error) = inserted {
+            let counters = &mut self.counters;
+            let code = match error {
+                RibError::NameTooLong => status_code::NAME_TOO_LONG,
+                RibError::Full => {
+                    counters.n_routes_beyond_limit += 1;
+                    status_code::UNAVAILABLE
+                }
+                RibError::TooManyNameBytes => {
+                    counters.n_routes_beyond_name_bytes += 1;
+                    status_code::UNAVAILABLE
+                }
+                RibError::TooManyOrigins => {
+                    counters.n_routes_beyond_origins += 1;
+                    status_code::UNAVAILABLE
+                }
+            };
+            let response = ControlResponse::new(code, error.to_string());
+            self.respond(name, with_body(response, &effective), out);
+            return false;
+        }
+        if route.expires <= request.now {
+            let n_expired = self.rib.expire(request.now, &mut self.fib_changes);
+            self.counters.n_expired_routes += n_expired as u64;
+        }
+        self.unanswered.push(UnansweredRoute {
+            command: Some(RouteCommand {
+                name: name.to_name(),
+                effective,
+            }),
+            prefix,
+            face: route.face,
+            origin: route.origin,
+            adds: true,
+        });
+        true
+    }
+
+    pub(crate) fn unregister(
+        &mut self,
+        request: &Request<'_>,
+        parameters: &ControlParameters,
+        out: ReplySink<'_>,
+    ) {
+        let prefix = commands::command_name(parameters);
+        let face = meant_face(parameters, request.incoming);
+        let origin = parameters.origin.unwrap_or(route_origin::APP);
+        let name = request.interest.name();
+        if let Some(response) = forbidden_to_neighbours(request, &prefix, face) {
+            return self.respond(name, response, out);
+        }
+        self.rib
+            .remove(prefix.view(), face, origin, &mut self.fib_changes);
+        self.unanswered.push(UnansweredRoute {
+            command: Some(RouteCommand {
+                name: name.to_name(),
+                effective: ControlParameters {
+                    name: Some(prefix.clone()),
+                    face_id: Some(face.0),
+                    origin: Some(origin),
+                    ..ControlParameters::default()
+                },
+            }),
+            prefix,
+            face,
+            origin,
+            adds: false,
+        });
+    }
+
+    pub(crate) fn announce(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
+        let name = request.interest.name();
+        let parameters = request.interest.application_parameters();
+        let announcement = match Announcement::find(parameters, request.wall_ms) {
+            Ok(announcement) => announcement,
+            Err(error) => {
+                let response = ControlResponse::new(status_code::BAD_REQUEST, error.to_string());
+                return self.respond(name, response, out);
+            }
+        };
+        let verdict = self
+            .authorizer
+            .check_announcement(&announcement.data, request.wall_ms);
+        if let Err(reject) = verdict {
+            self.counters.n_announcements_rejected += 1;
+            let text = format!("prefix announcement: {reject}");
+            let response = ControlResponse::new(status_code::FORBIDDEN, text);
+            return self.respond(name, response, out);
+        }
+        let route = RibRoute {
+            face: request.incoming,
+            origin: route_origin::PREFIX_ANNOUNCEMENT,
+            cost: ANNOUNCED_COST,
+            flags: route_flags::CHILD_INHERIT,
+            expires: request.now.plus_ms(announcement.lives_ms),
+        };
+        let effective = ControlParameters {
+            name: Some(announcement.prefix.clone()),
+            face_id: Some(route.face.0),
+            origin: Some(route.origin),
+            cost: Some(route.cost),
+            flags: Some(route.flags),
+            expiration_period_ms: Some(announcement.lives_ms),
+            ..ControlParameters::default()
+        };
+        if self.insert_route(request, announcement.prefix.clone(), route, effective, out) {
+            // Without room for it neighbours learn no route; this one is made anyway.
+            self.keep_announcement(&announcement);
+        }
+    }
+}
+
+/// A neighbour may change its own routes, and none of what is local here.
+fn forbidden_to_neighbours(
+    request: &Request<'_>,
+    prefix: &Name,
+    face: FaceId,
+) -> Option<ControlResponse> {
+    if request.scope == Scope::Localhost {
+        return None;
+    }
+    let text = if face != request.incoming {
+        "a neighbour may only manage routes to itself"
+    } else if is_local(prefix) {
+        "a neighbour may not register what is local"
+    } else {
+        return None;
+    };
+    Some(ControlResponse::new(status_code::FORBIDDEN, text))
+}
+
+/// Whether `prefix` is of this host or link alone.
+pub(crate) fn is_local(prefix: &Name) -> bool {
+    prefix.get(0).is_some_and(|first| {
+        first.typ() == types::component::GENERIC
+            && matches!(first.value(), b"localhost" | b"localhop")
+    })
+}
