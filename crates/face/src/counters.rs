@@ -39,7 +39,7 @@ drop_reasons! {
     UnknownPacketType = "unknown-packet-type";
     /// Received: a header field that makes no sense on its packet.
     MisplacedHeader = "misplaced-header";
-    /// Received: a local field, where local fields are not enabled.
+    /// Received: an Interest or Nack with a local field, where those are not enabled.
     LocalFieldsDisabled = "local-fields-disabled";
     /// Received: a fragment without Sequence, with too high a FragCount, or
     /// one that contradicts the others of its packet.
@@ -68,6 +68,8 @@ drop_reasons! {
     UnknownKey = "unknown-key";
     /// Received: a Data that is signed by a key that may not sign it.
     KeyNotAuthorized = "key-not-authorized";
+    /// Received: a Data whose name is not under the identity of the key that signed it.
+    NameNotUnderSigner = "name-not-under-signer";
     /// Received: a Data that is signed by a key whose certificates do not hold now.
     KeyExpired = "key-expired";
     /// Received: a Data whose signature is of another type than it has to be.

@@ -53,8 +53,8 @@ pub use error::{CloseReason, CreateError, CreateOutcome, ListenError, UpdateErro
 pub use framing::MAX_FRAME_BYTES;
 pub use info::{ChannelInfo, FaceEvent, FaceInfo};
 pub use options::{
-    CachePolicyRule, ChannelAddress, ChannelOptions, DEFAULT_MTU_BYTES, FaceParams, FaceUpdate,
-    LinkOptions, Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,
+    ChannelAddress, ChannelOptions, DEFAULT_MTU_BYTES, FaceParams, FaceUpdate, LinkOptions,
+    Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,
 };
 pub use share::SystemShare;
 pub use system::{FaceSystem, Placement};

@@ -68,8 +68,6 @@ pub struct SystemOptions {
     pub redial_wait: Duration,
     /// Longest wait before a permanent face dials again. Default 60 s.
     pub max_redial_wait: Duration,
-    /// Where CachePolicy is accepted.
-    pub cache_policy: CachePolicyRule,
 }
 
 impl Default for SystemOptions {
@@ -88,7 +86,6 @@ impl Default for SystemOptions {
             connect_timeout: Duration::from_secs(8),
             redial_wait: Duration::from_secs(1),
             max_redial_wait: Duration::from_secs(60),
-            cache_policy: CachePolicyRule::LocalFieldsOnly,
         }
     }
 }
@@ -102,20 +99,11 @@ pub enum Offload {
     Off,
 }
 
-/// Which faces may send Data with CachePolicy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CachePolicyRule {
-    /// Those with local fields enabled; from others such Data are dropped.
-    LocalFieldsOnly,
-    /// All: it is a wish that harms nobody, and some libraries send it unasked.
-    Everywhere,
-}
-
 /// What the link service of a face does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
-    /// NextHopFaceId, CachePolicy and IncomingFaceId are honoured when received
-    /// and written when sent. Default no.
+    /// NextHopFaceId and IncomingFaceId are honoured when received on Interests, which are
+    /// dropped otherwise, and written when sent. Default no.
     pub local_fields: bool,
     /// Fragments that are not acknowledged are sent again. Default no.
     pub reliability: bool,

@@ -7,8 +7,7 @@ use std::net::UdpSocket;
 
 use support::{Node, data, interest, loopback, lp};
 use tachonym_face::{
-    CachePolicyRule, ChannelOptions, DropReason, FaceUpdate, MulticastOptions, SystemOptions,
-    UpdateError,
+    ChannelOptions, DropReason, FaceUpdate, MulticastOptions, SystemOptions, UpdateError,
 };
 use tachonym_packet::lp::{FaceId, Headers, LpView, PitToken};
 use tachonym_packet::types;
@@ -106,17 +105,16 @@ fn header_field_that_makes_no_sense_on_its_packet_drops_it() {
 }
 
 #[test]
-fn local_field_is_honoured_only_where_enabled_and_else_drops_the_packet() {
+fn local_field_on_an_interest_is_honoured_only_where_enabled_and_else_drops_it() {
     let mut bed = Bed::new(SystemOptions::default(), false);
     let frames = [
         with_fields(&[NEXT_HOP], &interest(1)),
         with_fields(&[INCOMING], &interest(2)),
-        with_fields(&[INCOMING], &data(3, 200)),
-        with_fields(&[NO_CACHE], &data(4, 200)),
+        with_fields(&[NACK, INCOMING], &interest(3)),
     ];
     bed.receive(&frames);
     assert_eq!(bed.node.packets, []);
-    assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 4);
+    assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 3);
     let enable = FaceUpdate {
         local_fields: Some(true),
         ..FaceUpdate::default()
@@ -129,11 +127,11 @@ fn local_field_is_honoured_only_where_enabled_and_else_drops_the_packet() {
         .iter()
         .map(|packet| packet.headers)
         .collect();
+    assert_eq!(got.len(), 3);
     assert_eq!(got[0].next_hop_face_id, Some(FaceId(9)));
-    assert_eq!(got[1].incoming_face_id, Some(FaceId(8)));
-    assert_eq!(got[2].incoming_face_id, Some(FaceId(8)));
-    assert!(got[3].no_cache);
-    assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 4);
+    // Where a packet came from nobody need tell.
+    assert!(got.iter().all(|headers| headers.incoming_face_id.is_none()));
+    assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 3);
 }
 
 #[test]
@@ -161,17 +159,19 @@ fn local_field_in_fragments_is_no_way_around() {
 }
 
 #[test]
-fn cache_policy_is_taken_from_all_where_the_router_says_so() {
-    let mut options = SystemOptions::default();
-    options.cache_policy = CachePolicyRule::Everywhere;
-    let mut bed = Bed::new(options, false);
-    bed.receive(&[
-        with_fields(&[NO_CACHE], &data(1, 200)),
-        with_fields(&[NO_CACHE, INCOMING], &data(2, 200)),
-    ]);
-    assert_eq!(bed.node.packets.len(), 1);
-    assert!(bed.node.packets[0].headers.no_cache);
-    assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 1);
+fn local_fields_on_data_need_no_permission() {
+    for has_local_fields in [false, true] {
+        let mut bed = Bed::new(SystemOptions::default(), has_local_fields);
+        bed.receive(&[
+            with_fields(&[NO_CACHE], &data(1, 200)),
+            with_fields(&[INCOMING], &data(2, 200)),
+            with_fields(&[NO_CACHE, INCOMING], &data(3, 200)),
+        ]);
+        let got = bed.node.packets.iter().map(|packet| packet.headers);
+        let got: Vec<_> = got.map(|it| (it.no_cache, it.incoming_face_id)).collect();
+        assert_eq!(got, [(true, None), (false, None), (true, None)]);
+        assert_eq!(bed.node.info(bed.face).counters.drops.total(), 0);
+    }
 }
 
 #[test]

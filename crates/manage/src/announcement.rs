@@ -3,11 +3,12 @@
 //! Owns the reading of one: a Data that says, signed by whoever owns a prefix,
 //! that the prefix can be reached by way of its bearer, and for how long. Whether
 //! its signer is to be believed is for `authorize`. Source: "Prefix Announcement
-//! Protocol", with NFD's name `/<prefix>/32=PA/<version>/<segment 0>`.
+//! Protocol", with NFD's name `/<prefix>/32=PA/<version>/<segment 0>`. Its content may
+//! have a Cost, as ndnd writes it; NFD and ndn-cxx skip that.
 
 use tachonym_packet::tlv::{self, Element};
 use tachonym_packet::{DataView, DecodeError, Name, types};
-use tachonym_protocol::EXPIRATION_PERIOD;
+use tachonym_protocol::{COST, EXPIRATION_PERIOD};
 
 /// A well-formed announcement that holds at this time.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Announcement<'a> {
     pub(crate) version: u64,
     /// For how long, in milliseconds from now; at least 1.
     pub(crate) lives_ms: u64,
+    /// What the route is to cost, if it says.
+    pub(crate) cost: Option<u64>,
     /// The announcement itself.
     pub(crate) data: DataView<'a>,
 }
@@ -70,11 +73,12 @@ impl<'a> Announcement<'a> {
         }
         let version = name.get(prefix_len + 1).and_then(|it| it.as_number());
         let version = version.ok_or(AnnouncementError::NotAnAnnouncement)?;
-        let lives_ms = lifetime_ms(data.content(), wall_ms)?;
+        let (lives_ms, cost) = terms(data.content(), wall_ms)?;
         Ok(Self {
             prefix: name.prefix(prefix_len).to_name(),
             version,
             lives_ms,
+            cost,
             data,
         })
     }
@@ -94,15 +98,18 @@ fn find_data(parameters: &[u8]) -> Result<DataView<'_>, AnnouncementError> {
     Err(AnnouncementError::Missing)
 }
 
-/// How long the announcement with this content still holds.
-fn lifetime_ms(content: &[u8], wall_ms: u64) -> Result<u64, AnnouncementError> {
+/// How long the announcement with this content still holds, in milliseconds, and the cost
+/// that it carries, if any.
+fn terms(content: &[u8], wall_ms: u64) -> Result<(u64, Option<u64>), AnnouncementError> {
     let mut period = None;
+    let mut cost = None;
     let mut until_ms = u64::MAX;
     let mut reader = tlv::Reader::new(content);
     while !reader.is_empty() {
         let element = reader.read_element()?;
         match element.typ {
             EXPIRATION_PERIOD => period = Some(element.nni()?),
+            COST => cost = Some(element.nni()?),
             types::VALIDITY_PERIOD => {
                 let (from_s, to_s) = validity_s(element)?;
                 let now_s = wall_ms / 1000;
@@ -122,7 +129,7 @@ fn lifetime_ms(content: &[u8], wall_ms: u64) -> Result<u64, AnnouncementError> {
     })?;
     match period.min(until_ms.saturating_sub(wall_ms)) {
         0 => Err(AnnouncementError::Expired),
-        lives_ms => Ok(lives_ms),
+        lives_ms => Ok((lives_ms, cost)),
     }
 }
 
@@ -195,6 +202,23 @@ mod tests {
             ..Data::new(name.parse().unwrap())
         }
         .encode_with_digest()
+    }
+
+    #[test]
+    fn the_cost_is_read_where_there_is_one() {
+        let name = "/a/32=PA/v=1/seg=0";
+        let mut content = content(Some(1000), None);
+        let plain = wire(name, 5, content.clone());
+        let cost = |wire: &[u8]| Announcement::parse(wire, NOW_MS).map(|it| it.cost);
+        assert_eq!(cost(&plain), Ok(None));
+        tlv::write_nni(&mut content, COST, 7);
+        assert_eq!(cost(&wire(name, 5, content.clone())), Ok(Some(7)));
+        // A number of three bytes is none.
+        tlv::write_tlv(&mut content, COST, &[1, 2, 3]);
+        assert!(matches!(
+            cost(&wire(name, 5, content)),
+            Err(AnnouncementError::Malformed(_))
+        ));
     }
 
     fn parse(wire: &[u8]) -> Result<(Name, u64), AnnouncementError> {

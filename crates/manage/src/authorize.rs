@@ -4,13 +4,14 @@
 //! `tachonym-security` whether a command's signature is one of theirs. A module
 //! that no rule opens is closed. What a permitted command does is `manager`'s.
 
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameView};
 use tachonym_protocol::Scope;
 use tachonym_security::{
     Accepted, CommandVerifier, Reject, ReplayCounters, TrustPolicy, VerifierConfig,
     VerifierCounters,
 };
 
+use crate::announcement::Announcement;
 use crate::verbs::Module;
 
 /// Opens some modules to some signers.
@@ -22,14 +23,53 @@ pub struct AuthorizeRule {
     pub modules: Vec<Module>,
 }
 
+/// What neighbours may register by `/localhop/nfd/rib`, each to itself. The response to a
+/// command shows what was granted.
+#[derive(Clone, Debug)]
+pub struct LocalhopRule {
+    /// Whose commands are obeyed, and for which names.
+    pub signers: TrustPolicy,
+    /// Least cost of a route; one that asks for less gets this.
+    pub min_cost: u64,
+    /// Whether a route may have the CAPTURE flag; if not, it is made without.
+    pub allows_capture: bool,
+    /// Longest life of a route, in milliseconds; one that asks for more, or for none, gets
+    /// this. `None`: routes live for as long as they ask.
+    pub max_expiry_ms: Option<u64>,
+}
+
+impl LocalhopRule {
+    /// Longest life of a route, in milliseconds, unless set otherwise: an hour.
+    pub const DEFAULT_MAX_EXPIRY_MS: u64 = 3_600_000;
+
+    /// Obeys `signers`. Routes cost what they ask, do not capture, and live for an hour at
+    /// most.
+    #[must_use]
+    pub const fn new(signers: TrustPolicy) -> Self {
+        Self {
+            signers,
+            min_cost: 0,
+            allows_capture: false,
+            max_expiry_ms: Some(Self::DEFAULT_MAX_EXPIRY_MS),
+        }
+    }
+
+    /// How long a route may live that asks for `wanted_ms`; `None`: for ever.
+    pub(crate) fn granted_ms(&self, wanted_ms: Option<u64>) -> Option<u64> {
+        match (wanted_ms, self.max_expiry_ms) {
+            (Some(wanted_ms), Some(max_ms)) => Some(wanted_ms.min(max_ms)),
+            (wanted_ms, max_ms) => wanted_ms.or(max_ms),
+        }
+    }
+}
+
 /// Who may do what.
 #[derive(Clone, Debug)]
 pub struct ManagementTrust {
     /// Rules for `/localhost/nfd`. A command is obeyed if any of them allows it.
     pub local: Vec<AuthorizeRule>,
-    /// Which neighbours may register routes to themselves by `/localhop/nfd/rib`;
-    /// `None`: it is not served.
-    pub localhop: Option<TrustPolicy>,
+    /// Which neighbours may register what by `/localhop/nfd/rib`; `None`: it is not served.
+    pub localhop: Option<LocalhopRule>,
     /// Whose prefix announcements count; the command that bears one has to be
     /// allowed as well.
     pub announcements: TrustPolicy,
@@ -75,9 +115,10 @@ pub(crate) struct Authorizer {
 }
 
 impl Authorizer {
-    pub(crate) fn new(trust: ManagementTrust) -> Self {
+    /// `started` is the time of the start, before which nothing counts as signed.
+    pub(crate) fn new(trust: ManagementTrust, started: MonoNs) -> Self {
         Self {
-            verifier: CommandVerifier::new(trust.verifier),
+            verifier: CommandVerifier::new(trust.verifier, started),
             own: TrustPolicy::any(),
             trust,
         }
@@ -96,20 +137,27 @@ impl Authorizer {
         self.trust.localhop.is_some()
     }
 
+    /// What bounds the routes that commands of this scope make.
+    pub(crate) fn bounds(&self, scope: Scope) -> Option<&LocalhopRule> {
+        let is_neighbour = scope == Scope::Localhop;
+        self.trust.localhop.as_ref().filter(|_| is_neighbour)
+    }
+
     /// Whether the signer of `interest`, which came in by `face`, may command
-    /// `module`. The internal face is the router's own: what it asks for was
+    /// `module`, and on `/localhop` for the prefix `about`. The internal face is the router's own: what it asks for was
     /// configured, and only the signature has to be in order.
     pub(crate) fn check(
         &mut self,
         interest: &InterestView<'_>,
         (scope, module): (Scope, Module),
+        about: Option<NameView<'_>>,
         face: FaceId,
         now: MonoNs,
         wall_ms: u64,
     ) -> Result<Accepted, Reject> {
         let policies: Vec<&TrustPolicy> = match scope {
             Scope::Localhost if face == FaceId::INTERNAL => vec![&self.own],
-            Scope::Localhop => self.trust.localhop.iter().collect(),
+            Scope::Localhop => self.trust.localhop.iter().map(|it| &it.signers).collect(),
             Scope::Localhost => {
                 let rules = self.trust.local.iter();
                 rules
@@ -119,7 +167,7 @@ impl Authorizer {
             }
         };
         self.verifier
-            .verify(interest, &policies, face, now, wall_ms)
+            .verify(interest, about, &policies, face, now, wall_ms)
     }
 
     /// Whether announcements in Data are looked at.
@@ -127,12 +175,13 @@ impl Authorizer {
         self.trust.learns_routes
     }
 
-    /// Whether the announcement `data` is to be believed.
+    /// Whether the signer of an announcement may announce its prefix.
     pub(crate) fn check_announcement(
         &self,
-        data: &DataView<'_>,
+        announcement: &Announcement<'_>,
         wall_ms: u64,
     ) -> Result<Accepted, Reject> {
-        self.trust.announcements.verify_data(data, wall_ms)
+        let policy = &self.trust.announcements;
+        policy.verify_statement(&announcement.data, announcement.prefix.view(), wall_ms)
     }
 }

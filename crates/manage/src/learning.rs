@@ -15,7 +15,7 @@ use crate::announcement::Announcement;
 use crate::control::ControlPlane;
 use crate::counters::DropReason;
 use crate::manager::{ANNOUNCED_COST, Manager, ReplySink, UnansweredRoute};
-use crate::registration::is_local;
+use crate::registration::is_announceable;
 use crate::rib::RibRoute;
 
 /// Longest life of a learnt route, whatever the announcement promises: then the
@@ -65,13 +65,11 @@ impl<C: ControlPlane> Manager<C> {
         }
         // Nobody has everything. Checking a signature comes last, because it takes
         // longest.
-        if prefix.is_empty() || !name.starts_with(prefix.view()) || is_local(prefix) {
+        if !is_announceable(prefix) || !name.starts_with(prefix.view()) {
             debug!(%name, %prefix, face = face.0, "announcement of something else");
             return self.counters.drop(DropReason::AnnouncementRefused);
         }
-        let verdict = self
-            .authorizer
-            .check_announcement(&announcement.data, wall_ms);
+        let verdict = self.authorizer.check_announcement(&announcement, wall_ms);
         if let Err(reject) = verdict {
             debug!(%prefix, face = face.0, %reject, "announcement refused");
             self.counters.n_announcements_rejected += 1;
@@ -86,7 +84,7 @@ impl<C: ControlPlane> Manager<C> {
         let route = RibRoute {
             face,
             origin: ORIGIN,
-            cost: ANNOUNCED_COST,
+            cost: announcement.cost.unwrap_or(ANNOUNCED_COST),
             flags: route_flags::CHILD_INHERIT,
             expires: now.plus_ms(announcement.lives_ms).min(now + MAX_LIFETIME),
         };

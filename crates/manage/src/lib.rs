@@ -21,7 +21,7 @@ mod replies;
 mod rib;
 mod verbs;
 
-pub use authorize::{AuthorizeRule, ManagementTrust};
+pub use authorize::{AuthorizeRule, LocalhopRule, ManagementTrust};
 pub use control::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
     FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,

@@ -25,6 +25,7 @@ use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefus
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
 use crate::notifications::NotificationStream;
+use crate::registration::registered_by_neighbour;
 use crate::replies;
 use crate::rib::{Rib, RibLimits};
 use crate::verbs::{Dataset, Module, Target, Verb};
@@ -47,6 +48,9 @@ pub struct ManagerConfig {
     pub rib: RibLimits,
     /// Most bytes of published datasets that are kept for later segments.
     pub max_dataset_bytes: usize,
+    /// When the router started. Commands that were signed before are refused: a former
+    /// router may have carried them out.
+    pub started: MonoNs,
 }
 
 impl Default for ManagerConfig {
@@ -55,6 +59,7 @@ impl Default for ManagerConfig {
             trust: ManagementTrust::default(),
             rib: RibLimits::default(),
             max_dataset_bytes: 64 << 20,
+            started: MonoNs::ZERO,
         }
     }
 }
@@ -115,7 +120,7 @@ impl<C: ControlPlane> Manager<C> {
     pub fn new(config: ManagerConfig, control: C) -> Self {
         Self {
             control,
-            authorizer: Authorizer::new(config.trust),
+            authorizer: Authorizer::new(config.trust, config.started),
             rib: Rib::new(config.rib),
             datasets: PublishedDatasets::new(config.max_dataset_bytes),
             face_events: NotificationStream::new(CommandName::local("faces", "events").name()),
@@ -308,9 +313,11 @@ impl<C: ControlPlane> Manager<C> {
             self.counters.n_waiting += 1;
             return;
         }
+        let about = registered_by_neighbour(request, verb, rest);
         let verdict = self.authorizer.check(
             request.interest,
             (request.scope, module),
+            about.as_ref().map(Name::view),
             request.incoming,
             request.now,
             request.wall_ms,
@@ -602,7 +609,10 @@ pub(crate) fn with_body(
 
 /// The ControlParameters that follow a command's name, if they are what `verb`
 /// takes; otherwise what is wrong with them.
-fn command_parameters(rest: NameView<'_>, verb: Verb) -> Result<ControlParameters, String> {
+pub(crate) fn command_parameters(
+    rest: NameView<'_>,
+    verb: Verb,
+) -> Result<ControlParameters, String> {
     let component = rest.get(0).ok_or("ControlParameters are missing")?;
     let is_generic = component.typ() == types::component::GENERIC;
     let parameters = Some(component.value())

@@ -3,18 +3,21 @@
 //! Owns what these commands do to the RIB and what neighbours may not ask for. The FIB
 //! follows, and the commands are answered, when `manager` applies the changes.
 
-use tachonym_packet::{FaceId, MonoNs, Name, types};
+use tachonym_packet::{FaceId, MonoNs, Name, NameView, types};
 use tachonym_protocol::{
     ControlParameters, ControlResponse, Scope, route_flags, route_origin, status_code,
 };
 
 use crate::announcement::Announcement;
+use crate::authorize::LocalhopRule;
 use crate::commands::{self, meant_face};
 use crate::control::ControlPlane;
 use crate::manager::{
-    ANNOUNCED_COST, Manager, ReplySink, Request, RouteCommand, UnansweredRoute, with_body,
+    ANNOUNCED_COST, Manager, ReplySink, Request, RouteCommand, UnansweredRoute, command_parameters,
+    with_body,
 };
 use crate::rib::{RibError, RibRoute};
+use crate::verbs::Verb;
 
 impl<C: ControlPlane> Manager<C> {
     pub(crate) fn register(
@@ -24,17 +27,26 @@ impl<C: ControlPlane> Manager<C> {
         out: ReplySink<'_>,
     ) {
         let prefix = commands::command_name(parameters);
-        let expires = match parameters.expiration_period_ms {
-            // NFD's clients say "never" by the largest period that fits them.
-            None | Some(u64::MAX) => MonoNs::NEVER,
-            Some(period_ms) => request.now.plus_ms(period_ms),
+        // NFD's clients say "never" by the largest period that fits them.
+        let wanted_ms = parameters
+            .expiration_period_ms
+            .filter(|&period_ms| period_ms != u64::MAX);
+        let mut terms = RouteTerms {
+            cost: parameters.cost.unwrap_or(0),
+            flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
+            expiry_ms: wanted_ms,
         };
+        if let Some(rule) = self.authorizer.bounds(request.scope) {
+            terms.bound(rule);
+        }
         let route = RibRoute {
             face: meant_face(parameters, request.incoming),
             origin: parameters.origin.unwrap_or(route_origin::APP),
-            cost: parameters.cost.unwrap_or(0),
-            flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
-            expires,
+            cost: terms.cost,
+            flags: terms.flags,
+            expires: terms
+                .expiry_ms
+                .map_or(MonoNs::NEVER, |period_ms| request.now.plus_ms(period_ms)),
         };
         let effective = ControlParameters {
             name: Some(prefix.clone()),
@@ -42,7 +54,7 @@ impl<C: ControlPlane> Manager<C> {
             origin: Some(route.origin),
             cost: Some(route.cost),
             flags: Some(route.flags),
-            expiration_period_ms: parameters.expiration_period_ms,
+            expiration_period_ms: terms.expiry_ms.or(parameters.expiration_period_ms),
             ..ControlParameters::default()
         };
         self.insert_route(request, prefix, route, effective, out);
@@ -143,21 +155,36 @@ impl<C: ControlPlane> Manager<C> {
                 return self.respond(name, response, out);
             }
         };
+        if !is_announceable(&announcement.prefix) {
+            let text = "no route is made by an announcement of / or of what is local; \
+                        announce a longer prefix elsewhere";
+            let response = ControlResponse::new(status_code::FORBIDDEN, text);
+            return self.respond(name, response, out);
+        }
         let verdict = self
             .authorizer
-            .check_announcement(&announcement.data, request.wall_ms);
+            .check_announcement(&announcement, request.wall_ms);
         if let Err(reject) = verdict {
             self.counters.n_announcements_rejected += 1;
             let text = format!("prefix announcement: {reject}");
             let response = ControlResponse::new(status_code::FORBIDDEN, text);
             return self.respond(name, response, out);
         }
+        let mut terms = RouteTerms {
+            cost: announcement.cost.unwrap_or(ANNOUNCED_COST),
+            flags: route_flags::CHILD_INHERIT,
+            expiry_ms: Some(announcement.lives_ms),
+        };
+        if let Some(rule) = self.authorizer.bounds(request.scope) {
+            terms.bound(rule);
+        }
+        let lives_ms = terms.expiry_ms.unwrap_or(announcement.lives_ms);
         let route = RibRoute {
             face: request.incoming,
             origin: route_origin::PREFIX_ANNOUNCEMENT,
-            cost: ANNOUNCED_COST,
-            flags: route_flags::CHILD_INHERIT,
-            expires: request.now.plus_ms(announcement.lives_ms),
+            cost: terms.cost,
+            flags: terms.flags,
+            expires: request.now.plus_ms(lives_ms),
         };
         let effective = ControlParameters {
             name: Some(announcement.prefix.clone()),
@@ -165,7 +192,7 @@ impl<C: ControlPlane> Manager<C> {
             origin: Some(route.origin),
             cost: Some(route.cost),
             flags: Some(route.flags),
-            expiration_period_ms: Some(announcement.lives_ms),
+            expiration_period_ms: Some(lives_ms),
             ..ControlParameters::default()
         };
         if self.insert_route(request, announcement.prefix.clone(), route, effective, out) {
@@ -173,6 +200,44 @@ impl<C: ControlPlane> Manager<C> {
             self.keep_announcement(&announcement);
         }
     }
+}
+
+/// What a route is to be like.
+struct RouteTerms {
+    cost: u64,
+    flags: u64,
+    /// `None`: it does not expire.
+    expiry_ms: Option<u64>,
+}
+
+impl RouteTerms {
+    /// Brings them within what `rule` grants to neighbours.
+    fn bound(&mut self, rule: &LocalhopRule) {
+        self.cost = self.cost.max(rule.min_cost);
+        if !rule.allows_capture {
+            self.flags &= !route_flags::CAPTURE;
+        }
+        self.expiry_ms = rule.granted_ms(self.expiry_ms);
+    }
+}
+
+/// The prefix that a command of a neighbour registers or unregisters: its signer may be
+/// bound to names. What is malformed is refused later.
+pub(crate) fn registered_by_neighbour(
+    request: &Request<'_>,
+    verb: Verb,
+    rest: NameView<'_>,
+) -> Option<Name> {
+    let speaks_of_a_prefix = matches!(verb, Verb::RibRegister | Verb::RibUnregister);
+    if request.scope != Scope::Localhop || !speaks_of_a_prefix {
+        return None;
+    }
+    command_parameters(rest, verb).ok()?.name
+}
+
+/// Whether a prefix may have a route by an announcement: not `/`, and not what is local.
+pub(crate) fn is_announceable(prefix: &Name) -> bool {
+    !prefix.is_empty() && !is_local(prefix)
 }
 
 /// A neighbour may change its own routes, and none of what is local here.
@@ -195,7 +260,7 @@ fn forbidden_to_neighbours(
 }
 
 /// Whether `prefix` is of this host or link alone.
-pub(crate) fn is_local(prefix: &Name) -> bool {
+fn is_local(prefix: &Name) -> bool {
     prefix.get(0).is_some_and(|first| {
         first.typ() == types::component::GENERIC
             && matches!(first.value(), b"localhost" | b"localhop")

@@ -3,10 +3,12 @@
 mod support;
 
 use support::*;
-use tachonym_manage::{AuthorizeRule, DropReason, ManagementTrust, ManagerConfig, Module};
-use tachonym_packet::{Data, Interest, KeyLocator, SignatureInfo, tlv, types};
+use tachonym_manage::{
+    AuthorizeRule, DropReason, LocalhopRule, ManagementTrust, ManagerConfig, Module,
+};
+use tachonym_packet::{Data, FaceId, Interest, KeyLocator, MonoNs, SignatureInfo, tlv, types};
 use tachonym_protocol::*;
-use tachonym_security::{Certificate, Signer, TrustPolicy, VerifierCounters};
+use tachonym_security::{Certificate, NameRule, Signer, TrustPolicy, VerifierCounters};
 
 fn site() -> Site {
     Site::new(ManagerConfig::default())
@@ -323,7 +325,10 @@ fn announcing(carrier: &Signer, owner: &Signer, prefix: &str, scope: Scope) -> V
     let announcement = Data {
         content_type: types::content_type::PREFIX_ANNOUNCEMENT,
         content,
-        ..Data::new(name(&format!("{prefix}/32=PA/v=1/seg=0")))
+        ..Data::new(name(&format!(
+            "{}/32=PA/v=1/seg=0",
+            prefix.trim_end_matches('/')
+        )))
     };
     let command = CommandName {
         scope,
@@ -345,7 +350,7 @@ fn announcements_lead_to_their_bearer_for_their_time() {
     let (router_certificate, carrier) = certified("/neighbour");
     let mut site = Site::new(ManagerConfig {
         trust: ManagementTrust {
-            localhop: Some(anchored(&router_certificate)),
+            localhop: Some(LocalhopRule::new(anchored(&router_certificate))),
             announcements: anchored(&certificate),
             ..ManagementTrust::default()
         },
@@ -426,7 +431,7 @@ fn certified_neighbours_register_routes_to_themselves() {
     let (_, stranger) = certified("/stranger");
     let mut site = Site::new(ManagerConfig {
         trust: ManagementTrust {
-            localhop: Some(anchored(&certificate)),
+            localhop: Some(LocalhopRule::new(anchored(&certificate))),
             ..ManagementTrust::default()
         },
         ..ManagerConfig::default()
@@ -510,4 +515,206 @@ fn whatever_a_face_is_refused_for_it_is_not_listened_to_for_ever() {
         let wire = signed_command(REGISTER, &named("/b"));
         assert_eq!(site.command_from(other, &wire).code, 200);
     }
+}
+
+/// A site whose neighbours register by `rule`, and a neighbour.
+fn open_to_neighbours(rule: LocalhopRule) -> (Site, FaceId) {
+    let mut site = Site::new(ManagerConfig {
+        trust: ManagementTrust {
+            localhop: Some(rule),
+            ..ManagementTrust::default()
+        },
+        ..ManagerConfig::default()
+    });
+    let neighbour = site.router().accept("udp4://192.0.2.1:6363");
+    (site, neighbour)
+}
+
+#[test]
+fn a_neighbour_registers_only_names_under_its_identity() {
+    let (certificate, signer) = certified("/campus/alice");
+    let signers = anchored(&certificate).with_name_rule(NameRule::UnderSigner);
+    let (mut site, neighbour) = open_to_neighbours(LocalhopRule::new(signers));
+    for (verb, of_last) in [("register", 200), ("unregister", 200)] {
+        let command = CommandName {
+            scope: Scope::Localhop,
+            module: "rib",
+            verb,
+        };
+        for (prefix, code) in [
+            ("/", 403),
+            ("/campus", 403),
+            ("/campus/bank", 403),
+            ("/campus/alicex", 403),
+            ("/campus/alice", 200),
+            ("/campus/alice/x", of_last),
+        ] {
+            let wire = command_by(&signer, command, &named(prefix));
+            let response = site.command_from(neighbour, &wire);
+            assert_eq!(response.code, code, "{verb} {prefix}: {}", response.text);
+        }
+    }
+    assert_eq!(counters(&site).n_foreign_name, 8);
+    assert!(site.routes().is_empty());
+    // Programs on this machine are bound by no such rule.
+    assert_eq!(
+        site.outcome("rib", "register", &named("/campus/bank")).0,
+        200
+    );
+}
+
+#[test]
+fn what_neighbours_register_is_bounded_and_the_response_tells() {
+    let (certificate, signer) = certified("/neighbour");
+    let command = CommandName {
+        scope: Scope::Localhop,
+        module: "rib",
+        verb: "register",
+    };
+    let wanted = ControlParameters {
+        cost: Some(5),
+        flags: Some(route_flags::CHILD_INHERIT | route_flags::CAPTURE),
+        expiration_period_ms: None,
+        ..named("/neighbour")
+    };
+    let hour = Some(3_600_000);
+    let ask = |rule: &LocalhopRule, expiration_period_ms| {
+        let (mut site, neighbour) = open_to_neighbours(rule.clone());
+        let parameters = ControlParameters {
+            expiration_period_ms,
+            ..wanted.clone()
+        };
+        let wire = command_by(&signer, command, &parameters);
+        let response = site.command_from(neighbour, &wire);
+        assert_eq!(response.code, 200, "{}", response.text);
+        let told = response.parameters().unwrap().unwrap();
+        let route = site.routes()[0].routes[0].clone();
+        assert_eq!(told.cost, Some(route.cost));
+        assert_eq!(told.flags, Some(route.flags));
+        assert_eq!(
+            told.expiration_period_ms.filter(|&ms| ms != u64::MAX),
+            route.expiration_period_ms
+        );
+        route
+    };
+    let rule = LocalhopRule::new(anchored(&certificate));
+    for (asked_ms, granted_ms) in [
+        (None, hour),
+        (Some(u64::MAX), hour),
+        (Some(3_600_001), hour),
+        (Some(1_000), Some(1_000)),
+    ] {
+        let route = ask(&rule, asked_ms);
+        assert_eq!(route.cost, 5);
+        assert_eq!(route.flags, route_flags::CHILD_INHERIT);
+        assert_eq!(route.expiration_period_ms, granted_ms);
+    }
+    let open = LocalhopRule {
+        min_cost: 100,
+        allows_capture: true,
+        max_expiry_ms: None,
+        ..rule
+    };
+    for asked_ms in [None, Some(7_200_000)] {
+        let route = ask(&open, asked_ms);
+        assert_eq!((route.cost, route.flags), (100, 3));
+        assert_eq!(route.expiration_period_ms, asked_ms);
+    }
+    // What programs on this machine ask for they get.
+    let (mut site, _) = open_to_neighbours(LocalhopRule::new(anchored(&certificate)));
+    let (code, told) = site.outcome("rib", "register", &wanted);
+    assert_eq!((code, told.flags), (200, Some(3)));
+    assert_eq!(told.expiration_period_ms, None);
+}
+
+#[test]
+fn an_announcer_announces_only_names_under_its_identity() {
+    let (certificate, owner) = certified("/campus/alice");
+    let bound = anchored(&certificate).with_name_rule(NameRule::UnderSigner);
+    let mut site = Site::new(ManagerConfig {
+        trust: ManagementTrust {
+            announcements: bound,
+            ..ManagementTrust::default()
+        },
+        ..ManagerConfig::default()
+    });
+    let client = site.client;
+    for (prefix, code) in [
+        ("/campus/bank", 403),
+        ("/campus", 403),
+        ("/campus/alice", 200),
+        ("/campus/alice/x", 200),
+    ] {
+        let wire = announcing(&Signer::digest(), &owner, prefix, Scope::Localhost);
+        assert_eq!(site.command_from(client, &wire).code, code, "{prefix}");
+    }
+    assert_eq!(site.manager.counters().n_announcements_rejected, 2);
+    // A key may have an identity that goes on where the prefix ends.
+    let (certificate, owner) = certified("/a/32=PA");
+    let bound = anchored(&certificate).with_name_rule(NameRule::UnderSigner);
+    let mut site = Site::new(ManagerConfig {
+        trust: ManagementTrust {
+            announcements: bound,
+            ..ManagementTrust::default()
+        },
+        ..ManagerConfig::default()
+    });
+    let client = site.client;
+    let wire = announcing(&Signer::digest(), &owner, "/a", Scope::Localhost);
+    assert_eq!(site.command_from(client, &wire).code, 403);
+}
+
+#[test]
+fn what_nobody_has_for_itself_is_not_announced() {
+    let mut site = site();
+    let client = site.client;
+    let digest = Signer::digest();
+    for prefix in [
+        "/",
+        "/localhost",
+        "/localhost/x",
+        "/localhop",
+        "/localhop/x/y",
+    ] {
+        let wire = announcing(&digest, &digest, prefix, Scope::Localhost);
+        let response = site.command_from(client, &wire);
+        assert_eq!(response.code, 403, "{prefix}");
+        assert!(response.text.contains("announce"), "{}", response.text);
+    }
+    assert!(site.routes().is_empty());
+    assert!(site.router().announcements.is_empty());
+    // A name that only looks local is nobody's but its owner's.
+    let wire = announcing(&digest, &digest, "/localhosts", Scope::Localhost);
+    assert_eq!(site.command_from(client, &wire).code, 200);
+}
+
+#[test]
+fn commands_that_a_former_router_may_have_obeyed_are_refused() {
+    let (certificate, operator) = certified("/operator");
+    let trust = ManagementTrust {
+        local: vec![AuthorizeRule {
+            signers: anchored(&certificate),
+            modules: Module::ALL.to_vec(),
+        }],
+        ..ManagementTrust::default()
+    };
+    let mut site = Site::new(ManagerConfig {
+        trust,
+        started: MonoNs(1_000_000_000),
+        ..ManagerConfig::default()
+    });
+    let client = site.client;
+    let wire = by(&operator, "/a");
+    site.pass_ms(1_000);
+    site.wall_ms += 1;
+    let response = site.command_from(client, &wire);
+    assert_eq!(response.code, 403);
+    assert!(
+        response.text.contains("before the router started"),
+        "{}",
+        response.text
+    );
+    site.wall_ms -= 1;
+    assert_eq!(site.command_from(client, &by(&operator, "/a")).code, 200);
+    assert_eq!(counters(&site).n_before_start, 1);
 }

@@ -4,9 +4,9 @@ mod support;
 
 use support::*;
 use tachonym_manage::{Brought, DropReason, ManagementTrust, ManagerConfig, RibLimits};
-use tachonym_packet::{Data, FaceId, MonoNs};
+use tachonym_packet::{Data, FaceId, MonoNs, tlv};
 use tachonym_protocol::{ControlParameters, prefix_announcement, route_origin};
-use tachonym_security::{Signer, TrustPolicy};
+use tachonym_security::{NameRule, Signer, TrustPolicy};
 
 /// The wire of an announcement of `prefix` for `period_ms`, version 1.
 fn announcement(owner: &Signer, prefix: &str, period_ms: u64) -> Vec<u8> {
@@ -267,4 +267,38 @@ fn learnt_route_is_found_for_names_of_thousands_of_components() {
     let deep = format!("/net/site{}", "/x".repeat(2_500));
     unreachable(&mut site, neighbour, &deep);
     assert!(site.routes().is_empty());
+}
+
+#[test]
+fn a_learnt_route_costs_what_its_announcement_says() {
+    let (mut site, owner, neighbour) = learning(RibLimits::default());
+    for (prefix, cost) in [("/net/site/near", 7), ("/net/site/far", 5_000)] {
+        let mut announcement = prefix_announcement(&name(prefix), 1, 60_000);
+        tlv::write_nni(&mut announcement.content, tachonym_protocol::COST, cost);
+        let wire = owner.sign_data(&announcement).unwrap();
+        bring(&mut site, neighbour, &format!("{prefix}/1"), &wire);
+        assert_eq!(site.router().fib[&name(prefix)][&neighbour.0], cost);
+    }
+}
+
+#[test]
+fn a_route_is_learnt_only_under_the_identity_of_the_announcer() {
+    let (certificate, owner) = certified("/net/site");
+    let mut announcements = TrustPolicy::new().with_name_rule(NameRule::UnderSigner);
+    announcements.add_anchor(&certificate).unwrap();
+    let mut site = Site::new(ManagerConfig {
+        trust: ManagementTrust {
+            announcements,
+            learns_routes: true,
+            ..ManagementTrust::default()
+        },
+        ..ManagerConfig::default()
+    });
+    let neighbour = site.router().accept("udp4://192.0.2.1:6363");
+    for (prefix, n_routes) in [("/net", 0), ("/net/bank", 0), ("/net/site/x", 1)] {
+        let wire = announcement(&owner, prefix, 60_000);
+        bring(&mut site, neighbour, &format!("{prefix}/1"), &wire);
+        assert_eq!(site.routes().len(), n_routes, "{prefix}");
+    }
+    assert_eq!(n_dropped(&site, DropReason::AnnouncementRefused), 2);
 }

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use tachonym_manage::{
-    AuthorizeRule, ControlError, DropReason, ManagementTrust, ManagerConfig, Module,
+    AuthorizeRule, ControlError, DropReason, LocalhopRule, ManagementTrust, ManagerConfig, Module,
 };
 use tachonym_protocol::*;
 use tachonym_security::{Certificate, TrustPolicy};
@@ -185,7 +185,7 @@ fn trusting(certificate: &Certificate, modules: Vec<Module>) -> Site {
     signers.add_anchor(certificate).unwrap();
     Site::new(ManagerConfig {
         trust: ManagementTrust {
-            localhop: Some(signers.clone()),
+            localhop: Some(LocalhopRule::new(signers.clone())),
             local: vec![AuthorizeRule { signers, modules }],
             ..ManagementTrust::default()
         },

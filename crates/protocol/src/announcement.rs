@@ -9,6 +9,9 @@ use tachonym_packet::{Component, Data, Name, tlv};
 /// TLV type of the ExpirationPeriod in an announcement's content.
 pub const EXPIRATION_PERIOD: u32 = 109;
 
+/// TLV type of the Cost in an announcement's content; optional.
+pub const COST: u32 = 106;
+
 /// The announcement that `prefix` can be reached by way of its bearer, to be signed
 /// by who owns the prefix. It holds for `period_ms` milliseconds from when a router
 /// gets it; later versions replace earlier ones.

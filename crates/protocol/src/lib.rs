@@ -15,7 +15,7 @@ pub mod rdr;
 pub mod segments;
 mod workers;
 
-pub use announcement::{EXPIRATION_PERIOD, prefix_announcement};
+pub use announcement::{COST, EXPIRATION_PERIOD, prefix_announcement};
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
     ChannelStatus, CsInfo, CsPopularity, CsStats, DropCount, FaceEventNotification,

@@ -42,6 +42,8 @@ impl ManagerThread {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            // In this order, so that what was signed after the start never seems older.
+            let wall_ms = wall_ms();
             let now = monotonic_now();
             let mut replies = Vec::new();
             self.manager
@@ -60,8 +62,7 @@ impl ManagerThread {
                             wire: &wire,
                         };
                         let out = &mut |wire| replies.push(wire);
-                        self.manager
-                            .handle_announcement(now, wall_ms(), brought, out);
+                        self.manager.handle_announcement(now, wall_ms, brought, out);
                     }
                     ToManager::Unreachable { face, name, .. } => {
                         let out = &mut |wire| replies.push(wire);
@@ -69,7 +70,8 @@ impl ManagerThread {
                     }
                     ToManager::Face(event) => {
                         // What was asked before the event is answered before it.
-                        self.carry_out(now, &std::mem::take(&mut commands), &mut replies);
+                        let commands = std::mem::take(&mut commands);
+                        self.carry_out((now, wall_ms), &commands, &mut replies);
                         let out = &mut |wire| replies.push(wire);
                         self.manager
                             .handle_face_event(now, notification_of(&event), out);
@@ -78,14 +80,14 @@ impl ManagerThread {
                     ToManager::Stop => return,
                 }
             }
-            self.carry_out(now, &commands, &mut replies);
+            self.carry_out((now, wall_ms), &commands, &mut replies);
             self.send(&mut replies);
         }
     }
 
     fn carry_out(
         &mut self,
-        now: MonoNs,
+        (now, wall_ms): (MonoNs, u64),
         commands: &[(FaceId, Vec<u8>)],
         replies: &mut Vec<Vec<u8>>,
     ) {
@@ -96,7 +98,7 @@ impl ManagerThread {
         let mut burst = views.iter().map(|(face, view)| (*face, view)).peekable();
         while burst.peek().is_some() {
             let out = &mut |wire| replies.push(wire);
-            self.manager.handle_some(now, wall_ms(), &mut burst, out);
+            self.manager.handle_some(now, wall_ms, &mut burst, out);
             for face in self.manager.take_throttled() {
                 let until = monotonic_now() + MUTE_FOR;
                 // A worker that has gone hears nobody.

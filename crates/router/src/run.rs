@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher, ServiceId};
-use tachonym_face::{FaceSystem, SystemOptions};
+use tachonym_face::{FaceSystem, SystemOptions, monotonic_now};
 use tachonym_forward::Engine;
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::Name;
@@ -115,6 +115,7 @@ impl Router {
     /// If an address cannot be listened on, or a static face or route cannot be
     /// made.
     pub fn start(config: &Config) -> anyhow::Result<Self> {
+        let started = monotonic_now();
         let (layout, shares) = Layout::new(&config.workers);
         let systems = shares.into_iter().map(|share| {
             let mut options = system_options(config);
@@ -175,6 +176,7 @@ impl Router {
             ManagerConfig {
                 rib,
                 trust,
+                started,
                 ..ManagerConfig::default()
             },
             RouterControl::new(

@@ -6,11 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use tachonym_manage::{AuthorizeRule, ManagementTrust, Module};
-use tachonym_security::{Certificate, Endorsement, RequiredSignature, TrustPolicy};
+use tachonym_manage::{AuthorizeRule, LocalhopRule, ManagementTrust, Module};
+use tachonym_security::{Certificate, Endorsement, NameRule, RequiredSignature, TrustPolicy};
 
 use crate::config::{
-    Announcements, Authorize, Localhop, Management, NAME_REMEDY, Verification, parse_name,
+    Announcements, Authorize, Localhop, Management, NAME_REMEDY, Names, Verification, parse_name,
 };
 
 /// What is wrong with a rule.
@@ -29,6 +29,7 @@ struct Signers<'c> {
     anchors: &'c [PathBuf],
     certificates: &'c [PathBuf],
     under: Option<&'c str>,
+    names: Option<Names>,
 }
 
 /// The modules and signers of a rule.
@@ -53,22 +54,30 @@ pub(crate) fn authorize_rule(rule: &Authorize) -> Result<AuthorizeRule, TrustFau
         anchors: &rule.anchors,
         certificates: &rule.certificates,
         under: rule.signers_under.as_deref(),
+        // Who commands a module commands all of it.
+        names: Some(Names::Any),
     })?;
     Ok(AuthorizeRule { signers, modules })
 }
 
-/// Which neighbours may register; `None`: none.
-pub(crate) fn localhop_policy(localhop: &Localhop) -> Result<Option<TrustPolicy>, TrustFault> {
+/// Which neighbours may register what; `None`: none.
+pub(crate) fn localhop_rule(localhop: &Localhop) -> Result<Option<LocalhopRule>, TrustFault> {
     if !localhop.enabled {
         return Ok(None);
     }
-    policy(&Signers {
+    let signers = policy(&Signers {
         any: localhop.any,
         anchors: &localhop.anchors,
         certificates: &localhop.certificates,
         under: localhop.signers_under.as_deref(),
-    })
-    .map(Some)
+        names: localhop.names,
+    })?;
+    Ok(Some(LocalhopRule {
+        min_cost: localhop.min_cost,
+        allows_capture: localhop.allow_capture,
+        max_expiry_ms: (localhop.max_expiry_s > 0).then(|| localhop.max_expiry_s * 1000),
+        ..LocalhopRule::new(signers)
+    }))
 }
 
 /// Whose prefix announcements count: those of any signer, if nobody is named and
@@ -81,9 +90,14 @@ pub(crate) fn announcements_policy(
         anchors: &announcements.anchors,
         certificates: &announcements.certificates,
         under: announcements.signers_under.as_deref(),
+        names: announcements.names,
     };
-    let names_nobody = *announcements == Announcements::default();
-    if names_nobody {
+    let is_default = Announcements {
+        names: None,
+        ..announcements.clone()
+    } == Announcements::default();
+    if is_default {
+        check_names(announcements.names)?;
         Ok(TrustPolicy::any())
     } else {
         policy(&signers)
@@ -100,7 +114,7 @@ pub(crate) fn management_trust(management: &Management) -> Result<ManagementTrus
     for rule in &management.authorize {
         trust.local.push(authorize_rule(rule)?);
     }
-    trust.localhop = localhop_policy(&management.localhop)?;
+    trust.localhop = localhop_rule(&management.localhop)?;
     trust.announcements = announcements_policy(&management.announcements)?;
     trust.learns_routes = management.announcements.learn;
     Ok(trust)
@@ -122,6 +136,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
             ("anchors", !rule.anchors.is_empty()),
             ("certificates", !rule.certificates.is_empty()),
             ("signers_under", rule.signers_under.is_some()),
+            ("names", rule.names == Some(Names::UnderSigner)),
         ];
         return match set.iter().find(|(_, is_set)| *is_set) {
             None => Ok(RequiredSignature::Digest),
@@ -144,6 +159,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
         anchors: &rule.anchors,
         certificates: &rule.certificates,
         under: rule.signers_under.as_deref(),
+        names: rule.names,
     })?;
     for (i, file) in rule.certificates.iter().enumerate() {
         let certificate = read_certificate(file).ok();
@@ -163,7 +179,34 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
             "name the certificates of the signers in `certificates`, for none is fetched",
         );
     }
+    // What is wrong with the prefix is told elsewhere.
+    if let Ok(prefix) = parse_name(&rule.prefix)
+        && !policy.signs_under(prefix.view())
+    {
+        return fault(
+            "names",
+            format!(
+                "no certificate here is of a key whose identity is above or below {prefix}, so \
+                 all Data would be dropped"
+            ),
+            "name the certificates of the signers, or allow them all names with `names = \"any\"`",
+        );
+    }
     Ok(RequiredSignature::Key(policy.into()))
+}
+
+/// Whether names may be bound so where any signer is accepted.
+fn check_names(names: Option<Names>) -> Result<(), TrustFault> {
+    match names {
+        Some(Names::UnderSigner) => Err(TrustFault {
+            key: "names".into(),
+            message: "signers without a known certificate have no identity that names could be \
+                      under"
+                .into(),
+            remedy: "name certificates in `anchors` and accept no other signer, or remove this key",
+        }),
+        Some(Names::Any) | None => Ok(()),
+    }
 }
 
 fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
@@ -181,6 +224,9 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
             remedy: "name certificates in `anchors` instead of `any`, or remove the prefix",
         });
     }
+    if signers.any {
+        check_names(signers.names)?;
+    }
     if !signers.any && signers.anchors.is_empty() {
         return Err(TrustFault {
             key: "anchors".into(),
@@ -192,6 +238,10 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
         true => TrustPolicy::any(),
         false => TrustPolicy::new(),
     };
+    policy = policy.with_name_rule(match signers.names {
+        Some(Names::UnderSigner) | None => NameRule::UnderSigner,
+        Some(Names::Any) => NameRule::Any,
+    });
     let unusable = |key: &str, i: usize, file: &Path, what: String| TrustFault {
         key: format!("{key}[{i}]"),
         message: format!("{}: {what}", file.display()),

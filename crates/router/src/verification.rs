@@ -88,6 +88,7 @@ const fn drop_reason(poison: Poison) -> DropReason {
         Poison::Unsigned => DropReason::UnsignedData,
         Poison::UnknownKey => DropReason::UnknownKey,
         Poison::NotAuthorized => DropReason::KeyNotAuthorized,
+        Poison::ForeignName => DropReason::NameNotUnderSigner,
         Poison::Expired => DropReason::KeyExpired,
         Poison::WrongType => DropReason::WrongSignatureType,
         // It was refused, so it must not pass whatever else is wrong with it.

@@ -69,6 +69,13 @@ fn who_learns_routes_must_say_from_whom() {
     assert_eq!(found[0].key, "management.announcements.anchors");
     assert!(found[0].remedy.contains("any = true"), "{found:?}");
     Config::parse(&format!("{text}any = true\n")).expect("good");
+    // Without a certificate there is no identity that names could be under.
+    let any = format!("{text}any = true\n");
+    Config::parse(&format!("{any}names = \"any\"\n")).expect("good");
+    let bound = format!("{any}names = \"under-signer\"\n");
+    let alone = "[management.announcements]\nnames = \"under-signer\"\n";
+    let key = "management.announcements.names";
+    assert_told(&[(&bound, 4, key, "identity"), (alone, 2, key, "identity")]);
     let found = complaints("[management.announcements]\nanchors = [\"/nowhere\"]\n");
     assert_eq!(
         (found[0].line, found[0].key.as_str()),
@@ -118,6 +125,9 @@ fn a_verification_that_would_drop_all_data_or_mean_nothing_is_told() {
     for text in [
         digest.clone(),
         rule(&format!("anchors = [{anchor}]")),
+        rule(&format!("anchors = [{anchor}]")).replace("/site", "/site/a"),
+        rule(&format!("anchors = [{anchor}]")).replace("\"/site\"", "\"/\""),
+        format!("[[verification]]\nprefix = \"/else\"\nanchors = [{anchor}]\nnames = \"any\"\n"),
         format!("tables.verified_data = 0\n{}", rule(&by_alice)),
     ] {
         Config::parse(&text).expect("good");
@@ -157,6 +167,20 @@ fn a_verification_that_would_drop_all_data_or_mean_nothing_is_told() {
             4,
             "[0].anchors",
             "digest_only",
+        ),
+        (
+            rule("digest_only = true\nnames = \"under-signer\""),
+            4,
+            "[0].names",
+            "digest_only",
+        ),
+        (
+            format!(
+                "[[verification]]\nprefix = \"/else\"\nanchors = [{anchor}]\nnames = \"under-signer\"\n"
+            ),
+            4,
+            "[0].names",
+            "names = \"any\"",
         ),
         (
             rule("digest_only = true\nsigners_under = \"/a\""),
@@ -410,12 +434,14 @@ fn values_that_the_router_would_replace_by_others_are_told() {
 #[test]
 fn keys_that_do_nothing_are_told() {
     let localhop = "[management.localhop]\n\nany = true\n";
+    let bounds = "[management.localhop]\nmax_expiry_s = 60\n";
     let unix = "faces.unix.enabled = false\nfaces.unix.mode = \"0600\"\n";
     let udp = "[faces.udp]\nlisten = []\nmtu_bytes = 1400\n";
     let tcp = "[faces.tcp]\nlisten = []\nidle_timeout_s = 9\n";
     let websocket = "[faces.websocket]\nlisten = []\nidle_timeout_s = 9\n";
     assert_told(&[
         (localhop, 3, "management.localhop.any", "enabled"),
+        (bounds, 2, "management.localhop.max_expiry_s", "enabled"),
         (unix, 2, "faces.unix.mode", "enabled"),
         (udp, 3, "faces.udp.mtu_bytes", "listen"),
         (tcp, 3, "faces.tcp.idle_timeout_s", "listen"),

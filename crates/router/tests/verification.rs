@@ -50,6 +50,7 @@ fn certify(file: &Path, signer: &Signer, issuer: &Signer, days_ago: u64) -> Stri
 /// A site: its root, who may sign its data, and who may not.
 struct Site {
     alice: Signer,
+    carol: Signer,
     expired: Signer,
     bob: Signer,
     root: Signer,
@@ -60,7 +61,8 @@ impl Site {
         Self {
             root: signer("/site"),
             alice: signer("/site/data/alice"),
-            expired: signer("/site/data/expired"),
+            carol: signer("/site/data/carol"),
+            expired: signer("/site/data"),
             bob: signer("/site/bob"),
         }
     }
@@ -71,6 +73,7 @@ impl Site {
         let root = certify(&file("root"), &self.root, &self.root, 0);
         let signers = [
             certify(&file("alice"), &self.alice, &self.root, 0),
+            certify(&file("carol"), &self.carol, &self.root, 0),
             certify(&file("expired"), &self.expired, &self.root, 11),
             certify(&file("bob"), &self.bob, &self.root, 0),
         ];
@@ -180,8 +183,8 @@ fn a_poisoned_data_is_dropped_and_counted_and_the_good_one_after_it_delivered_an
     let bed = Bed::with(|folder| site.rule(folder));
     for transport in [&bed.listening("tcp4"), &bed.transport] {
         let uri = match transport.starts_with("tcp4") {
-            true => "/site/data/over-tcp",
-            false => "/site/data/over-unix",
+            true => "/site/data/alice/over-tcp",
+            false => "/site/data/alice/over-unix",
         };
         let mut producer = Program::new(transport);
         producer.register(uri);
@@ -202,6 +205,7 @@ fn a_poisoned_data_is_dropped_and_counted_and_the_good_one_after_it_delivered_an
             (signed(&Signer::digest(), uri), "unsigned-data", 1),
             (signed(&signer("/stranger"), uri), "unknown-key", 1),
             (signed(&site.bob, uri), "key-not-authorized", 1),
+            (signed(&site.carol, uri), "name-not-under-signer", 1),
             (signed(&site.expired, uri), "key-expired", 1),
             (signed(&forger, uri), "bad-signature", 2),
             (damaged, "bad-signature", 2),
@@ -243,9 +247,9 @@ fn data_that_come_again_are_not_verified_again_and_others_never() {
     let mut producer = Program::new(&bed.transport);
     producer.register("/site");
     let mut consumer = Program::new(&bed.transport);
-    let good = signed(&site.alice, "/site/data/x");
+    let good = signed(&site.alice, "/site/data/alice/x");
     for _ in 0..3 {
-        consumer.ask("/site/data/x");
+        consumer.ask("/site/data/alice/x");
         let (_, token) = producer.next_interest();
         producer.send(&good, token);
         assert_eq!(consumer.next_data(), good);

@@ -39,7 +39,7 @@ pub use replay::{ReplayConfig, ReplayCounters};
 pub use safe_bag::{SafeBag, SafeBagError};
 pub use signed_interest::{SignedForm, SignedInterest};
 pub use signer::{CommandSigner, Signer, verify_data, verify_interest};
-pub use trust::{Endorsement, IssuerRule, TrustError, TrustPolicy};
+pub use trust::{Endorsement, IssuerRule, NameRule, TrustError, TrustPolicy};
 pub use validity::{Validity, ValidityError};
 pub use verification::{
     DataVerification, Poison, RequiredSignature, Verdict, VerificationCounters, VerificationRule,

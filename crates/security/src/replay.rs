@@ -8,7 +8,11 @@
 //! must increase. Memory is bounded per key and in keys; what is forgotten
 //! early is counted, and for a verified key everything as old as what was
 //! forgotten is refused from then on, so that forgetting never admits a replay.
-//! That is why a verified key has to tell the time. Where nobody in particular
+//! That is why a verified key has to tell the time. A restart forgets everything: what
+//! was signed before it is refused. The time of the start is reckoned back from the wall
+//! clock by the time that has passed since, so that it stays right when that clock is set.
+//! A signer whose clock is behind is refused until its clock has passed the start; one
+//! whose clock is ahead can be repeated for as long after a restart. Where nobody in particular
 //! signs, anybody can sign anew: an Interest that tells nothing to know it by
 //! may come again there, as the commands of some clients do.
 
@@ -16,7 +20,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasher;
 
-use tachonym_packet::Name;
+use tachonym_packet::{MonoNs, Name};
 
 use crate::{Reject, SignedForm, SignedInterest};
 
@@ -68,8 +72,29 @@ pub(crate) struct ReplayGuard {
     anonymous: Record,
     /// Newest time that a forgotten key had used.
     forgotten_until_ms: u64,
+    /// What was signed before was perhaps accepted by a former guard.
+    started: MonoNs,
     n_used: u64,
     pub(crate) counters: ReplayCounters,
+}
+
+/// Now, on two clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// The clock that is never set.
+    pub(crate) now: MonoNs,
+    /// Milliseconds since the Unix epoch.
+    pub(crate) wall_ms: u64,
+}
+
+impl Times {
+    /// What the wall clock, as it is set now, would have shown at `moment`. Rounded down,
+    /// so that what is signed from then on is never earlier.
+    fn wall_ms_at(self, moment: MonoNs) -> u64 {
+        let elapsed_ns = self.now.saturating_since(moment).as_nanos();
+        let elapsed_ms = u64::try_from(elapsed_ns.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        self.wall_ms.saturating_sub(elapsed_ms)
+    }
 }
 
 /// One signed Interest as it is remembered.
@@ -96,23 +121,28 @@ struct Record {
 }
 
 impl ReplayGuard {
-    pub(crate) fn new(config: ReplayConfig) -> Self {
+    pub(crate) fn new(config: ReplayConfig, started: MonoNs) -> Self {
         Self {
             config,
             hasher: RandomState::new(),
             by_key: HashMap::new(),
             anonymous: Record::default(),
             forgotten_until_ms: 0,
+            started,
             n_used: 0,
             counters: ReplayCounters::default(),
         }
     }
 
     /// Checks the time, and notes what is to be remembered of `signed`.
-    pub(crate) fn mark(&self, signed: &SignedInterest<'_>, wall_ms: u64) -> Result<Mark, Reject> {
+    pub(crate) fn mark(&self, signed: &SignedInterest<'_>, times: Times) -> Result<Mark, Reject> {
+        let wall_ms = times.wall_ms;
         let time_ms = match signed.time_ms() {
             Some(time_ms) if time_ms.abs_diff(wall_ms) > self.config.grace_ms => {
                 return Err(Reject::OutsideGrace);
+            }
+            Some(time_ms) if time_ms < times.wall_ms_at(self.started) => {
+                return Err(Reject::BeforeStart);
             }
             time_ms => time_ms,
         };
@@ -161,7 +191,14 @@ impl ReplayGuard {
                     self.make_room();
                 }
                 self.n_used += 1;
-                let record = self.by_key.entry(name.clone()).or_default();
+                // A key that was forgotten may come back: what it signed before then is
+                // as old as before.
+                let floor_ms = self.forgotten_until_ms;
+                let record = self.by_key.entry(name.clone());
+                let record = record.or_insert_with(|| Record {
+                    floor_ms,
+                    ..Record::default()
+                });
                 record.last_used = self.n_used;
                 record
             }

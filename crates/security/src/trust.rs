@@ -55,6 +55,17 @@ pub enum IssuerRule {
     Unrestricted,
 }
 
+/// Which names a trusted key may sign for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameRule {
+    /// Any name.
+    #[default]
+    Any,
+    /// Only the key's identity and names below it: what `/id/KEY/x` signs is about
+    /// `/id` or `/id/...`.
+    UnderSigner,
+}
+
 /// What became of a certificate that was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endorsement {
@@ -71,6 +82,7 @@ pub struct TrustPolicy {
     issuer_rule: IssuerRule,
     max_depth: usize,
     signers_under: Option<Name>,
+    name_rule: NameRule,
     anchors: Vec<TrustedKey>,
     certificates: Vec<Supplied>,
     trusted: Vec<TrustedKey>,
@@ -112,6 +124,7 @@ impl TrustPolicy {
             issuer_rule: IssuerRule::default(),
             max_depth: Self::DEFAULT_MAX_DEPTH,
             signers_under: None,
+            name_rule: NameRule::default(),
             anchors: Vec::new(),
             certificates: Vec::new(),
             trusted: Vec::new(),
@@ -157,6 +170,14 @@ impl TrustPolicy {
     #[must_use]
     pub fn with_signers_under(mut self, prefix: Name) -> Self {
         self.signers_under = Some(prefix);
+        self
+    }
+
+    /// Sets which names a key may sign for. Of no effect on digests and unknown keys,
+    /// which a policy for any signer accepts: they have no identity.
+    #[must_use]
+    pub const fn with_name_rule(mut self, rule: NameRule) -> Self {
+        self.name_rule = rule;
         self
     }
 
@@ -237,6 +258,17 @@ impl TrustPolicy {
         signers.map(|key| (&key.key_name, key.validity))
     }
 
+    /// Whether any key that may sign packets may sign one under `prefix`, at some time.
+    #[must_use]
+    pub fn signs_under(&self, prefix: NameView<'_>) -> bool {
+        let signers = self.trusted.iter().filter(|key| self.may_sign(key));
+        signers.into_iter().any(|key| {
+            let identity = identity_of_key(key.key_name.view());
+            self.may_sign_for(key, prefix)
+                || identity.is_some_and(|identity| identity.starts_with(prefix))
+        })
+    }
+
     /// The keys, with their chains valid at any time, that `locator` refers to.
     pub(crate) fn find<'p>(
         &'p self,
@@ -269,6 +301,15 @@ impl TrustPolicy {
         self.signers_under
             .as_ref()
             .is_none_or(|prefix| key.key_name.starts_with(prefix))
+    }
+
+    /// Whether `key` may sign what is about `name`.
+    pub(crate) fn may_sign_for(&self, key: &TrustedKey, name: NameView<'_>) -> bool {
+        match self.name_rule {
+            NameRule::Any => true,
+            NameRule::UnderSigner => identity_of_key(key.key_name.view())
+                .is_some_and(|identity| name.starts_with(identity)),
+        }
     }
 
     fn indices_by_name(&self, locator: NameView<'_>) -> &[usize] {

@@ -47,6 +47,8 @@ poisons! {
     UnknownKey = "unknown-key",
     /// The rule knows the key, but not as one of those that may sign Data.
     NotAuthorized = "key-not-authorized",
+    /// The key may sign Data only under its identity, and this one is elsewhere.
+    ForeignName = "name-not-under-signer",
     /// The key's certificate, or one that it depends on, does not hold now.
     Expired = "key-expired",
     /// The signature type is not that of the key; or is no digest, where one is asked for.
@@ -251,7 +253,7 @@ fn check_key(
     }
     let locator = info.key_locator().ok_or(Poison::UnknownKey)?;
     let indices = policy.find_indices(locator);
-    let doubt = |idx: usize| doubt(policy, policy.key(idx), typ, wall_ms);
+    let doubt = |idx: usize| doubt(policy, policy.key(idx), data.name(), (typ, wall_ms));
     // Of a key without doubt; else the reason that says most.
     if indices.iter().all(|&idx| doubt(idx).is_some()) {
         let worst = indices.iter().filter_map(|&idx| doubt(idx)).max();
@@ -286,10 +288,18 @@ fn check_key(
     Err(Poison::BadSignature)
 }
 
-/// Why a signature of this type by `key` does not count, whatever it is.
-fn doubt(policy: &TrustPolicy, key: &TrustedKey, typ: u64, wall_ms: u64) -> Option<Poison> {
+/// Why a signature of type `typ` by `key` on a Data called `name` does not count at
+/// `wall_ms`, whatever it is.
+fn doubt(
+    policy: &TrustPolicy,
+    key: &TrustedKey,
+    name: NameView<'_>,
+    (typ, wall_ms): (u64, u64),
+) -> Option<Poison> {
     if !policy.may_sign(key) {
         Some(Poison::NotAuthorized)
+    } else if !policy.may_sign_for(key, name) {
+        Some(Poison::ForeignName)
     } else if !key.validity.contains(wall_ms) {
         Some(Poison::Expired)
     } else if key.key.kind().signature_type() != typ {

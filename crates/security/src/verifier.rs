@@ -9,9 +9,11 @@
 use std::collections::HashMap;
 
 use tachonym_packet::types::signature_type;
-use tachonym_packet::{DataView, DecodeError, FaceId, InterestView, KeyLocatorView, MonoNs, Name};
+use tachonym_packet::{
+    DataView, DecodeError, FaceId, InterestView, KeyLocatorView, MonoNs, Name, NameView,
+};
 
-use crate::replay::{Mark, ReplayGuard};
+use crate::replay::{Mark, ReplayGuard, Times};
 use crate::trust::TrustedKey;
 use crate::{
     ReplayConfig, ReplayCounters, SignedInterest, TrustPolicy, VerifyError, VerifyingKey,
@@ -64,6 +66,13 @@ pub enum Reject {
     /// It was seen before, or is older than what is remembered.
     #[error("seen before")]
     Replayed,
+    /// It was signed before this verifier was made, so a former one may have accepted
+    /// it already.
+    #[error(
+        "signed before the router started, so it may be a repetition; sign it again, and \
+         compare the clocks if it is refused again"
+    )]
+    BeforeStart,
     /// Too many Interests of the face were refused lately.
     #[error("too many commands of this face were refused")]
     Throttled,
@@ -76,6 +85,9 @@ pub enum Reject {
     /// The key is trusted, but not for this.
     #[error("the key is not authorised")]
     NotAuthorized,
+    /// The key is trusted, but only for names under its identity.
+    #[error("the name is not under the identity of the key")]
+    ForeignName,
     /// The signature type is unknown, or not that of the key.
     #[error("signature type does not match the key")]
     WrongType,
@@ -102,6 +114,8 @@ pub struct VerifierCounters {
     pub n_outside_grace: u64,
     /// [`Reject::Replayed`].
     pub n_replayed: u64,
+    /// [`Reject::BeforeStart`].
+    pub n_before_start: u64,
     /// [`Reject::Throttled`].
     pub n_throttled: u64,
     /// [`Reject::UnknownKey`].
@@ -110,6 +124,8 @@ pub struct VerifierCounters {
     pub n_expired: u64,
     /// [`Reject::NotAuthorized`].
     pub n_not_authorized: u64,
+    /// [`Reject::ForeignName`].
+    pub n_foreign_name: u64,
     /// [`Reject::WrongType`].
     pub n_wrong_type: u64,
     /// [`Reject::BadParametersDigest`].
@@ -123,17 +139,19 @@ pub struct VerifierCounters {
 impl VerifierCounters {
     /// How many were refused for each reason, by the reason's name.
     #[must_use]
-    pub const fn refusals(&self) -> [(&'static str, u64); 12] {
+    pub const fn refusals(&self) -> [(&'static str, u64); 14] {
         [
             ("unsigned", self.n_unsigned),
             ("malformed", self.n_malformed),
             ("missing-time", self.n_missing_time),
             ("outside-grace", self.n_outside_grace),
             ("replayed", self.n_replayed),
+            ("before-start", self.n_before_start),
             ("throttled", self.n_throttled),
             ("unknown-key", self.n_unknown_key),
             ("expired", self.n_expired),
             ("not-authorized", self.n_not_authorized),
+            ("foreign-name", self.n_foreign_name),
             ("wrong-type", self.n_wrong_type),
             ("bad-parameters-digest", self.n_bad_parameters_digest),
             ("bad-signature", self.n_bad_signature),
@@ -153,10 +171,12 @@ impl VerifierCounters {
             Reject::MissingTime => &mut self.n_missing_time,
             Reject::OutsideGrace => &mut self.n_outside_grace,
             Reject::Replayed => &mut self.n_replayed,
+            Reject::BeforeStart => &mut self.n_before_start,
             Reject::Throttled => &mut self.n_throttled,
             Reject::UnknownKey => &mut self.n_unknown_key,
             Reject::Expired => &mut self.n_expired,
             Reject::NotAuthorized => &mut self.n_not_authorized,
+            Reject::ForeignName => &mut self.n_foreign_name,
             Reject::WrongType => &mut self.n_wrong_type,
             Reject::BadParametersDigest => &mut self.n_bad_parameters_digest,
             Reject::BadSignature => &mut self.n_bad_signature,
@@ -186,12 +206,13 @@ pub struct CommandVerifier {
 }
 
 impl CommandVerifier {
-    /// A verifier that remembers nothing yet.
+    /// A verifier that remembers nothing yet. `started` is now: what was signed before
+    /// is refused, for a former verifier with the same keys may have accepted it.
     #[must_use]
-    pub fn new(config: VerifierConfig) -> Self {
+    pub fn new(config: VerifierConfig, started: MonoNs) -> Self {
         Self {
             config,
-            replay: ReplayGuard::new(config.replay),
+            replay: ReplayGuard::new(config.replay, started),
             refusals: Refusals::default(),
             counters: VerifierCounters::default(),
         }
@@ -210,14 +231,16 @@ impl CommandVerifier {
     }
 
     /// Accepts `interest`, which came from `face`, if one of `policies` does
-    /// and it was not accepted before. `wall_ms` is now, in milliseconds since
-    /// the Unix epoch. Without policies nobody is authorised.
+    /// and it was not accepted before. `about` is the name that it speaks of, if any: a
+    /// policy may bind keys to names ([`NameRule`](crate::NameRule)). `wall_ms` is now, in
+    /// milliseconds since the Unix epoch. Without policies no signer is authorised.
     ///
     /// # Errors
     /// Says why it is refused.
     pub fn verify(
         &mut self,
         interest: &InterestView<'_>,
+        about: Option<NameView<'_>>,
         policies: &[&TrustPolicy],
         face: FaceId,
         now: MonoNs,
@@ -227,7 +250,8 @@ impl CommandVerifier {
             self.counters.count(Reject::Throttled);
             return Err(Reject::Throttled);
         }
-        let result = self.check(interest, policies, wall_ms);
+        let times = Times { now, wall_ms };
+        let result = self.check(interest, about, policies, times);
         match &result {
             Ok(_) => self.counters.n_accepted += 1,
             Err(reject) => {
@@ -242,21 +266,22 @@ impl CommandVerifier {
     fn check(
         &mut self,
         interest: &InterestView<'_>,
+        about: Option<NameView<'_>>,
         policies: &[&TrustPolicy],
-        wall_ms: u64,
+        times: Times,
     ) -> Result<Accepted, Reject> {
         let signed = SignedInterest::find(interest).map_err(Reject::Malformed)?;
         let signed = signed.ok_or(Reject::Unsigned)?;
         if signed.info().typ() == signature_type::NULL {
             return Err(Reject::Unsigned);
         }
-        let mark = self.replay.mark(&signed, wall_ms)?;
+        let mark = self.replay.mark(&signed, times)?;
         if policies.is_empty() {
             return Err(Reject::NotAuthorized);
         }
         let accepted = match signed.info().typ() {
             signature_type::DIGEST_SHA256 => self.check_digest(&signed, policies, &mark)?,
-            _ => self.check_key(&signed, policies, &mark, wall_ms)?,
+            _ => self.check_key(&signed, about, policies, (&mark, times.wall_ms))?,
         };
         let key_name = match &accepted {
             Accepted::Key(name) => Some(name),
@@ -283,9 +308,9 @@ impl CommandVerifier {
     fn check_key(
         &self,
         signed: &SignedInterest<'_>,
+        about: Option<NameView<'_>>,
         policies: &[&TrustPolicy],
-        mark: &Mark,
-        wall_ms: u64,
+        (mark, wall_ms): (&Mark, u64),
     ) -> Result<Accepted, Reject> {
         let locator = signed.info().key_locator();
         // Several policies may know the same key: it is tried once.
@@ -296,8 +321,11 @@ impl CommandVerifier {
                 break;
             };
             for key in policy.find(locator) {
+                let is_foreign = |name| !policy.may_sign_for(key, name);
                 let refusal = if !policy.may_sign(key) {
                     Reject::NotAuthorized
+                } else if about.is_some_and(is_foreign) {
+                    Reject::ForeignName
                 } else if !key.validity.contains(wall_ms) {
                     Reject::Expired
                 } else if tried.iter().any(|other| is_same_key(other, key)) {
@@ -357,6 +385,20 @@ impl TrustPolicy {
     /// # Errors
     /// Says why it is refused.
     pub fn verify_data(&self, data: &DataView<'_>, wall_ms: u64) -> Result<Accepted, Reject> {
+        self.verify_statement(data, data.name(), wall_ms)
+    }
+
+    /// As [`verify_data`](Self::verify_data), for a Data that speaks of `about` rather than
+    /// of its own name: of the prefix that it announces.
+    ///
+    /// # Errors
+    /// Says why it is refused.
+    pub fn verify_statement(
+        &self,
+        data: &DataView<'_>,
+        about: NameView<'_>,
+        wall_ms: u64,
+    ) -> Result<Accepted, Reject> {
         let typ = data.signature_info().typ();
         let locator = data.signature_info().key_locator();
         if typ == signature_type::NULL {
@@ -373,6 +415,8 @@ impl TrustPolicy {
         for key in locator.into_iter().flat_map(|locator| self.find(locator)) {
             let refusal = if !self.may_sign(key) {
                 Reject::NotAuthorized
+            } else if !self.may_sign_for(key, about) {
+                Reject::ForeignName
             } else if !key.validity.contains(wall_ms) {
                 Reject::Expired
             } else {

@@ -107,14 +107,16 @@ fn commands_are_accepted_along_a_chain() {
         .add_certificate(&certificate(OPERATOR))
         .expect("room");
     assert_eq!(added, Endorsement::Trusted);
-    let mut verifier = CommandVerifier::new(VerifierConfig::default());
+    let mut verifier = CommandVerifier::new(VerifierConfig::default(), MonoNs::ZERO);
     for wire in [LEGACY, V03] {
         let interest = InterestView::parse(wire).expect("an Interest");
         let signed = SignedInterest::find(&interest)
             .expect("well-formed")
             .expect("signed");
         let wall_ms = signed.time_ms().expect("a time") + 1000;
-        let mut verify = || verifier.verify(&interest, &[&policy], FaceId(256), MonoNs(1), wall_ms);
+        let now = MonoNs(2_000_000_000);
+        let policies = [&policy];
+        let mut verify = || verifier.verify(&interest, None, &policies, FaceId(256), now, wall_ms);
         let expected = certificate(OPERATOR).key_name().to_name();
         assert_eq!(verify(), Ok(Accepted::Key(expected)));
         assert!(verify().is_err(), "a replay");

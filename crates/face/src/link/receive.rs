@@ -9,7 +9,6 @@ use super::Link;
 use super::reassembly::{Reassembled, Reassembler, ReassemblyBudget};
 use crate::batch::{FrameRecord, Frames, Source, Span};
 use crate::counters::{DropReason, FaceCounters};
-use crate::options::CachePolicyRule;
 
 /// What receiving needs beside the link itself.
 pub(crate) struct RxContext<'a> {
@@ -19,7 +18,6 @@ pub(crate) struct RxContext<'a> {
     pub(crate) peer: Option<SocketAddr>,
     /// The receive queue that the frame came from is filling up.
     pub(crate) is_congested: bool,
-    pub(crate) cache_policy: CachePolicyRule,
     pub(crate) counters: &'a mut FaceCounters,
     pub(crate) frames: &'a mut Frames,
     pub(crate) budget: &'a mut ReassemblyBudget,
@@ -101,7 +99,7 @@ impl Link {
                     .map_or(span(0, 0), |pa| span(offset_of(pa), pa.len())),
             }
         };
-        self.check_headers(&received, cx)?;
+        self.check_headers(&received)?;
         self.deliver(received, cx);
         Ok(())
     }
@@ -145,8 +143,10 @@ impl Link {
         }
     }
 
-    /// Whether the headers may be on this packet, and on this face.
-    fn check_headers(&self, received: &Received, cx: &RxContext<'_>) -> Result<(), DropReason> {
+    /// Whether the headers may be on this packet, and on this face. CachePolicy is no
+    /// privilege: whoever brings a Data may wish that it is not kept. On Data
+    /// IncomingFaceId has no meaning here, and is ignored. Both as NFD has it.
+    fn check_headers(&self, received: &Received) -> Result<(), DropReason> {
         let headers = &received.headers;
         let is_nack = headers.nack.is_some();
         let misplaced = match received.kind {
@@ -162,9 +162,8 @@ impl Link {
         if misplaced {
             return Err(DropReason::MisplacedHeader);
         }
-        let has_local_field = headers.next_hop_face_id.is_some()
-            || headers.incoming_face_id.is_some()
-            || (headers.no_cache && cx.cache_policy == CachePolicyRule::LocalFieldsOnly);
+        let has_local_field = received.kind == PacketKind::Interest
+            && (headers.next_hop_face_id.is_some() || headers.incoming_face_id.is_some());
         if has_local_field && !self.options.local_fields {
             return Err(DropReason::LocalFieldsDisabled);
         }
@@ -178,6 +177,8 @@ impl Link {
             frag_index: 0,
             frag_count: 1,
             tx_sequence: None,
+            // The engine knows where a packet came from.
+            incoming_face_id: None,
             ..received.headers
         };
         match (received.kind, headers.nack) {

@@ -18,7 +18,6 @@ use crate::face::{Face, FaceState};
 use crate::framing::{Front, front};
 use crate::link::RxContext;
 use crate::link::reassembly::ReassemblyBudget;
-use crate::options::CachePolicyRule;
 use crate::poller::{Ready, SocketKey, Token};
 use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
 use crate::transport::Transport;
@@ -37,7 +36,6 @@ const MAX_SPARE_LEFTOVERS: usize = 64;
 /// What every received frame needs, whatever brought it.
 struct Intake<'a> {
     now: MonoNs,
-    cache_policy: CachePolicyRule,
     frames: &'a mut Frames,
     budget: &'a mut ReassemblyBudget,
 }
@@ -59,7 +57,6 @@ impl Intake<'_> {
                 now: self.now,
                 peer,
                 is_congested,
-                cache_policy: self.cache_policy,
                 counters: &mut face.counters,
                 frames: self.frames,
                 budget: self.budget,
@@ -255,7 +252,6 @@ impl FaceSystem {
 
         let mut intake = Intake {
             now: self.now,
-            cache_policy: self.options.cache_policy,
             frames,
             budget: &mut self.reassembly,
         };
@@ -427,7 +423,6 @@ impl FaceSystem {
         }
         let mut intake = Intake {
             now: self.now,
-            cache_policy: self.options.cache_policy,
             frames,
             budget: &mut self.reassembly,
         };
@@ -580,7 +575,6 @@ impl FaceSystem {
                     wire.copy_from_slice(&bytes);
                     let mut intake = Intake {
                         now: self.now,
-                        cache_policy: self.options.cache_policy,
                         frames,
                         budget: &mut self.reassembly,
                     };

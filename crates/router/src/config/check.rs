@@ -17,7 +17,9 @@ use tachonym_protocol::{FaceUri, FaceUriError};
 use tachonym_tables::{CsCapacity, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS};
 
 use super::machine::{has_interface, socket_path_fault};
-use super::{Admission, Config, Faces, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket};
+use super::{
+    Admission, Config, Faces, Localhop, Multicast, Persistency, Tables, Tcp, Udp, Unix, WebSocket,
+};
 use crate::{strategies, trust};
 
 /// How a name is to be written.
@@ -708,17 +710,34 @@ fn management(config: &Config, found: &mut Faults) {
             ("anchors", !localhop.anchors.is_empty()),
             ("certificates", !localhop.certificates.is_empty()),
             ("signers_under", localhop.signers_under.is_some()),
+            ("names", localhop.names.is_some()),
+            (
+                "min_cost",
+                localhop.min_cost != Localhop::default().min_cost,
+            ),
+            ("allow_capture", localhop.allow_capture),
+            (
+                "max_expiry_s",
+                localhop.max_expiry_s != Localhop::default().max_expiry_s,
+            ),
         ];
         for (key, _) in set.iter().filter(|(_, is_set)| *is_set) {
             let key = format!("management.localhop.{key}");
             found.idle(&key, "management.localhop.enabled is false");
         }
     }
+    let longest_s = 366 * 86_400;
+    found.range(
+        "management.localhop.max_expiry_s",
+        localhop.max_expiry_s,
+        0,
+        longest_s,
+    );
     if let Err(fault) = trust::announcements_policy(&m.announcements) {
         let key = format!("management.announcements.{}", fault.key);
         found.push(key, fault.message, fault.remedy);
     }
-    if let Err(fault) = trust::localhop_policy(localhop) {
+    if let Err(fault) = trust::localhop_rule(localhop) {
         let key = format!("management.localhop.{}", fault.key);
         found.push(key, fault.message, fault.remedy);
     }

@@ -13,6 +13,7 @@ mod machine;
 mod origin;
 pub mod reference;
 mod second_level;
+mod signers;
 mod wording;
 mod workers;
 
@@ -30,6 +31,7 @@ pub use content_store::{Admission, ContentStore, Eviction};
 pub use load::{Complaint, ConfigError};
 pub use origin::{Origin, StartError};
 pub use second_level::{Io, SecondLevel, Volume};
+pub use signers::{Announcements, Localhop, Names, Verification};
 pub(crate) use workers::usable_cpus;
 pub use workers::{Dispatch, Feed, Workers};
 
@@ -603,30 +605,6 @@ pub struct StaticRoute {
     pub cost: u64,
 }
 
-/// What signature Data under a prefix must have.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Verification {
-    /// Name prefix of the Data. Of several, the longest that a name has counts;
-    /// certificates under it are Data, too.
-    pub prefix: String,
-    /// Whether Data have to be signed by their SHA-256 digest, instead of a key:
-    /// that shows damage, but not who made them.
-    #[serde(default)]
-    pub digest_only: bool,
-    /// Files of certificates that are trusted, and so are those that they have
-    /// issued.
-    #[serde(default)]
-    pub anchors: Vec<PathBuf>,
-    /// Files of certificates between an anchor and a signer, and those of
-    /// signers.
-    #[serde(default)]
-    pub certificates: Vec<PathBuf>,
-    /// Accept only signers whose key name has this prefix.
-    #[serde(default)]
-    pub signers_under: Option<String>,
-}
-
 /// The management protocol.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -642,8 +620,10 @@ pub struct Management {
     pub localhop: Localhop,
     /// Whose prefix announcements count: those of programs here (`rib/announce`)
     /// and, with `learn`, those that Data bring to names whose strategy is
-    /// `self-learning`. Who counts may announce any prefix but `/localhost` and
-    /// `/localhop`. If nobody is named, programs on this machine may announce.
+    /// `self-learning`. A signer announces what is under its identity (`names`), and
+    /// none `/`, `/localhost` or `/localhop`. The route costs what the announcement
+    /// says, or 2048. Without `any` and `anchors` programs on this machine may announce
+    /// any other prefix, and nothing is learnt.
     pub announcements: Announcements,
 }
 
@@ -677,41 +657,5 @@ pub struct Authorize {
     pub certificates: Vec<PathBuf>,
     /// Accept only signers whose key name has this prefix.
     #[serde(default)]
-    pub signers_under: Option<String>,
-}
-
-/// Whether neighbours may register routes to themselves, by commands under
-/// `/localhop/nfd/rib`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Localhop {
-    /// Whether they may.
-    pub enabled: bool,
-    /// Accept any signer; digests are verified, keys believed.
-    pub any: bool,
-    /// Files of certificates that are trusted, and so are those that they have
-    /// issued.
-    pub anchors: Vec<PathBuf>,
-    /// Files of certificates between an anchor and a signer.
-    pub certificates: Vec<PathBuf>,
-    /// Accept only signers whose key name has this prefix.
-    pub signers_under: Option<String>,
-}
-
-/// Whose prefix announcements count, and whether routes are learnt from them.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Announcements {
-    /// Whether routes are learnt from announcements in Data. Needs `any` or
-    /// `anchors`.
-    pub learn: bool,
-    /// Accept any signer; digests are verified, keys believed.
-    pub any: bool,
-    /// Files of certificates that are trusted, and so are those that they have
-    /// issued.
-    pub anchors: Vec<PathBuf>,
-    /// Files of certificates between an anchor and a signer.
-    pub certificates: Vec<PathBuf>,
-    /// Accept only signers whose key name has this prefix.
     pub signers_under: Option<String>,
 }
