@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,18 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Bed {
     pub folder: tempfile::TempDir,
     pub router: Router,
+    config: Config,
 }
 
 impl Bed {
     pub fn new(extra: &str) -> Self {
+        Self::with(|_| extra.to_owned())
+    }
+
+    /// What `extra` adds to the configuration may name files in the folder.
+    pub fn with(extra: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let extra = extra(folder.path());
         let text = format!(
             "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
              faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = [\"127.0.0.1:0\"]\n\
@@ -43,7 +51,18 @@ impl Bed {
         );
         let config = Config::parse(&text).expect("a good configuration");
         let router = Router::start(&config).expect("it starts");
-        Self { folder, router }
+        Self {
+            folder,
+            router,
+            config,
+        }
+    }
+
+    /// Ends the router, and starts another one with the same configuration.
+    pub fn restart(self) -> Self {
+        self.router.stop().expect("it ends");
+        let router = Router::start(&self.config).expect("it starts");
+        Self { router, ..self }
     }
 
     pub fn address(&self, transport: &str) -> SocketAddr {
