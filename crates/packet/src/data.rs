@@ -20,11 +20,14 @@ static FIELDS: Fields = Fields::new(&[
     Field::Once(types::SIGNATURE_VALUE),
 ]);
 
+/// Applications may add elements of their own types, odd ones too: ndn-cxx lets them use
+/// 128 to 252 (`MetaInfo::addAppMetaInfo`), and NFD forwards such Data.
 static META_FIELDS: Fields = Fields::new(&[
     Field::Once(types::CONTENT_TYPE),
     Field::Once(types::FRESHNESS_PERIOD),
     Field::Once(types::FINAL_BLOCK_ID),
-]);
+])
+.skipping(128, 252);
 
 /// A Data borrowed from a receive buffer.
 ///

@@ -81,6 +81,23 @@ impl ValidityPeriod {
         })
     }
 
+    /// A period that says nothing is none: a packet is not dropped for it, and a
+    /// certificate has to have one.
+    fn find(value: &[u8]) -> Result<Option<Self>, DecodeError> {
+        use DecodeError::{BadLength, BadValue, Missing, OutOfOrder, UnrecognisedCritical};
+        match Self::parse(value) {
+            Ok(period) => Ok(Some(period)),
+            Err(
+                BadLength { .. }
+                | BadValue { .. }
+                | Missing { .. }
+                | OutOfOrder { .. }
+                | UnrecognisedCritical { .. },
+            ) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         tlv::write_nested(out, types::VALIDITY_PERIOD, |out| {
             tlv::write_tlv(out, types::NOT_BEFORE, &self.not_before);
@@ -140,7 +157,7 @@ impl<'a> SignatureInfoView<'a> {
                 types::SIGNATURE_TIME => info.time_ms = Some(element.nni()?),
                 types::SIGNATURE_SEQ_NUM => info.seq_num = Some(element.nni()?),
                 types::VALIDITY_PERIOD => {
-                    info.validity_period = Some(ValidityPeriod::parse(element.value)?);
+                    info.validity_period = ValidityPeriod::find(element.value)?;
                 }
                 _ => info.additional_description = Some(element.value),
             }
@@ -181,7 +198,7 @@ impl<'a> SignatureInfoView<'a> {
         self.seq_num
     }
 
-    /// `ValidityPeriod` of a certificate.
+    /// `ValidityPeriod` of a certificate, unless its times are malformed.
     #[must_use]
     pub const fn validity_period(&self) -> Option<ValidityPeriod> {
         self.validity_period

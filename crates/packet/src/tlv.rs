@@ -234,6 +234,8 @@ pub struct Fields {
     list: &'static [Field],
     /// The ranks of `list` by type, where that is small.
     ranks: [Rank; N_SMALL_TYPES],
+    /// Types that are skipped, first and last, though they may be critical.
+    skipped: Option<(u32, u32)>,
 }
 
 /// The types below it are found by their number: all that packets carry often.
@@ -279,7 +281,31 @@ impl Fields {
             ranks[typ] = Rank::of(typ as u32, list);
             typ += 1;
         }
-        Self { list, ranks }
+        Self {
+            list,
+            ranks,
+            skipped: None,
+        }
+    }
+
+    /// The same, but unrecognised elements of the types from `first` to `last` are skipped
+    /// though they may be critical: they are for applications, not for the reader.
+    #[must_use]
+    pub const fn skipping(mut self, first: u32, last: u32) -> Self {
+        self.skipped = Some((first, last));
+        self
+    }
+
+    /// Whether an element that is not in order may be skipped.
+    #[cold]
+    fn check_skipped(&self, typ: u32, rank: Rank) -> Result<(), DecodeError> {
+        let is_skipped = |(first, last)| (first..=last).contains(&typ);
+        match rank.own {
+            _ if !is_critical(typ) => Ok(()),
+            0 if self.skipped.is_some_and(is_skipped) => Ok(()),
+            0 => Err(DecodeError::UnrecognisedCritical { typ }),
+            _ => Err(DecodeError::OutOfOrder { typ }),
+        }
     }
 
     /// Place of the field `typ`.
@@ -347,19 +373,9 @@ impl<'a, 'f> FieldReader<'a, 'f> {
                 self.next_rank = rank.next;
                 return Ok(Some(element));
             }
-            check_skipped(element.typ, rank)?;
+            self.fields.check_skipped(element.typ, rank)?;
         }
         Ok(None)
-    }
-}
-
-/// Whether an element that is not in order may be skipped.
-#[cold]
-fn check_skipped(typ: u32, rank: Rank) -> Result<(), DecodeError> {
-    match rank.own {
-        _ if !is_critical(typ) => Ok(()),
-        0 => Err(DecodeError::UnrecognisedCritical { typ }),
-        _ => Err(DecodeError::OutOfOrder { typ }),
     }
 }
 

@@ -20,6 +20,9 @@ pub const CAN_BE_PREFIX: u32 = 0x21;
 pub const MUST_BE_FRESH: u32 = 0x12;
 /// `ForwardingHint` of an Interest: one or more names.
 pub const FORWARDING_HINT: u32 = 0x1e;
+/// `Delegation` of a forwarding hint in the older form: a preference and a name. Read as
+/// its name alone, as ndn-cxx does; never written.
+pub const DELEGATION: u32 = 0x1f;
 /// `Nonce` of an Interest: four bytes.
 pub const NONCE: u32 = 0x0a;
 /// `InterestLifetime` of an Interest, in milliseconds.

@@ -545,3 +545,104 @@ proptest! {
         }
     }
 }
+
+/// A Data whose MetaInfo ends with an element of type `typ`.
+fn with_application_element(typ: u32) -> Vec<u8> {
+    let mut changed = data_elements();
+    let at = changed.iter().position(|e| e.0 == types::META_INFO);
+    let at = at.expect("it has one");
+    let mut inner = elements(&changed[at].1);
+    inner.push((typ, b"own".to_vec()));
+    let meta = wrap(types::META_INFO, &inner);
+    let value = read_single(&meta, types::META_INFO).expect("just made");
+    changed[at].1 = value.to_vec();
+    wrap(types::DATA, &changed)
+}
+
+#[test]
+fn elements_of_applications_in_meta_info_are_skipped_even_of_odd_types() {
+    let original = data();
+    let original = DataView::parse(&original).expect("own encoding");
+    for typ in [128, 129, 200, 201, 251, 252] {
+        let wire = with_application_element(typ);
+        let view = DataView::parse(&wire).expect("skipped");
+        assert_eq!(view.to_data(), original.to_data(), "{typ}");
+        assert!(view.signed_portion().len() > original.signed_portion().len());
+    }
+    for typ in [1, 31, 33, 127, 253, 255, 1001] {
+        assert!(!is_read(&with_application_element(typ)), "{typ}");
+    }
+}
+
+#[test]
+fn a_validity_period_that_says_nothing_drops_no_packet() {
+    let time = b"20260101T000000".to_vec();
+    let good = wrap(
+        types::VALIDITY_PERIOD,
+        &[
+            (types::NOT_BEFORE, time.clone()),
+            (types::NOT_AFTER, time.clone()),
+        ],
+    );
+    let bad = [
+        wrap(types::VALIDITY_PERIOD, &[]),
+        wrap(types::VALIDITY_PERIOD, &[(types::NOT_BEFORE, time.clone())]),
+        wrap(
+            types::VALIDITY_PERIOD,
+            &[
+                (types::NOT_BEFORE, b"today".to_vec()),
+                (types::NOT_AFTER, time),
+            ],
+        ),
+    ];
+    for (period, is_good) in std::iter::once((&good, true)).chain(bad.iter().map(|p| (p, false))) {
+        let value = read_single(period, types::VALIDITY_PERIOD).expect("just made");
+        let info = wrap(
+            types::SIGNATURE_INFO,
+            &[
+                (types::SIGNATURE_TYPE, vec![0]),
+                (types::VALIDITY_PERIOD, value.to_vec()),
+            ],
+        );
+        let mut changed = data_elements();
+        let at = changed.iter().position(|e| e.0 == types::SIGNATURE_INFO);
+        let value = read_single(&info, types::SIGNATURE_INFO).expect("just made");
+        changed[at.expect("it has one")].1 = value.to_vec();
+        let wire = wrap(types::DATA, &changed);
+        let view = DataView::parse(&wire).expect("it is forwarded");
+        assert_eq!(view.signature_info().validity_period().is_some(), is_good);
+    }
+}
+
+#[test]
+fn delegations_of_the_older_form_are_read_as_their_names() {
+    let delegation = |uri: &str| {
+        let name = (types::NAME, name(uri).value_bytes().to_vec());
+        let value = wrap(types::DELEGATION, &[(30, vec![1]), name]);
+        let value = read_single(&value, types::DELEGATION).expect("just made");
+        (types::DELEGATION, value.to_vec())
+    };
+    let hinted = |delegations: &[(u32, Vec<u8>)]| {
+        let hint = wrap(types::FORWARDING_HINT, delegations);
+        let hint = read_single(&hint, types::FORWARDING_HINT).expect("just made");
+        let name = (types::NAME, name("/a").value_bytes().to_vec());
+        wrap(
+            types::INTEREST,
+            &[name, (types::FORWARDING_HINT, hint.to_vec())],
+        )
+    };
+    let new = (types::NAME, name("/new").value_bytes().to_vec());
+    let wire = hinted(&[delegation("/old"), new, delegation("/older")]);
+    let view = InterestView::parse(&wire).expect("ndn-cxx reads it");
+    let names: Vec<_> = view.forwarding_hint().map(|it| it.to_string()).collect();
+    assert_eq!(names, ["/old", "/new", "/older"]);
+    for bad in [
+        (types::DELEGATION, Vec::new()),
+        (types::DELEGATION, vec![30, 1, 1]),
+        (types::DELEGATION, vec![7, 9, 8]),
+        (29, Vec::new()),
+    ] {
+        assert!(!is_read(&hinted(&[delegation("/old"), bad])));
+    }
+    assert!(!is_read(&hinted(&[(252, Vec::new())])), "no name");
+}

@@ -13,7 +13,7 @@ pub use self::rewrite::{InterestRewrite, InterestVariant};
 use self::rewrite::{write_hop_limit, write_nonce};
 use crate::signature::{SignatureInfo, SignatureInfoView};
 use crate::span::{Span, element_offset, offset_in};
-use crate::tlv::{self, Field, FieldReader, Fields, Reader};
+use crate::tlv::{self, Element, Field, FieldReader, Fields, Reader};
 use crate::types::{self, component};
 use crate::{Component, DecodeError, Name, NameView};
 
@@ -200,8 +200,8 @@ impl<'a> InterestView<'a> {
             while !reader.is_empty() {
                 // `parse` has read these elements before.
                 let element = reader.read_element().ok()?;
-                if element.typ == types::NAME {
-                    return NameView::parse_value(element.value).ok();
+                if let Some(delegation) = delegation_of(element).ok()? {
+                    return Some(delegation);
                 }
             }
             None
@@ -357,12 +357,10 @@ impl<'a> InterestView<'a> {
 }
 
 fn check_forwarding_hint(value: &[u8]) -> Result<(), DecodeError> {
-    static NAMES: Fields = Fields::new(&[Field::Repeated(types::NAME)]);
-    let mut names = FieldReader::new(value, &NAMES);
+    let mut reader = Reader::new(value);
     let mut n_names = 0;
-    while let Some(element) = names.read_field()? {
-        NameView::parse_value(element.value)?;
-        n_names += 1;
+    while !reader.is_empty() {
+        n_names += usize::from(delegation_of(reader.read_element()?)?.is_some());
     }
     if n_names == 0 {
         return Err(DecodeError::Missing { typ: types::NAME });
@@ -370,6 +368,25 @@ fn check_forwarding_hint(value: &[u8]) -> Result<(), DecodeError> {
     Ok(())
 }
 
+/// The name that an element of a forwarding hint delegates to; `None` if it is to be
+/// skipped.
+fn delegation_of(element: Element<'_>) -> Result<Option<NameView<'_>>, DecodeError> {
+    match element.typ {
+        types::NAME => NameView::parse_value(element.value).map(Some),
+        types::DELEGATION => {
+            let mut reader = Reader::new(element.value);
+            while !reader.is_empty() {
+                let inner = reader.read_element()?;
+                if inner.typ == types::NAME {
+                    return NameView::parse_value(inner.value).map(Some);
+                }
+            }
+            Err(DecodeError::Missing { typ: types::NAME })
+        }
+        typ if tlv::is_critical(typ) => Err(DecodeError::UnrecognisedCritical { typ }),
+        _ => Ok(None),
+    }
+}
 /// Signature of a signed Interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterestSignature {

@@ -310,6 +310,8 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Interest, t::CAN_BE_PREFIX) => ("CanBePrefix", F::Flag),
         (C::Interest, t::MUST_BE_FRESH) => ("MustBeFresh", F::Flag),
         (C::Interest, t::FORWARDING_HINT) => ("ForwardingHint", F::Nested(C::Delegations)),
+        (C::Delegations, t::DELEGATION) => ("Delegation", F::Nested(C::Delegations)),
+        (C::Delegations, 30) => ("Preference", F::Number),
         (C::Interest, t::NONCE) => ("Nonce", F::Hex),
         (C::Interest, t::INTEREST_LIFETIME) => ("InterestLifetime", F::Milliseconds),
         (C::Interest, t::HOP_LIMIT) => ("HopLimit", F::Number),
