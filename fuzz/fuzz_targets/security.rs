@@ -46,9 +46,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(interest) = InterestView::parse(bytes) {
         let _ = SignedInterest::find(&interest);
-        let mut verifier = CommandVerifier::new(VerifierConfig::default());
+        let mut verifier = CommandVerifier::new(VerifierConfig::default(), MonoNs::ZERO);
         let verdict = |verifier: &mut CommandVerifier| {
-            verifier.verify(&interest, &[&any], FaceId(300), MonoNs(1), WALL_MS)
+            verifier.verify(&interest, None, &[&any], FaceId(300), MonoNs(1), WALL_MS)
         };
         if verdict(&mut verifier).is_ok() {
             assert!(verdict(&mut verifier).is_err(), "nothing is accepted twice");

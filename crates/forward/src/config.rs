@@ -51,6 +51,10 @@ pub struct EngineConfig {
     /// SHA-256 over the parameters of each such Interest; producers check it
     /// anyway.
     pub verify_parameters_digest: bool,
+    /// Prefix of the management protocol, if the router has one. An Interest with
+    /// CanBePrefix for a shorter name, such as `/localhost`, is forwarded by its route:
+    /// management has Data that answer it.
+    pub management_prefix: Option<Name>,
 }
 
 impl Default for EngineConfig {
@@ -69,6 +73,7 @@ impl Default for EngineConfig {
             unsolicited_data: UnsolicitedDataPolicy::DropAll,
             producer_regions: Vec::new(),
             verify_parameters_digest: false,
+            management_prefix: None,
         }
     }
 }

@@ -459,6 +459,17 @@ impl Pipelines {
             (arrival.hashes, arrival.probe),
             arrival.traits.scope,
         );
+        let above = self
+            .management_prefix
+            .as_ref()
+            .filter(|managed| interest.can_be_prefix() && managed.starts_with(interest.name()));
+        let route = match above {
+            None => route,
+            Some(managed) => {
+                let hashes = &mut self.scratch.hint_hashes;
+                find_management(arrival.fib, &self.key, hashes, managed.view(), route)
+            }
+        };
         out.enter(Block::Strategy);
         let mut ask = Ask {
             now: self.now,
@@ -593,6 +604,26 @@ pub(crate) fn reach_of(faces: &FaceTable, outbound: &Outbound<'_>) -> Reach {
 /// The delegations of a forwarding hint that are looked at.
 fn delegations<'a>(interest: &InterestView<'a>) -> impl Iterator<Item = NameView<'a>> {
     interest.forwarding_hint().take(MAX_DELEGATIONS)
+}
+
+/// The route of management, for an Interest that Data under `managed` can answer though
+/// its name is shorter; unless the name has a `route` of its own.
+#[cold]
+fn find_management<'a>(
+    fib: &'a FibView<'_>,
+    key: &HashKey,
+    hashes: &mut NameHashes,
+    managed: NameView<'a>,
+    route: Option<FibMatch<'a>>,
+) -> Option<FibMatch<'a>> {
+    if let Some(route) = route
+        && route.n_components() > 0
+    {
+        return Some(route);
+    }
+    hashes.clear();
+    let span = hashes.push_name(key, managed);
+    fib.find_longest(managed, hashes.slice(span))
 }
 
 /// What the FIB says of an Interest: of its name, or of the first delegation

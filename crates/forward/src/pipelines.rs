@@ -92,6 +92,7 @@ pub(crate) struct Pipelines {
     pub(crate) unsolicited_data: UnsolicitedDataPolicy,
     pub(crate) producer_regions: Vec<Name>,
     pub(crate) verify_parameters_digest: bool,
+    pub(crate) management_prefix: Option<Name>,
     pub(crate) scratch: Scratch,
 }
 
@@ -260,6 +261,7 @@ impl Pipelines {
             unsolicited_data: config.unsolicited_data,
             producer_regions: config.producer_regions,
             verify_parameters_digest: config.verify_parameters_digest,
+            management_prefix: config.management_prefix,
             scratch: Scratch::default(),
         })
     }

@@ -667,3 +667,37 @@ fn packet_from_an_unknown_face_is_dropped() {
     assert_eq!(node.interest(FaceId(999), &interest("/a")), []);
     assert_eq!(node.n_dropped(DropReason::UnknownFace), 2);
 }
+
+#[test]
+fn an_interest_for_a_prefix_of_management_takes_the_route_of_management() {
+    let mut node = Node::with(EngineConfig {
+        management_prefix: Some(name("/localhost/nfd")),
+        ..EngineConfig::default()
+    });
+    let management = FaceId::INTERNAL;
+    node.face(A, LOCAL).face(B, LOCAL).face(C, REMOTE);
+    node.route("/localhost/nfd", management, 0);
+    let mut nonce = 0;
+    let mut asks = |node: &mut Node, face, uri: &str, can_be_prefix| {
+        nonce += 1;
+        let mut asked = interest(uri).nonce(nonce);
+        asked.can_be_prefix = can_be_prefix;
+        let sent = summary(&node.interest(face, &asked));
+        node.advance(ms(5_000));
+        sent
+    };
+    let to_management = [(management, Kind::Interest)];
+    assert_eq!(asks(&mut node, A, "/localhost", true), to_management);
+    assert_eq!(asks(&mut node, A, "/localhost/nfd", true), to_management);
+    let nack = [(A, Kind::Nack(NackReason::NoRoute))];
+    assert_eq!(asks(&mut node, A, "/localhost", false), nack);
+    assert_eq!(asks(&mut node, A, "/localhost/x", true), nack);
+    assert_eq!(asks(&mut node, C, "/localhost", true), []);
+    assert_eq!(node.n_dropped(DropReason::LocalhostScope), 1);
+    // A default route does not hide it, and one of the name itself does.
+    node.route("/", B, 0);
+    assert_eq!(asks(&mut node, B, "/localhost", true), to_management);
+    node.route("/localhost", B, 0);
+    let to_program = [(B, Kind::Interest)];
+    assert_eq!(asks(&mut node, A, "/localhost", true), to_program);
+}

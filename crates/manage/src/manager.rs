@@ -207,7 +207,11 @@ impl<C: ControlPlane> Manager<C> {
             && let Some((incoming, interest)) = burst.next()
         {
             self.counters.n_interests += 1;
-            let Some((command, rest)) = CommandName::parse(interest.name()) else {
+            let above = || match interest.can_be_prefix() {
+                true => Some((Target::of_prefix(interest.name())?, NameView::EMPTY)),
+                false => None,
+            };
+            let Some((command, rest)) = CommandName::parse(interest.name()).or_else(above) else {
                 self.counters.drop(DropReason::NotManagement);
                 continue;
             };
@@ -232,7 +236,12 @@ impl<C: ControlPlane> Manager<C> {
                 }
                 Target::Dataset(dataset) => {
                     self.apply_routes(out);
-                    self.handle_dataset(&request, dataset, rest, out);
+                    let full = command.name();
+                    let name = match full.starts_with(interest.name()) {
+                        true => full.view(),
+                        false => interest.name(),
+                    };
+                    self.handle_dataset(&request, (dataset, name), rest, out);
                 }
                 Target::FaceEvents => self.handle_stream(&request, out),
                 Target::Unknown(_) => {
@@ -445,16 +454,17 @@ impl<C: ControlPlane> Manager<C> {
         self.forget_withdrawn();
     }
 
+    /// Answers an Interest for a dataset; `name` is the Interest's, or longer if it asked
+    /// for any Data under a shorter one.
     fn handle_dataset(
         &mut self,
         request: &Request<'_>,
-        dataset: Dataset,
+        (dataset, name): (Dataset, NameView<'_>),
         rest: NameView<'_>,
         out: ReplySink<'_>,
     ) {
         self.counters.n_datasets += 1;
         let interest = request.interest;
-        let name = interest.name();
         if datasets::names_version_or_segment(name) {
             let segment = self.datasets.find(name).and_then(|(published, segment)| {
                 replies::segment(&published.name, &published.content, segment)

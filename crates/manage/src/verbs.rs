@@ -5,7 +5,8 @@
 //! who may give it in `authorize`. Source: NFD Management protocol, the page of
 //! each module.
 
-use tachonym_protocol::ControlParameters;
+use tachonym_packet::NameView;
+use tachonym_protocol::{CommandName, ControlParameters};
 
 /// A part of the router that is managed; privileges are given by module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,6 +138,25 @@ impl Target {
             _ => return Self::command(module, verb),
         };
         Self::Dataset(dataset)
+    }
+
+    /// The dataset that answers an Interest with CanBePrefix for `name`, the name of a
+    /// module or a prefix of one: the one whose name the module's others follow, or the
+    /// router's status.
+    pub(crate) fn of_prefix(name: NameView<'_>) -> Option<CommandName<'static>> {
+        const REPRESENTATIVES: [(&str, &str); 7] = [
+            ("status", "general"),
+            ("faces", "list"),
+            ("fib", "list"),
+            ("rib", "list"),
+            ("cs", "info"),
+            ("strategy-choice", "list"),
+            ("workers", "list"),
+        ];
+        let names = REPRESENTATIVES.map(|(module, verb)| CommandName::local(module, verb));
+        names
+            .into_iter()
+            .find(|dataset| dataset.name().starts_with(name))
     }
 
     fn command(module: &str, verb: &str) -> Self {
@@ -418,6 +438,30 @@ mod tests {
             ..root
         };
         assert_eq!(Verb::RibRegister.check(&route), Err(OutOfRange("Origin")));
+    }
+
+    #[test]
+    fn each_prefix_of_management_has_a_dataset_and_nothing_else_has() {
+        for (uri, dataset) in [
+            ("/localhost", Some("/localhost/nfd/status/general")),
+            ("/localhost/nfd", Some("/localhost/nfd/status/general")),
+            ("/localhost/nfd/rib", Some("/localhost/nfd/rib/list")),
+            ("/localhost/nfd/cs", Some("/localhost/nfd/cs/info")),
+            ("/localhost/nfd/disco", None),
+            ("/localhop", None),
+            ("/local", None),
+        ] {
+            let name: tachonym_packet::Name = uri.parse().unwrap();
+            let found = Target::of_prefix(name.view()).map(|it| it.name().to_string());
+            assert_eq!(found.as_deref(), dataset, "{uri}");
+        }
+        for module in Module::ALL {
+            let name = CommandName::local(module.as_str(), "x").name();
+            let name = name.prefix(name.len() - 1);
+            let dataset = Target::of_prefix(name).expect("every module has one");
+            let target = Target::of(dataset.module, dataset.verb);
+            assert!(matches!(target, Target::Dataset(_)), "{target:?}");
+        }
     }
 
     #[test]

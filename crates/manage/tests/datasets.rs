@@ -241,3 +241,39 @@ fn face_events_go_out_numbered_and_are_kept() {
     site.pass_ms(1000);
     assert!(site.send_from(client, &latest).is_empty());
 }
+
+#[test]
+fn prefixes_of_management_are_answered_by_a_dataset() {
+    let mut site = Site::new(ManagerConfig::default());
+    let client = site.client;
+    for (uri, dataset) in [
+        ("/localhost", "/localhost/nfd/status/general"),
+        ("/localhost/nfd", "/localhost/nfd/status/general"),
+        ("/localhost/nfd/rib", "/localhost/nfd/rib/list"),
+    ] {
+        let mut interest = Interest::new(name(uri));
+        assert!(
+            site.send_from(client, &interest.encode()).is_empty(),
+            "{uri}"
+        );
+        interest.can_be_prefix = true;
+        let replies = site.send_from(client, &interest.encode());
+        assert_eq!(replies.len(), 1, "{uri}");
+        let dataset = name(dataset);
+        assert!(replies[0].name.starts_with(&dataset), "{}", replies[0].name);
+        assert_eq!(
+            replies[0].name.len(),
+            dataset.len() + 2,
+            "version and segment"
+        );
+    }
+    let unknown = Interest {
+        can_be_prefix: true,
+        ..Interest::new(name("/localhost/nfd/disco"))
+    };
+    assert!(site.send_from(client, &unknown.encode()).is_empty());
+    assert_eq!(
+        site.manager.counters().n_dropped(DropReason::NotManagement),
+        4
+    );
+}

@@ -12,6 +12,8 @@ use tachonym_forward::{Engine, EngineConfig, FaceTraits, Routes};
 use tachonym_packet::{FaceId, HashKey, Name};
 use tachonym_tables::CsCapacity;
 
+use crate::null_face;
+
 /// See the module.
 pub(crate) struct Blueprint {
     key: HashKey,
@@ -69,7 +71,10 @@ impl Blueprint {
                 running,
                 cs_admits: true,
                 cs_serves: true,
-                faces: HashMap::from([(FaceId::INTERNAL, FaceTraits::LOCAL)]),
+                faces: HashMap::from([
+                    (FaceId::INTERNAL, FaceTraits::LOCAL),
+                    (FaceId::NULL, null_face::TRAITS),
+                ]),
                 strategies: HashMap::new(),
                 announcements: HashMap::new(),
             }),

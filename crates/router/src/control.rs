@@ -19,7 +19,7 @@ use tachonym_packet::{FaceId, Name, NameView};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
-    FaceState, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
+    FaceState, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
     StrategyChoice, TableMemory, WorkersStatus, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
@@ -30,6 +30,7 @@ use crate::drops;
 use crate::face_jobs;
 use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
+use crate::null_face;
 use crate::plane::Plane;
 use crate::second_level;
 use crate::workers_control::WorkersControl;
@@ -223,6 +224,9 @@ pub(crate) fn wall_ms() -> u64 {
 
 impl ControlPlane for RouterControl {
     fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError> {
+        if request.remote == FaceUri::Null {
+            return Ok(FaceCreated::Existing(null_face::status()));
+        }
         let mut params = FaceParams::new(request.remote.clone());
         params.local.clone_from(&request.local);
         params.persistency = request.persistency;
@@ -289,7 +293,7 @@ impl ControlPlane for RouterControl {
 
     fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
         let ids = |plane: &mut Plane| (plane.thread(), plane.faces.face_ids().collect::<Vec<_>>());
-        let mut all = Vec::new();
+        let mut all = vec![null_face::status()];
         for (thread, ids) in self.each_system(ids)? {
             for slice in ids.chunks(FACES_PER_JOB) {
                 let slice = slice.to_vec();

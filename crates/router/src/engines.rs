@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use crate::blueprint::Blueprint;
 use crate::config::{self, Config, NameHash, TableIndex, UnsolicitedData};
+use crate::null_face;
 use crate::strategies;
 
 /// What engines are made of, and the first of them. Names are hashed by `secret`, or else by
@@ -31,12 +32,14 @@ pub(crate) fn blueprint(
     };
     let key = hash_key(t.name_hash, secret)?;
     let mut engine_config = engine_config(config)?;
+    engine_config.management_prefix = managed.first().cloned();
     engine_config.cs = CsCapacity {
         max_pkts: t.cs_packets.div_ceil(n_workers),
         max_bytes: t.cs_bytes.div_ceil(n_workers),
     };
     let mut first = Engine::new(engine_config.clone(), key.clone(), getrandom::u64()?)?;
     first.add_face(FaceId::INTERNAL, FaceTraits::LOCAL);
+    first.add_face(FaceId::NULL, null_face::TRAITS);
     for prefix in managed {
         add_management_route(&mut first, prefix)?;
     }
@@ -105,6 +108,7 @@ fn engine_config(config: &Config) -> anyhow::Result<EngineConfig> {
         },
         producer_regions: regions?,
         verify_parameters_digest: config.forwarding.verify_parameters_digest,
+        management_prefix: None,
         schedule: match config.forwarding.schedule {
             config::Schedule::Naive => Schedule::Naive,
             config::Schedule::BucketPrefetch => Schedule::BucketPrefetch,

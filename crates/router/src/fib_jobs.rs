@@ -73,8 +73,9 @@ fn apply(
             cost,
             distance,
         } => {
-            // The router's own faces are nobody's next hop.
-            if *face < FaceId::FIRST_DYNAMIC || !faces.contains(face) {
+            // Of the router's own faces, only the null face is a next hop.
+            let is_own = *face < FaceId::FIRST_DYNAMIC && *face != FaceId::NULL;
+            if is_own || !faces.contains(face) {
                 return Err(FibRefusalReason::FaceNotFound);
             }
             let hop = NextHop::inherited(*face, *cost, *distance);

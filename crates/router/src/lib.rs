@@ -17,6 +17,7 @@ mod handle;
 mod internal;
 mod layout;
 mod manager;
+mod null_face;
 mod plane;
 mod ports;
 mod run;

@@ -69,7 +69,7 @@ impl Ports<'_> {
     }
 
     fn send(&mut self, face: FaceId, wire: &[u8], headers: &Headers, announcement: Option<&[u8]>) {
-        if face == FaceId::INTERNAL {
+        if face < FaceId::FIRST_DYNAMIC {
             return;
         }
         match self.elsewhere(face) {
@@ -94,6 +94,23 @@ impl Ports<'_> {
     }
 }
 
+impl Ports<'_> {
+    fn send_to_management(
+        &mut self,
+        interest: &InterestView<'_>,
+        rewrite: &InterestRewrite,
+        headers: &Headers,
+    ) {
+        let mut wire = Vec::with_capacity(interest.wire().len() + 8);
+        rewrite.write_into(interest, &mut wire);
+        let Some(incoming) = headers.incoming_face_id else {
+            debug_assert!(false, "the engine tells where an Interest came from");
+            return;
+        };
+        self.internal.deliver_interest(incoming, wire);
+    }
+}
+
 impl Output for Ports<'_> {
     fn send_interest(
         &mut self,
@@ -102,14 +119,11 @@ impl Output for Ports<'_> {
         rewrite: &InterestRewrite,
         headers: &Headers,
     ) {
-        if face == FaceId::INTERNAL {
-            let mut wire = Vec::with_capacity(interest.wire().len() + 8);
-            rewrite.write_into(interest, &mut wire);
-            let Some(incoming) = headers.incoming_face_id else {
-                debug_assert!(false, "the engine tells where an Interest came from");
-                return;
-            };
-            self.internal.deliver_interest(incoming, wire);
+        if face < FaceId::FIRST_DYNAMIC {
+            // Else it is the null face, which drops it.
+            if face == FaceId::INTERNAL {
+                self.send_to_management(interest, rewrite, headers);
+            }
             return;
         }
         let with_token;

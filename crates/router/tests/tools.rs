@@ -84,11 +84,16 @@ fn face_events_are_told_as_they_happen() {
 #[test]
 fn routes_are_added_shown_and_removed() {
     let bed = Bed::new();
-    // The router's own faces lead nobody anywhere.
-    for face in ["1", "255", "9999"] {
+    // Of the router's own faces, only the null face is a next hop.
+    for face in ["1", "254", "9999"] {
         let (code, error) = bed.failure(&["route", "add", "/a", face]);
         assert_eq!(code, 5, "{error}");
         assert!(error.contains("410"), "{error}");
+    }
+    for null in ["255", "null://"] {
+        let added = bed.json(&["route", "add", "/nowhere", null]);
+        assert_eq!(added["face_id"], 255, "{null}");
+        bed.text(&["route", "remove", "/nowhere", null]);
     }
     let remote = "udp4://127.0.0.1:9";
     let added = bed.json(&["route", "add", "/a", remote, "--cost", "7"]);

@@ -249,6 +249,14 @@ impl<S: Read + Write> Stream<S> {
         ControlParameters::decode(&response.body).expect("its parameters")
     }
 
+    /// Asks for what nobody has; whether the next frame is the Nack for it.
+    pub fn probe_is_next(&mut self, uri: &str) -> bool {
+        self.send(&interest(uri));
+        let (headers, packet) = self.packet();
+        let asked = InterestView::parse(&packet);
+        headers.nack.is_some() && asked.is_ok_and(|asked| asked.name() == name(uri))
+    }
+
     /// Answers the next Interest.
     pub fn answer(&mut self) {
         let (headers, interest) = self.packet();
