@@ -129,7 +129,7 @@ fn local_field_on_an_interest_is_honoured_only_where_enabled_and_else_drops_it()
         .collect();
     assert_eq!(got.len(), 3);
     assert_eq!(got[0].next_hop_face_id, Some(FaceId(9)));
-    // Where a packet came from nobody need tell.
+    // The router itself knows where a packet came from.
     assert!(got.iter().all(|headers| headers.incoming_face_id.is_none()));
     assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 3);
 }

@@ -137,6 +137,12 @@ impl Authorizer {
         self.trust.localhop.is_some()
     }
 
+    /// Whether announcements of any signer count. Then the bearer of one answers for its
+    /// prefix.
+    pub(crate) const fn believes_any_announcement(&self) -> bool {
+        self.trust.announcements.accepts_any()
+    }
+
     /// What bounds the routes that commands of this scope make.
     pub(crate) fn bounds(&self, scope: Scope) -> Option<&LocalhopRule> {
         let is_neighbour = scope == Scope::Localhop;

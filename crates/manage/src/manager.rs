@@ -25,7 +25,6 @@ use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefus
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
 use crate::notifications::NotificationStream;
-use crate::registration::registered_by_neighbour;
 use crate::replies;
 use crate::rib::{Rib, RibLimits};
 use crate::verbs::{Dataset, Module, Target, Verb};
@@ -322,7 +321,10 @@ impl<C: ControlPlane> Manager<C> {
             self.counters.n_waiting += 1;
             return;
         }
-        let about = registered_by_neighbour(request, verb, rest);
+        let about = match request.scope {
+            Scope::Localhost => None,
+            Scope::Localhop => self.registered_by_neighbour(request, verb, rest),
+        };
         let verdict = self.authorizer.check(
             request.interest,
             (request.scope, module),

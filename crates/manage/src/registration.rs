@@ -20,6 +20,26 @@ use crate::rib::{RibError, RibRoute};
 use crate::verbs::Verb;
 
 impl<C: ControlPlane> Manager<C> {
+    /// The prefix that a command of a neighbour registers, unregisters or announces, and
+    /// for which its signer has to answer. `None` if the signer of an announcement does, or
+    /// if the parameters are malformed: those are refused later.
+    pub(crate) fn registered_by_neighbour(
+        &self,
+        request: &Request<'_>,
+        verb: Verb,
+        rest: NameView<'_>,
+    ) -> Option<Name> {
+        match verb {
+            Verb::RibRegister | Verb::RibUnregister => command_parameters(rest, verb).ok()?.name,
+            Verb::RibAnnounce if self.authorizer.believes_any_announcement() => {
+                let parameters = request.interest.application_parameters();
+                let announcement = Announcement::find(parameters, request.wall_ms);
+                announcement.ok().map(|it| it.prefix)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn register(
         &mut self,
         request: &Request<'_>,
@@ -219,20 +239,6 @@ impl RouteTerms {
         }
         self.expiry_ms = rule.granted_ms(self.expiry_ms);
     }
-}
-
-/// The prefix that a command of a neighbour registers or unregisters: its signer may be
-/// bound to names. What is malformed is refused later.
-pub(crate) fn registered_by_neighbour(
-    request: &Request<'_>,
-    verb: Verb,
-    rest: NameView<'_>,
-) -> Option<Name> {
-    let speaks_of_a_prefix = matches!(verb, Verb::RibRegister | Verb::RibUnregister);
-    if request.scope != Scope::Localhop || !speaks_of_a_prefix {
-        return None;
-    }
-    command_parameters(rest, verb).ok()?.name
 }
 
 /// Whether a prefix may have a route by an announcement: not `/`, and not what is local.

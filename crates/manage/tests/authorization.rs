@@ -683,7 +683,7 @@ fn what_nobody_has_for_itself_is_not_announced() {
     }
     assert!(site.routes().is_empty());
     assert!(site.router().announcements.is_empty());
-    // A name that only looks local is nobody's but its owner's.
+    // A name that only looks local is like any other.
     let wire = announcing(&digest, &digest, "/localhosts", Scope::Localhost);
     assert_eq!(site.command_from(client, &wire).code, 200);
 }
@@ -717,4 +717,18 @@ fn commands_that_a_former_router_may_have_obeyed_are_refused() {
     site.wall_ms -= 1;
     assert_eq!(site.command_from(client, &by(&operator, "/a")).code, 200);
     assert_eq!(counters(&site).n_before_start, 1);
+}
+
+#[test]
+fn a_neighbour_answers_for_what_it_announces_where_any_announcement_counts() {
+    let (certificate, alice) = certified("/campus/alice");
+    let signers = anchored(&certificate).with_name_rule(NameRule::UnderSigner);
+    let (mut site, neighbour) = open_to_neighbours(LocalhopRule::new(signers));
+    let digest = Signer::digest();
+    for (prefix, code) in [("/google", 403), ("/campus", 403), ("/campus/alice/x", 200)] {
+        let wire = announcing(&alice, &digest, prefix, Scope::Localhop);
+        assert_eq!(site.command_from(neighbour, &wire).code, code, "{prefix}");
+    }
+    assert_eq!(counters(&site).n_foreign_name, 2);
+    assert_eq!(site.routes().len(), 1);
 }

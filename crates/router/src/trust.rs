@@ -179,7 +179,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
             "name the certificates of the signers in `certificates`, for none is fetched",
         );
     }
-    // What is wrong with the prefix is told elsewhere.
+    // The check of the prefix itself reports a malformed one.
     if let Ok(prefix) = parse_name(&rule.prefix)
         && !policy.signs_under(prefix.view())
     {

@@ -144,8 +144,8 @@ impl Link {
     }
 
     /// Whether the headers may be on this packet, and on this face. CachePolicy is no
-    /// privilege: whoever brings a Data may wish that it is not kept. On Data
-    /// IncomingFaceId has no meaning here, and is ignored. Both as NFD has it.
+    /// privilege: every peer may ask that its Data is not cached. IncomingFaceId on Data
+    /// is ignored. NFD does both.
     fn check_headers(&self, received: &Received) -> Result<(), DropReason> {
         let headers = &received.headers;
         let is_nack = headers.nack.is_some();

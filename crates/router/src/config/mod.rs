@@ -623,7 +623,7 @@ pub struct Management {
     /// `self-learning`. A signer announces what is under its identity (`names`), and
     /// none `/`, `/localhost` or `/localhop`. The route costs what the announcement
     /// says, or 2048. Without `any` and `anchors` programs on this machine may announce
-    /// any other prefix, and nothing is learnt.
+    /// any other prefix, neighbours what they may register, and nothing is learnt.
     pub announcements: Announcements,
 }
 

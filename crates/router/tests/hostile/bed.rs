@@ -249,7 +249,7 @@ impl<S: Read + Write> Stream<S> {
         ControlParameters::decode(&response.body).expect("its parameters")
     }
 
-    /// Asks for what nobody has; whether the next frame is the Nack for it.
+    /// Sends an Interest without a route; whether the next frame is the Nack for it.
     pub fn probe_is_next(&mut self, uri: &str) -> bool {
         self.send(&interest(uri));
         let (headers, packet) = self.packet();

@@ -270,7 +270,7 @@ fn a_command_is_not_obeyed_again_after_a_restart() {
         let mut program = bed.unix();
         assert_eq!(response(&mut program, &wire).code, 200);
         assert_eq!(response(&mut program, &wire).code, 403, "again");
-        // Times are told in milliseconds, and a router starts as quickly.
+        // Times have a resolution of a millisecond, and a router starts within one.
         let signed_before_ms = wall_ms() + 5;
         while wall_ms() < signed_before_ms {
             std::thread::yield_now();
