@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tachonym_packet::MonoNs;
 use tachonym_packet::lp::FaceId;
+use tachonym_packet::{MonoNs, SourceId};
 use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
 
 use crate::counters::{DropReason, FaceCounters};
@@ -57,6 +57,17 @@ pub(crate) struct Face {
 }
 
 impl Face {
+    /// Whose limits it shares: those of its peer's address, if a remote peer made it.
+    /// Local programs, multicast groups and faces that the operator asked for have
+    /// limits of their own.
+    pub(crate) fn source(&self) -> Option<SourceId> {
+        let is_shared = self.scope == FaceScope::NonLocal
+            && self.persistency == FacePersistency::OnDemand
+            && self.link_type == LinkType::PointToPoint;
+        let peer = self.remote.socket_addr().filter(|_| is_shared);
+        peer.map(|peer| SourceId::of_peer(&peer))
+    }
+
     /// When it is closed for having received nothing.
     fn idle_deadline(&self) -> Option<MonoNs> {
         let timeout = self.idle_timeout?;
@@ -135,6 +146,7 @@ impl Face {
             persistency: self.persistency,
             link: *self.link.options(),
             mtu_bytes: self.link.mtu_bytes().map(|mtu| mtu as u64),
+            source: self.source(),
             is_up: self.state == FaceState::Up,
             expires_in: self
                 .idle_deadline()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tachonym_packet::FaceId;
+use tachonym_packet::{FaceId, SourceId};
 use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, LinkType, face_flags};
 
 use crate::counters::FaceCounters;
@@ -29,6 +29,8 @@ pub struct FaceInfo {
     pub link: LinkOptions,
     /// Largest datagram that it sends, in bytes; `None`: no limit.
     pub mtu_bytes: Option<u64>,
+    /// Whose limits it shares; `None`: it has limits of its own.
+    pub source: Option<SourceId>,
     /// Whether it can send.
     pub is_up: bool,
     /// Time until it is closed, if nothing is received.

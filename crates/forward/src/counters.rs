@@ -44,8 +44,8 @@ drop_reasons! {
     InterestLoop = "interest-loop",
     /// The pending Interest table has no room for another entry.
     PitFull = "pit-full",
-    /// The face waits for as much already as the pending Interest table has
-    /// free.
+    /// The faces of the source wait for as much already as the pending Interest table
+    /// has free.
     PitShareUsed = "pit-share-used",
     /// A pending entry has no room for another downstream.
     InRecordsFull = "in-records-full",

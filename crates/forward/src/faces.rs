@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use hashbrown::HashMap;
-use tachonym_packet::FaceId;
+use tachonym_packet::{FaceId, SourceId};
 
 /// How far a face reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +37,8 @@ pub struct FaceTraits {
     /// Whether the peer made it, and nobody here has asked for it. Where an Interest
     /// may not go to everybody, it goes to others first.
     pub is_on_demand: bool,
+    /// Whose limits the face shares; `None`: it has limits of its own.
+    pub source: Option<SourceId>,
 }
 
 impl FaceTraits {
@@ -45,13 +47,20 @@ impl FaceTraits {
         scope: Scope::Local,
         link: LinkType::PointToPoint,
         is_on_demand: true,
+        source: None,
     };
     /// A peer elsewhere, over a link to it alone.
     pub const REMOTE: Self = Self {
         scope: Scope::NonLocal,
         link: LinkType::PointToPoint,
         is_on_demand: false,
+        source: None,
     };
+
+    /// Whose limits `face`, which has these traits, shares.
+    pub(crate) fn source_of(self, face: FaceId) -> SourceId {
+        self.source.unwrap_or_else(|| SourceId::of_face(face))
+    }
 
     pub(crate) fn is_local(self) -> bool {
         self.scope == Scope::Local
@@ -154,6 +163,12 @@ impl FaceTable {
         self.faces.get(&face).copied()
     }
 
+    /// Whose limits `face` shares; a gone face has limits of its own.
+    pub(crate) fn source_of(&self, face: FaceId) -> SourceId {
+        let traits = self.find(face);
+        traits.map_or_else(|| SourceId::of_face(face), |traits| traits.source_of(face))
+    }
+
     #[inline]
     pub(crate) fn contains(&self, face: FaceId) -> bool {
         self.find(face).is_some()
@@ -188,6 +203,7 @@ mod tests {
         assert!(faces.remove(young));
         assert_eq!(faces.find(young), None);
         assert_eq!(faces.find(old), Some(FaceTraits::REMOTE));
+        assert_eq!(faces.source_of(old), SourceId::of_face(old));
         assert!(faces.remove(old));
         assert!(!faces.contains(old) && faces.len() == 0);
         // What they have brought may be on its way.

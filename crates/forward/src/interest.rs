@@ -202,7 +202,7 @@ impl Pipelines {
         }
         if let Err(refusal) = self.join_downstream(idx, arrival, interest, (nonce, flags)) {
             self.drop_packet(match refusal {
-                PitRefusal::FaceShareUsed => DropReason::PitShareUsed,
+                PitRefusal::SourceShareUsed => DropReason::PitShareUsed,
                 _ => DropReason::InRecordsFull,
             });
             return self.nack_arrival(arrival, wire, NackReason::Congestion, out);

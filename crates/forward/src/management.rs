@@ -60,6 +60,8 @@ impl Engine {
             self.pipelines.note_new_face(face);
         }
         self.pipelines.faces.insert(face, traits);
+        let source = self.pipelines.faces.source_of(face);
+        self.pipelines.tables.pit_mut().attach_face(face, source);
     }
 
     /// Removes a face with its next hops and pending records; false if there is
@@ -68,6 +70,7 @@ impl Engine {
     pub fn remove_face(&mut self, face: FaceId) -> bool {
         let was_there = self.pipelines.faces.remove(face);
         if was_there {
+            self.pipelines.tables.pit_mut().detach_face(face);
             self.routes.note_gone_face(face);
             self.pipelines.note_gone_face();
         }

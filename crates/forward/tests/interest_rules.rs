@@ -6,9 +6,9 @@ mod bed;
 use std::time::Duration;
 
 use bed::*;
-use tachonym_forward::{DropReason, EngineConfig, MAX_DELEGATIONS};
+use tachonym_forward::{DropReason, EngineConfig, FaceTraits, MAX_DELEGATIONS};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, NackReason};
+use tachonym_packet::{FaceId, NackReason, SourceId};
 
 const INTEREST_TO_B: (FaceId, Kind) = (B, Kind::Interest);
 
@@ -619,6 +619,34 @@ fn a_consumer_that_asks_for_everything_leaves_room_for_others() {
     node.advance(Duration::from_secs(61));
     assert_eq!(node.engine.sizes().n_pit_entries, 0);
     assert_eq!(summary(&node.interest(A, &greedy(999))), [INTEREST_TO_B]);
+}
+
+#[test]
+fn a_source_gets_no_more_of_the_pit_by_opening_more_faces() {
+    let refused_at = |n_faces: u64| {
+        let mut config = EngineConfig::default();
+        config.pit.max_entries = 100;
+        let mut node = Node::with(config);
+        node.face(B, REMOTE).face(C, REMOTE).route("/", B, 0);
+        let address = "192.0.2.1:6363".parse().expect("an address");
+        let traits = FaceTraits {
+            source: Some(SourceId::of_peer(&address)),
+            ..REMOTE
+        };
+        let face = |n: u64| FaceId(10_000 + n % n_faces);
+        for n in 0..n_faces {
+            node.face(face(n), traits);
+        }
+        let is_served = |node: &mut Node, n: u64| {
+            let sent = node.interest(face(n), &interest(&format!("/greedy/{n}")));
+            summary(&sent) == [INTEREST_TO_B]
+        };
+        let n_served = (0..100).position(|n| !is_served(&mut node, n));
+        assert_eq!(summary(&node.interest(C, &interest("/c"))), [INTEREST_TO_B]);
+        n_served
+    };
+    assert_eq!(refused_at(1), Some(50));
+    assert_eq!(refused_at(50), Some(50));
 }
 
 #[test]

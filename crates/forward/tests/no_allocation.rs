@@ -272,7 +272,7 @@ fn leave_memory_at_the_limits(pit_cs: PitCsLayout) {
     }
     assert!(engine.sizes().n_pit_entries <= 5_000);
     assert!(engine.sizes().n_cs_entries <= 1_000);
-    assert!(engine.pit_refusals().n_face_share_used > 0);
+    assert!(engine.pit_refusals().n_source_share_used > 0);
     assert!(memory_bytes[5] < 8 << 20, "{memory_bytes:?}");
     // Hash tables more than half full double once, when removals have worn them.
     assert!(memory_bytes[5] <= memory_bytes[3], "{memory_bytes:?}");

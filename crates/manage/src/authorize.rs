@@ -4,7 +4,9 @@
 //! `tachonym-security` whether a command's signature is one of theirs. A module
 //! that no rule opens is closed. What a permitted command does is `manager`'s.
 
-use tachonym_packet::{FaceId, InterestView, MonoNs, NameView};
+use std::collections::HashMap;
+
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, SourceId};
 use tachonym_protocol::Scope;
 use tachonym_security::{
     Accepted, CommandVerifier, Reject, ReplayCounters, TrustPolicy, VerifierConfig,
@@ -112,6 +114,8 @@ pub(crate) struct Authorizer {
     trust: ManagementTrust,
     own: TrustPolicy,
     verifier: CommandVerifier,
+    /// Of faces that share limits with others.
+    sources: HashMap<FaceId, SourceId>,
 }
 
 impl Authorizer {
@@ -119,6 +123,7 @@ impl Authorizer {
     pub(crate) fn new(trust: ManagementTrust, started: MonoNs) -> Self {
         Self {
             verifier: CommandVerifier::new(trust.verifier, started),
+            sources: HashMap::new(),
             own: TrustPolicy::any(),
             trust,
         }
@@ -172,8 +177,20 @@ impl Authorizer {
                     .collect()
             }
         };
+        let source = self.sources.get(&face).copied();
+        let source = source.unwrap_or_else(|| face.into());
         self.verifier
-            .verify(interest, about, &policies, face, now, wall_ms)
+            .verify(interest, about, &policies, source, now, wall_ms)
+    }
+
+    /// A face shares the limits of refused commands with others of `source`.
+    pub(crate) fn insert_face(&mut self, face: FaceId, source: SourceId) {
+        self.sources.insert(face, source);
+    }
+
+    /// A face is gone.
+    pub(crate) fn remove_face(&mut self, face: FaceId) {
+        self.sources.remove(&face);
     }
 
     /// Whether announcements in Data are looked at.

@@ -9,7 +9,7 @@
 //!
 //! Registrations of one burst reach the FIB as one batch.
 
-use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, types};
+use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, SourceId, types};
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, FaceEventKind,
     FaceEventNotification, FaceQueryFilter, FaceStatus, RibEntry, Route, Scope, StrategyChoice,
@@ -260,6 +260,12 @@ impl<C: ControlPlane> Manager<C> {
         std::mem::take(&mut self.throttled)
     }
 
+    /// A new face shares the limits of refused commands with all others of `source`, until
+    /// the event comes that it is destroyed. Others have limits of their own.
+    pub fn note_source(&mut self, face: FaceId, source: SourceId) {
+        self.authorizer.insert_face(face, source);
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) next has work.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<MonoNs> {
@@ -281,6 +287,7 @@ impl<C: ControlPlane> Manager<C> {
         out: ReplySink<'_>,
     ) {
         if event.kind == FaceEventKind::Destroyed {
+            self.authorizer.remove_face(FaceId(event.face_id));
             self.forget_face(FaceId(event.face_id));
             self.apply_routes(out);
         }

@@ -13,6 +13,7 @@ mod interest;
 pub mod lp;
 mod name;
 mod signature;
+mod source;
 mod span;
 pub mod time;
 pub mod tlv;
@@ -28,4 +29,5 @@ pub use interest::{
 pub use lp::{FaceId, NackReason, PitToken};
 pub use name::{Component, ComponentView, Components, Name, NameUriError, NameView};
 pub use signature::{KeyLocator, KeyLocatorView, SignatureInfo, SignatureInfoView, ValidityPeriod};
+pub use source::SourceId;
 pub use time::MonoNs;

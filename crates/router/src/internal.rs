@@ -4,8 +4,8 @@
 //! Signatures take tens of microseconds to check, so the manager lives on a
 //! thread of its own. This end copies what it needs to see into a bounded
 //! queue; what does not fit is dropped and counted, and forwarding goes on. No
-//! face may use the queue up, and one that goes on with commands that are refused
-//! is not listened to for a while.
+//! source may use the queue up by any number of faces, and one that goes on with
+//! commands that are refused is not listened to for a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +14,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crossbeam_channel::Sender;
 use tachonym_face::{DropReason, FaceEvent};
 use tachonym_forward::StorePolicy;
-use tachonym_packet::{FaceId, MonoNs, Name, NameView};
+use tachonym_packet::{FaceId, MonoNs, Name, NameView, SourceId};
 
 /// Prefix announcements that wait for the manager, and as many Nacks. A signature
 /// takes some tens of microseconds to check, for which commands wait.
 const MAX_WAITING_LESSONS: usize = 64;
+
+/// Shares of sources above which those without waiting commands are looked for.
+const MAX_IDLE_SHARES: usize = 1024;
+
+/// How long a source that is not listened to is remembered beyond that, in milliseconds.
+const MUTE_KEPT_MS: u64 = 10_000;
 
 /// What the worker tells the manager.
 #[derive(Debug)]
@@ -65,10 +71,14 @@ pub(crate) struct InternalFace {
     /// What the manager serves.
     prefixes: Vec<Name>,
     interests: Arc<Queue>,
-    /// How many of them are of which face.
-    shares: HashMap<FaceId, Share>,
-    /// Faces that are not listened to, and until when.
-    muted: HashMap<FaceId, MonoNs>,
+    /// How many of them are of which source.
+    shares: HashMap<SourceId, Share>,
+    /// Sources that are not listened to, and until when.
+    muted: HashMap<SourceId, MonoNs>,
+    /// Of faces that share a source with others.
+    sources: HashMap<FaceId, SourceId>,
+    /// How many of these a source has.
+    n_faces: HashMap<SourceId, usize>,
     announcements: Arc<Queue>,
     unreachables: Arc<Queue>,
 }
@@ -81,7 +91,7 @@ pub(crate) struct Queue {
     capacity: usize,
 }
 
-/// How many messages of one face wait.
+/// How many messages of one source wait.
 type Share = Arc<AtomicUsize>;
 
 /// A message's place among those that wait; free again when it is dropped.
@@ -110,7 +120,7 @@ impl Queue {
         self.capacity.saturating_sub(n_waiting)
     }
 
-    /// Whether a face that has `n_held` places may have another: no face holds
+    /// Whether a source that has `n_held` places may have another: no source holds
     /// more than are free, so that there is always one for the others (Choudhury
     /// and Hahne 1998, with α = 1).
     fn has_place_beside(&self, n_held: usize) -> bool {
@@ -157,6 +167,8 @@ impl InternalFace {
             interests: Queue::new(max_interests),
             shares: HashMap::new(),
             muted: HashMap::new(),
+            sources: HashMap::new(),
+            n_faces: HashMap::new(),
             announcements: Queue::new(MAX_WAITING_LESSONS),
             unreachables: Queue::new(MAX_WAITING_LESSONS),
         }
@@ -180,26 +192,44 @@ impl InternalFace {
         if is_calm || !self.prefixes.iter().any(|p| name.starts_with(p.view())) {
             return None;
         }
-        if let Some(&until) = self.muted.get(&face) {
+        let source = self.source_of(face);
+        if let Some(&until) = self.muted.get(&source) {
             if now < until {
                 return Some(DropReason::Throttled);
             }
-            self.muted.remove(&face);
+            self.muted.remove(&source);
         }
-        let share = self.shares.get(&face);
+        let share = self.shares.get(&source);
         let n_held = share.map_or(0, |share| share.load(Ordering::Relaxed));
         let has_place = self.interests.has_place_beside(n_held);
         (!has_place).then_some(DropReason::CommandShareFull)
     }
 
-    /// Does not listen to `face`, which must exist, until then.
+    /// Whose limits a face shares.
+    fn source_of(&self, face: FaceId) -> SourceId {
+        let source = self.sources.get(&face).copied();
+        source.unwrap_or_else(|| face.into())
+    }
+
+    /// A new face shares the limits of `source`, until [`InternalFace::forget`].
+    pub(crate) fn note_source(&mut self, face: FaceId, source: SourceId) {
+        if self.sources.insert(face, source).is_none() {
+            *self.n_faces.entry(source).or_default() += 1;
+        }
+    }
+
+    /// Does not listen to the source of `face`, which must exist, until then.
     pub(crate) fn mute(&mut self, face: FaceId, until: MonoNs) {
-        self.muted.insert(face, until);
+        // Sources whose last face has gone ask no more when their time is over.
+        self.muted
+            .retain(|_, other| other.plus_ms(MUTE_KEPT_MS) >= until);
+        self.muted.insert(self.source_of(face), until);
     }
 
     /// Hands an Interest to the manager, or counts that there was no room.
     pub(crate) fn deliver_interest(&mut self, incoming: FaceId, wire: Vec<u8>) {
-        let share = self.shares.entry(incoming).or_default();
+        let source = self.source_of(incoming);
+        let share = self.shares.entry(source).or_default();
         if let Some(place) = self.interests.take_place(Some(share)) {
             self.send(ToManager::Interest {
                 incoming,
@@ -234,10 +264,34 @@ impl InternalFace {
         }
     }
 
-    /// Forgets a face that has gone.
+    /// Forgets a face that has gone. A source that has others, or may come again by
+    /// another, stays muted.
     pub(crate) fn forget(&mut self, face: FaceId) {
-        self.shares.remove(&face);
-        self.muted.remove(&face);
+        let Some(source) = self.sources.remove(&face) else {
+            self.shares.remove(&face.into());
+            self.muted.remove(&face.into());
+            return;
+        };
+        if let Some(n_faces) = self.n_faces.get_mut(&source) {
+            *n_faces -= 1;
+            if *n_faces == 0 {
+                self.n_faces.remove(&source);
+                self.forget_share(source);
+            }
+        }
+    }
+
+    /// Forgets the share of a source, unless a new face may come before the manager has
+    /// seen what is left of it.
+    fn forget_share(&mut self, source: SourceId) {
+        let share = self.shares.get(&source);
+        if share.is_some_and(|share| share.load(Ordering::Relaxed) == 0) {
+            self.shares.remove(&source);
+        }
+        if self.shares.len() > MAX_IDLE_SHARES {
+            self.shares
+                .retain(|_, share| share.load(Ordering::Relaxed) > 0);
+        }
     }
 
     /// Tells the manager of a face. Never dropped: routes hang on it.
@@ -330,6 +384,34 @@ mod tests {
         let other = name("/localhost/else");
         let refusal = internal.refusal(FaceId(256), other.view(), MonoNs::ZERO);
         assert_eq!(refusal, None);
+    }
+
+    #[test]
+    fn the_faces_of_a_source_have_one_share_and_are_muted_together() {
+        let (mut internal, _inbox) = internal(16);
+        let peer = "192.0.2.1:6363".parse().expect("an address");
+        let source = SourceId::of_peer(&peer);
+        let faces: Vec<_> = (300..350).map(FaceId).collect();
+        for &face in &faces {
+            internal.note_source(face, source);
+        }
+        let n_delivered: usize = faces.iter().map(|&face| fill(&mut internal, face)).sum();
+        assert_eq!(n_delivered, 8, "as many as one face would have had");
+        assert_eq!(fill(&mut internal, FaceId(256)), 4);
+        let command = name("/localhost/nfd/rib/register");
+        internal.mute(faces[0], MonoNs(100));
+        let mut refusal = |face, at| internal.refusal(face, command.view(), MonoNs(at));
+        assert_eq!(refusal(faces[1], 99), Some(DropReason::Throttled));
+        assert_ne!(refusal(FaceId(256), 99), Some(DropReason::Throttled));
+        // A new face of the source is muted too, though all others have gone.
+        for &face in &faces {
+            internal.forget(face);
+        }
+        internal.note_source(FaceId(400), source);
+        let refusal = internal.refusal(FaceId(400), command.view(), MonoNs(99));
+        assert_eq!(refusal, Some(DropReason::Throttled));
+        internal.forget(FaceId(400));
+        assert!(internal.sources.is_empty() && internal.n_faces.is_empty());
     }
 
     #[test]

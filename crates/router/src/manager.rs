@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tachonym_face::{FaceEvent, monotonic_now};
 use tachonym_manage::{Brought, Manager};
 use tachonym_packet::{FaceId, InterestView, MonoNs};
-use tachonym_protocol::FaceEventNotification;
+use tachonym_protocol::{FaceEventKind, FaceEventNotification};
 
 use crate::control::{RouterControl, wall_ms};
 use crate::handle::Threads;
@@ -72,6 +72,11 @@ impl ManagerThread {
                         // What was asked before the event is answered before it.
                         let commands = std::mem::take(&mut commands);
                         self.carry_out((now, wall_ms), &commands, &mut replies);
+                        if event.kind == FaceEventKind::Created
+                            && let Some(source) = event.face.source
+                        {
+                            self.manager.note_source(event.face.id, source);
+                        }
                         let out = &mut |wire| replies.push(wire);
                         self.manager
                             .handle_face_event(now, notification_of(&event), out);

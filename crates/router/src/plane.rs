@@ -346,6 +346,9 @@ impl Plane {
 
     /// What is not told to an engine that has failed, the blueprint tells the next one.
     fn add_face(&mut self, face: FaceId, traits: FaceTraits) {
+        if let Some(source) = traits.source {
+            self.internal.note_source(face, source);
+        }
         if let Some(engine) = self.engine_mut() {
             engine.add_face(face, traits);
         }
@@ -704,5 +707,6 @@ fn traits_of(info: &FaceInfo) -> FaceTraits {
             protocol::LinkType::AdHoc => LinkType::AdHoc,
         },
         is_on_demand: info.persistency == FacePersistency::OnDemand,
+        source: info.source,
     }
 }

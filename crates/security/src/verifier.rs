@@ -1,16 +1,16 @@
 //! Signed Interests: checked against trust policies, each accepted once.
 //!
 //! Owns the order of the checks, cheapest first, so that rubbish is refused
-//! before any cryptography: how many of the face's were refused lately, form,
+//! before any cryptography: how many of the source's were refused lately, form,
 //! time, the key, replay, and only then the signature. State is kept only for
-//! good signatures and, bounded, for faces of which something was refused. Who may
+//! good signatures and, bounded, for sources of which something was refused. Who may
 //! do what is the caller's to decide: it passes the policies that would allow it.
 
 use std::collections::HashMap;
 
 use tachonym_packet::types::signature_type;
 use tachonym_packet::{
-    DataView, DecodeError, FaceId, InterestView, KeyLocatorView, MonoNs, Name, NameView,
+    DataView, DecodeError, InterestView, KeyLocatorView, MonoNs, Name, NameView, SourceId,
 };
 
 use crate::replay::{Mark, ReplayGuard, Times};
@@ -20,18 +20,18 @@ use crate::{
     verify_data,
 };
 
-/// Faces of which refused commands are remembered; of more, the latest.
-const MAX_FACES: usize = 1024;
+/// Sources of which refused commands are remembered; of more, the latest.
+const MAX_SOURCES: usize = 1024;
 
 /// Limits of a [`CommandVerifier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifierConfig {
     /// Limits of replay protection.
     pub replay: ReplayConfig,
-    /// Interests of one face that may be refused for any reason, and not be
+    /// Interests of one source that may be refused for any reason, and not be
     /// forgiven yet, before all of its Interests are refused unchecked; at least 1.
     pub max_refused: u32,
-    /// Time after which one refused Interest of a face is forgiven, in
+    /// Time after which one refused Interest of a source is forgiven, in
     /// milliseconds.
     pub forgive_after_ms: u64,
 }
@@ -230,10 +230,11 @@ impl CommandVerifier {
         &self.replay.counters
     }
 
-    /// Accepts `interest`, which came from `face`, if one of `policies` does
-    /// and it was not accepted before. `about` is the name that it speaks of, if any: a
-    /// policy may bind keys to names ([`NameRule`](crate::NameRule)). `wall_ms` is now, in
-    /// milliseconds since the Unix epoch. Without policies no signer is authorised.
+    /// Accepts `interest`, which came from a face of `source`, if one of `policies` does
+    /// and it was not accepted before. A face alone is a source of its own. `about` is the name
+    /// that the command speaks of, if any: a policy may bind keys to names
+    /// ([`NameRule`](crate::NameRule)). `wall_ms` is now, in milliseconds since the Unix epoch.
+    /// Without policies no signer is authorised.
     ///
     /// # Errors
     /// Says why it is refused.
@@ -242,11 +243,12 @@ impl CommandVerifier {
         interest: &InterestView<'_>,
         about: Option<NameView<'_>>,
         policies: &[&TrustPolicy],
-        face: FaceId,
+        source: impl Into<SourceId>,
         now: MonoNs,
         wall_ms: u64,
     ) -> Result<Accepted, Reject> {
-        if self.refusals.is_over(face, now, &self.config) {
+        let source = source.into();
+        if self.refusals.is_over(source, now, &self.config) {
             self.counters.count(Reject::Throttled);
             return Err(Reject::Throttled);
         }
@@ -256,7 +258,7 @@ impl CommandVerifier {
             Ok(_) => self.counters.n_accepted += 1,
             Err(reject) => {
                 self.counters.count(*reject);
-                let has_forgotten = self.refusals.note(face, now, &self.config);
+                let has_forgotten = self.refusals.note(source, now, &self.config);
                 self.counters.n_faces_forgotten += u64::from(has_forgotten);
             }
         }
@@ -466,17 +468,17 @@ fn worse(first: Option<Reject>, second: Reject) -> Reject {
     }
 }
 
-/// Of which faces Interests were refused lately: for each, the time at which the
+/// Of which sources Interests were refused lately: for each, the time at which the
 /// last of them will be forgiven (the generic cell rate algorithm of ITU-T
 /// I.371, annex A).
 #[derive(Debug, Default)]
 struct Refusals {
-    forgiven_at: HashMap<FaceId, MonoNs>,
+    forgiven_at: HashMap<SourceId, MonoNs>,
 }
 
 impl Refusals {
-    fn is_over(&self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
-        let Some(at) = self.forgiven_at.get(&face) else {
+    fn is_over(&self, source: SourceId, now: MonoNs, config: &VerifierConfig) -> bool {
+        let Some(at) = self.forgiven_at.get(&source) else {
             return false;
         };
         let owed_ms = at.saturating_since(now).as_millis();
@@ -484,19 +486,19 @@ impl Refusals {
         owed_ms >= limit_ms && limit_ms > 0
     }
 
-    /// Notes a refused Interest; true if another face had to be forgiven for it:
-    /// the one that would have been soonest. Linear in the faces then.
-    fn note(&mut self, face: FaceId, now: MonoNs, config: &VerifierConfig) -> bool {
+    /// Notes a refused Interest; true if another source had to be forgiven for it:
+    /// the one that would have been soonest. Linear in the sources then.
+    fn note(&mut self, source: SourceId, now: MonoNs, config: &VerifierConfig) -> bool {
         let mut has_forgotten = false;
-        if self.forgiven_at.len() >= MAX_FACES && !self.forgiven_at.contains_key(&face) {
+        if self.forgiven_at.len() >= MAX_SOURCES && !self.forgiven_at.contains_key(&source) {
             self.forgiven_at.retain(|_, at| *at > now);
-            if self.forgiven_at.len() >= MAX_FACES {
+            if self.forgiven_at.len() >= MAX_SOURCES {
                 let soonest = self.forgiven_at.iter().min_by_key(|(_, at)| **at);
-                let soonest = soonest.map(|(&face, _)| face);
-                has_forgotten = soonest.is_some_and(|f| self.forgiven_at.remove(&f).is_some());
+                let soonest = soonest.map(|(&source, _)| source);
+                has_forgotten = soonest.is_some_and(|it| self.forgiven_at.remove(&it).is_some());
             }
         }
-        let at = self.forgiven_at.entry(face).or_insert(now);
+        let at = self.forgiven_at.entry(source).or_insert(now);
         *at = (*at).max(now).plus_ms(config.forgive_after_ms);
         has_forgotten
     }
@@ -504,24 +506,26 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use tachonym_packet::FaceId;
+
     use super::*;
 
     #[test]
-    fn many_faces_are_remembered_the_worst_for_longest_and_no_honest_one_suffers() {
+    fn many_sources_are_remembered_the_worst_for_longest_and_no_honest_one_suffers() {
         let config = VerifierConfig::default();
         let mut refusals = Refusals::default();
         let now = MonoNs::ZERO.plus_ms(1);
-        let worst = FaceId(1);
+        let worst = SourceId::from(FaceId(1));
         for _ in 0..config.max_refused {
             assert!(!refusals.note(worst, now, &config));
         }
-        let n_others = 2 * MAX_FACES as u64;
-        let others = (0..n_others).map(|i| FaceId(1_000 + i));
+        let n_others = 2 * MAX_SOURCES as u64;
+        let others = (0..n_others).map(|i| SourceId::from(FaceId(1_000 + i)));
         let n_forgotten = others.filter(|&f| refusals.note(f, now, &config)).count();
-        assert_eq!(n_forgotten, MAX_FACES + 1);
-        assert_eq!(refusals.forgiven_at.len(), MAX_FACES);
+        assert_eq!(n_forgotten, MAX_SOURCES + 1);
+        assert_eq!(refusals.forgiven_at.len(), MAX_SOURCES);
         assert!(refusals.is_over(worst, now, &config));
-        assert!(!refusals.is_over(FaceId(2), now, &config));
+        assert!(!refusals.is_over(FaceId(2).into(), now, &config));
         let later = now.plus_ms(config.forgive_after_ms);
         assert!(!refusals.is_over(worst, later, &config));
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use support::policy::Oldest;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_memory::MemoryError;
-use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce};
+use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce, SourceId};
 use tachonym_tables::pit::MAX_HINTS_PER_NAME;
 use tachonym_tables::{
     CsCapacity, CsConfig, EntryIdx, InRecord, IndexKind, Inserted, Missed, OutRecord, Pit,
@@ -493,7 +493,13 @@ fn bytes_of_interests_and_records_are_bounded() {
 
 /// Lets a face ask for names of its own until it is refused; how many it got.
 fn ask_for_all(bench: &mut Bench, face: u64, padding: &str) -> usize {
+    ask_by(bench, &[face], padding)
+}
+
+/// Lets these faces ask in turns until one is refused; how many Interests were not.
+fn ask_by(bench: &mut Bench, faces: &[u64], padding: &str) -> usize {
     for n in 0.. {
+        let face = faces[n % faces.len()];
         let spec = InterestSpec::new(name(&format!("/{face}/x{padding}/{n}")));
         let (idx, _) = bench.insert(&spec).unwrap();
         if let Err(refusal) = bench
@@ -501,7 +507,7 @@ fn ask_for_all(bench: &mut Bench, face: u64, padding: &str) -> usize {
             .pit_mut()
             .insert_in_record(idx, in_record(face, 1))
         {
-            assert_eq!(refusal, PitRefusal::FaceShareUsed);
+            assert_eq!(refusal, PitRefusal::SourceShareUsed);
             bench.tables.remove_pending(idx);
             return n;
         }
@@ -522,8 +528,25 @@ fn a_greedy_face_gets_half_of_the_entries_and_the_others_are_served() {
     // It keeps what it has, and gets no more.
     assert_eq!(ask_for_all(&mut bench, 1, ""), 60);
     assert!(ask_for_all(&mut bench, 4, "") > 0);
-    assert!(bench.tables.pit().refusals().n_face_share_used >= 4);
+    assert!(bench.tables.pit().refusals().n_source_share_used >= 4);
     assert_eq!(bench.tables.pit().refusals().n_too_many_entries, 0);
+}
+
+#[test]
+fn the_faces_of_a_source_have_the_share_of_one_face() {
+    let config = PitConfig {
+        max_entries: 120,
+        ..PitConfig::default()
+    };
+    let mut bench = Bench::new(Hashing::Keyed, config);
+    let peer = "192.0.2.1:6363".parse().unwrap();
+    let faces: Vec<_> = (1_000..1_050).collect();
+    for &face in &faces {
+        let pit = bench.tables.pit_mut();
+        pit.attach_face(FaceId(face), SourceId::of_peer(&peer));
+    }
+    assert_eq!(ask_by(&mut bench, &faces, ""), 60);
+    assert_eq!(ask_for_all(&mut bench, 1, ""), 30);
 }
 
 #[test]
@@ -562,7 +585,8 @@ fn shares_are_what_the_records_say() {
                 .unwrap();
         }
     }
-    let held = |bench: &Bench| faces.map(|face| bench.tables.pit().n_awaited_by(FaceId(face)));
+    let held =
+        |bench: &Bench| faces.map(|face| bench.tables.pit().n_awaited_by_source(FaceId(face)));
     assert_eq!(held(&bench), [20, 20, 20]);
     bench
         .tables

@@ -10,10 +10,10 @@
 //! the content store: what needs it is a method there.
 //!
 //! Refuses, and counts, what would exceed its limits in entries, bytes, records
-//! of an entry, and hints on one name. A face may wait at as many entries, and
-//! as many bytes of them, as are still free: one alone gets half of the table,
-//! and whoever comes next finds room (the dynamic threshold of Choudhury and
-//! Hahne 1998, with alpha 1). Entries are reported when they expire
+//! of an entry, and hints on one name. The faces of one source may together wait at
+//! as many entries, and as many bytes of them, as are still free: one source alone
+//! gets half of the table, and the next one finds room (the dynamic threshold of
+//! Choudhury and Hahne 1998, with alpha 1). Entries are reported when they expire
 //! and stay until they are removed, so that their nonces can be kept.
 
 mod counts;
@@ -25,7 +25,7 @@ mod shares;
 
 use tachonym_memory::PagePreference;
 use tachonym_packet::types::MAX_PACKET_BYTES;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView, SourceId};
 
 use self::counts::{DigestParents, LengthCounts};
 pub use self::entry::MAX_INLINE_BYTES;
@@ -308,8 +308,8 @@ impl Pit {
     /// Adds a downstream, or replaces that of the same face.
     ///
     /// # Errors
-    /// If the entry is gone, or a new record would exceed a limit or the face's
-    /// share; counted. A face that waits for nothing is let in in any case.
+    /// If the entry is gone, or a new record would exceed a limit or the share of the
+    /// face's source; counted. A source that waits for nothing is let in in any case.
     #[inline]
     pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
         let Some(entry) = self.get_mut(idx) else {
@@ -327,7 +327,7 @@ impl Pit {
                 || held.n_entries < n_free_entries && held.n_bytes + n_bytes <= n_free_bytes
         };
         if !self.shares.add(record.face, n_bytes, allows) {
-            return Err(self.refusals.count(PitRefusal::FaceShareUsed));
+            return Err(self.refusals.count(PitRefusal::SourceShareUsed));
         }
         let inserted = self.push_record(idx.slot, record, PitEntry::in_list_mut);
         if inserted.is_err() {
@@ -336,10 +336,21 @@ impl Pit {
         inserted
     }
 
-    /// Number of entries that a face waits at.
+    /// A face exists, and counts to this source from now on, with all that it waits for
+    /// already. One that was never attached is a source of its own.
+    pub fn attach_face(&mut self, face: FaceId, source: SourceId) {
+        self.shares.attach(face, source);
+    }
+
+    /// A face has gone. Its records count until they are removed.
+    pub fn detach_face(&mut self, face: FaceId) {
+        self.shares.detach(face);
+    }
+
+    /// Number of entries that the faces of this one's source wait at, each face counted.
     #[must_use]
-    pub fn n_awaited_by(&self, face: FaceId) -> usize {
-        self.shares.get(face).n_entries
+    pub fn n_awaited_by_source(&self, face: FaceId) -> usize {
+        self.shares.of_source(face).n_entries
     }
 
     /// Removes the downstream on `face` from an entry.

@@ -15,8 +15,8 @@ pub enum PitRefusal {
     TooManyHints,
     /// [`PitConfig::max_records_per_entry`](super::PitConfig::max_records_per_entry) is reached.
     TooManyRecords,
-    /// The face waits for as much already as is still free.
-    FaceShareUsed,
+    /// The faces of the source wait for as much already as is still free.
+    SourceShareUsed,
     /// The entry is gone.
     NoSuchEntry,
 }
@@ -28,7 +28,7 @@ impl std::fmt::Display for PitRefusal {
             Self::TooManyBytes => "the PIT holds as many bytes as it may",
             Self::TooManyHints => "too many forwarding hints on one name",
             Self::TooManyRecords => "the PIT entry has as many records as it may",
-            Self::FaceShareUsed => "the face has its share of the PIT",
+            Self::SourceShareUsed => "the face's source has its share of the PIT",
             Self::NoSuchEntry => "the PIT entry is gone",
         })
     }
@@ -47,8 +47,8 @@ pub struct PitRefusals {
     pub n_too_many_hints: u64,
     /// See [`PitRefusal::TooManyRecords`].
     pub n_too_many_records: u64,
-    /// See [`PitRefusal::FaceShareUsed`].
-    pub n_face_share_used: u64,
+    /// See [`PitRefusal::SourceShareUsed`].
+    pub n_source_share_used: u64,
 }
 
 impl PitRefusals {
@@ -59,7 +59,7 @@ impl PitRefusals {
             PitRefusal::TooManyBytes => self.n_too_many_bytes += 1,
             PitRefusal::TooManyHints => self.n_too_many_hints += 1,
             PitRefusal::TooManyRecords => self.n_too_many_records += 1,
-            PitRefusal::FaceShareUsed => self.n_face_share_used += 1,
+            PitRefusal::SourceShareUsed => self.n_source_share_used += 1,
             // The caller's slip, not a limit.
             PitRefusal::NoSuchEntry => {}
         }
