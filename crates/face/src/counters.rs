@@ -55,6 +55,12 @@ drop_reasons! {
     UnknownPeer = "unknown-peer";
     /// Received: from a new peer, with no more faces allowed.
     TooManyFaces = "too-many-faces";
+    /// Received: from a new peer whose source has as many faces as it may, all of them
+    /// new.
+    TooManyFacesOfSource = "too-many-faces-of-source";
+    /// Received: from a new UDP peer, and no Interest: for an IDLE packet, a Data, a
+    /// Nack or a later fragment no face is made.
+    NoInterest = "no-interest-from-new-peer";
     /// Received: for management, from a face of which too many commands were
     /// refused. Counted by whoever takes the frames.
     Throttled = "throttled-command";
@@ -193,6 +199,15 @@ pub struct SystemCounters {
     /// Connections turned away because there were too many faces, or because
     /// the system did not let them be waited for. They are not accepted ones.
     pub n_refused: u64,
+    /// Of these, connections turned away because their source had as many faces as it
+    /// may.
+    pub n_refused_of_source: u64,
+    /// On-demand faces closed for a newcomer.
+    pub n_evicted: u64,
+    /// On-demand faces closed because their peer had never sent an Interest.
+    pub n_silent: u64,
+    /// WebSocket connections closed because a ping was not answered.
+    pub n_unanswered_pings: u64,
     /// Times that a listener stopped accepting for a while, for want of
     /// descriptors or memory. Connections wait meanwhile.
     pub n_accept_pauses: u64,

@@ -106,6 +106,12 @@ pub enum CloseReason {
     /// The other end took nothing of what was sent, or left a packet unfinished,
     /// for too long.
     Stalled,
+    /// It gave way to a new face.
+    Evicted,
+    /// The peer, which made it, has not sent an Interest in time.
+    Silent,
+    /// The peer has not answered a ping.
+    NoPong,
 }
 
 impl CloseReason {
@@ -120,6 +126,9 @@ impl CloseReason {
             Self::MalformedStream => "malformed stream",
             Self::Idle => "idle",
             Self::Stalled => "stalled",
+            Self::Evicted => "evicted for a new face",
+            Self::Silent => "no Interest in time",
+            Self::NoPong => "no answer to a ping",
         }
     }
 }

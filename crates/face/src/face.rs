@@ -36,11 +36,15 @@ pub(crate) struct Face {
     pub(crate) transport: Transport,
     pub(crate) link: Link,
     pub(crate) tx: TxQueue,
+    /// Bytes that were taken from `tx` and lie in a buffer of the transport.
+    pub(crate) unsent_bytes: usize,
     pub(crate) counters: FaceCounters,
+    pub(crate) created_at: MonoNs,
     pub(crate) last_received_at: MonoNs,
     /// The time of its alarm; NEVER if none.
     pub(crate) armed_at: MonoNs,
     pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) silent_timeout: Option<Duration>,
     /// What its link has to send waits until the kernel takes more.
     pub(crate) is_held: bool,
     /// Since when it has been blocked without the kernel taking anything;
@@ -68,6 +72,12 @@ impl Face {
         peer.map(|peer| SourceId::of_peer(&peer))
     }
 
+    /// Bytes that wait for the kernel to take them.
+    #[inline]
+    pub(crate) fn backlog_bytes(&self) -> usize {
+        self.tx.len_bytes() + self.unsent_bytes
+    }
+
     /// When it is closed for having received nothing.
     fn idle_deadline(&self) -> Option<MonoNs> {
         let timeout = self.idle_timeout?;
@@ -77,6 +87,24 @@ impl Face {
     /// Whether it has been idle for too long.
     pub(crate) fn is_idle(&self, now: MonoNs) -> bool {
         self.idle_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When it is closed for its peer having made it and said nothing. What is said is an
+    /// Interest, a command included, or a Data that was asked for.
+    fn silent_deadline(&self) -> Option<MonoNs> {
+        let timeout = self.silent_timeout?;
+        let has_spoken =
+            self.counters.n_in_interests > 0 || self.link.last_exchange_at() != MonoNs::ZERO;
+        let is_expected = self.persistency == FacePersistency::OnDemand
+            && self.scope == FaceScope::NonLocal
+            && !has_spoken;
+        is_expected.then(|| self.created_at + timeout)
+    }
+
+    /// Whether its peer has been silent since it made it, for too long.
+    pub(crate) fn is_silent(&self, now: MonoNs) -> bool {
+        self.silent_deadline()
+            .is_some_and(|deadline| deadline <= now)
     }
 
     /// When it is closed for the peer having taken nothing, or not having finished
@@ -118,12 +146,22 @@ impl Face {
         }
     }
 
+    /// When its peer is looked after.
+    pub(crate) fn check_deadline(&self) -> Option<MonoNs> {
+        match &self.transport {
+            Transport::WebSocket(socket) => socket.check_deadline(),
+            _ => None,
+        }
+    }
+
     /// When it next needs attention.
     pub(crate) fn deadline(&self) -> MonoNs {
         [
             self.idle_deadline(),
+            self.silent_deadline(),
             self.stall_deadline(),
             self.transport_deadline(),
+            self.check_deadline(),
             self.link.reassembly_timeout(),
             // A link that cannot send has nothing to send.
             self.link
@@ -151,7 +189,7 @@ impl Face {
             expires_in: self
                 .idle_deadline()
                 .map(|deadline| deadline.saturating_since(now)),
-            backlog_bytes: self.tx.len_bytes(),
+            backlog_bytes: self.backlog_bytes(),
             counters: self.counters,
         }
     }

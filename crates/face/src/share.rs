@@ -21,7 +21,7 @@ use tachonym_packet::FaceId;
 
 use crate::steering::{Family, Steering};
 use crate::sys::filter;
-use crate::system::Origin;
+use crate::system::{FaceCounts, Origin};
 use crate::transport::udp::UdpSocket;
 use crate::waker::Waker;
 
@@ -65,6 +65,7 @@ impl SystemShare {
                 steering: Steering::new(n_systems),
                 sockets: Vec::new(),
             }),
+            face_counts: Mutex::default(),
         });
         (0..n_systems)
             .map(|index| Self {
@@ -140,6 +141,8 @@ pub(crate) struct Siblings {
     /// Whose turn it is among those who have as few connections.
     next: AtomicUsize,
     groups: Mutex<Groups>,
+    /// Faces of remote sources, in all systems together.
+    face_counts: Mutex<FaceCounts>,
 }
 
 /// What the others know of a system.
@@ -196,6 +199,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Siblings {
     pub(crate) fn len(&self) -> usize {
         self.members.len()
+    }
+
+    /// Reads or changes how many faces remote sources have.
+    pub(crate) fn change_face_counts<T>(&self, change: impl FnOnce(&mut FaceCounts) -> T) -> T {
+        change(&mut lock(&self.face_counts))
     }
 
     /// The system that a new connection goes to: the one with the fewest, of those

@@ -261,6 +261,11 @@ fn reliability_carries_every_packet_over_a_lossy_link() {
     params.mtu_bytes = Some(1400);
     let to_b = a.dial_with(&params);
     let sent: Vec<_> = (0..300).map(|n| data(n, 3000)).collect();
+    // A Data alone makes no face at the other end.
+    a.send(to_b, &interest(0));
+    link.pass();
+    b.until("the Interest", |b| !b.packets.is_empty());
+    b.packets.clear();
     let mut waiting = sent.iter();
     let start = std::time::Instant::now();
     while b.packets.len() < sent.len() {
@@ -294,6 +299,11 @@ fn without_reliability_what_is_lost_is_given_up_in_time() {
     let mut params = FaceParams::new(FaceUri::Udp(link.left.local_addr().unwrap()));
     params.mtu_bytes = Some(1400);
     let to_b = a.dial_with(&params);
+    // A Data alone makes no face at the other end.
+    a.send(to_b, &interest(0));
+    link.pass();
+    b.until("the Interest", |b| !b.packets.is_empty());
+    b.packets.clear();
     // Three fragments each, of which every third is lost.
     for n in 0..10 {
         a.send(to_b, &data(n, 4000));

@@ -300,10 +300,13 @@ fn a_receive_queue_that_fills_up_marks_data_and_shows_what_it_lost() {
     let uri = node.listen(&ChannelOptions::udp(support::loopback()));
     let raw = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     raw.connect(uri.socket_addr().unwrap()).unwrap();
+    // A Data alone makes no face.
+    raw.send(&support::interest(0)).unwrap();
+    node.until("the Interest", |node| node.packets.len() == 1);
     // One packet is no congestion.
     raw.send(&data(0, 4000)).unwrap();
-    node.until("one packet", |node| node.packets.len() == 1);
-    assert_eq!(node.packets[0].headers.congestion_mark, 0);
+    node.until("one packet", |node| node.packets.len() == 2);
+    assert_eq!(node.packets[1].headers.congestion_mark, 0);
     // Nobody reads while 400 kB arrive: most of it is lost.
     node.packets.clear();
     for n in 0..100 {

@@ -20,6 +20,14 @@ const MANAGER_QUEUE_FULL: &str = "manager-queue-full";
 const LESSON_QUEUE_FULL: &str = "lesson-queue-full";
 /// Connections turned away.
 const CONNECTION_REFUSED: &str = "connection-refused";
+/// Connections turned away because their source had as many faces as it may.
+const CONNECTION_REFUSED_OF_SOURCE: &str = "connection-refused-of-source";
+/// Faces of remote peers that gave way to new ones.
+const FACE_EVICTED: &str = "face-evicted";
+/// Faces closed because their remote peer had sent no Interest in time.
+const FACE_SILENT: &str = "face-silent";
+/// WebSockets closed because a ping was not answered.
+const PING_UNANSWERED: &str = "ping-unanswered";
 /// Datagrams that the kernel dropped because a receive buffer was full.
 const KERNEL_BUFFER_FULL: &str = "kernel-buffer-full";
 
@@ -82,7 +90,14 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
         (DropReason::Malformed.as_str(), n_malformed),
         (MANAGER_QUEUE_FULL, plane.internal.interests().n_dropped()),
         (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
-        (CONNECTION_REFUSED, faces.n_refused),
+        (
+            CONNECTION_REFUSED,
+            faces.n_refused - faces.n_refused_of_source,
+        ),
+        (CONNECTION_REFUSED_OF_SOURCE, faces.n_refused_of_source),
+        (FACE_EVICTED, faces.n_evicted),
+        (FACE_SILENT, faces.n_silent),
+        (PING_UNANSWERED, faces.n_unanswered_pings),
         (KERNEL_BUFFER_FULL, faces.n_kernel_drops),
         (WORKER_QUEUE_FULL, plane.links().n_dropped()),
         (MOVING_QUEUE_FULL, receiver.n_order_full),
@@ -145,6 +160,10 @@ mod tests {
                 MANAGER_QUEUE_FULL,
                 LESSON_QUEUE_FULL,
                 CONNECTION_REFUSED,
+                CONNECTION_REFUSED_OF_SOURCE,
+                FACE_EVICTED,
+                FACE_SILENT,
+                PING_UNANSWERED,
                 KERNEL_BUFFER_FULL,
                 WORKER_QUEUE_FULL,
                 MOVING_QUEUE_FULL,

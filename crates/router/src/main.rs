@@ -149,6 +149,8 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
         n_verified = snapshot.n_verified,
         n_verified_before = snapshot.n_verified_before,
         n_refused_connections = snapshot.n_refused_connections,
+        n_evicted_faces = snapshot.n_evicted_faces,
+        n_silent_faces = snapshot.n_silent_faces,
         n_accept_pauses = snapshot.n_accept_pauses,
         n_stalled_connections = snapshot.n_stalled_connections,
         n_kernel_drops = snapshot.n_kernel_drops,

@@ -81,6 +81,10 @@ pub struct Snapshot {
     pub n_verified_before: u64,
     /// Connections that were turned away.
     pub n_refused_connections: u64,
+    /// Faces of remote peers that gave way to new ones.
+    pub n_evicted_faces: u64,
+    /// Faces closed because their remote peer had sent no Interest in time.
+    pub n_silent_faces: u64,
     /// Times that a listener rested for want of descriptors or memory.
     pub n_accept_pauses: u64,
     /// Connections given up because the other end took nothing for too long.
@@ -266,6 +270,8 @@ impl Router {
             snapshot.n_pit_entries += sizes.map_or(0, |sizes| sizes.n_pit_entries);
             snapshot.n_cs_entries += sizes.map_or(0, |sizes| sizes.n_cs_entries);
             snapshot.n_refused_connections += faces.n_refused;
+            snapshot.n_evicted_faces += faces.n_evicted;
+            snapshot.n_silent_faces += faces.n_silent;
             snapshot.n_accept_pauses += faces.n_accept_pauses;
             snapshot.n_stalled_connections += faces.n_stalled;
             snapshot.n_kernel_drops += faces.n_kernel_drops;
@@ -352,6 +358,9 @@ fn system_options(config: &Config) -> SystemOptions {
     let f = &config.faces;
     let mut options = SystemOptions::default();
     options.max_faces = f.max_faces;
+    options.max_faces_per_source = f.max_per_source;
+    options.silent_timeout =
+        (f.silent_timeout_s > 0).then(|| Duration::from_secs(f.silent_timeout_s));
     options.max_face_backlog_bytes = f.max_backlog_bytes;
     options.stall_timeout = Duration::from_secs(f.stall_timeout_s);
     options.udp_receive_buffer_bytes = f.socket_buffer_bytes;

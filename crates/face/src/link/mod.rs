@@ -21,6 +21,7 @@ use tachonym_packet::MonoNs;
 
 use crate::counters::{DropReason, FaceCounters};
 use crate::options::LinkOptions;
+use crate::system::SourceIdx;
 use congestion::Congestion;
 use reassembly::{Reassembler, ReassemblyBudget};
 use reliability::Reliability;
@@ -35,6 +36,9 @@ pub(crate) struct Link {
     /// Made with the first fragment: most faces never see one.
     reassembler: Option<Box<Reassembler>>,
     reliability: Option<Box<Reliability>>,
+    /// To whose share incomplete packets count.
+    source: SourceIdx,
+    last_exchange_at: MonoNs,
 }
 
 impl Link {
@@ -48,6 +52,8 @@ impl Link {
             out_congestion: Congestion::default(),
             reassembler: None,
             reliability: None,
+            source: SourceIdx::default(),
+            last_exchange_at: MonoNs::ZERO,
         };
         link.set_options(options);
         link
@@ -55,6 +61,29 @@ impl Link {
 
     pub(crate) fn options(&self) -> &LinkOptions {
         &self.options
+    }
+
+    /// When a Data was last sent, or received for an Interest that was sent; ZERO: never.
+    #[inline]
+    pub(crate) fn last_exchange_at(&self) -> MonoNs {
+        self.last_exchange_at
+    }
+
+    pub(crate) fn source(&self) -> SourceIdx {
+        self.source
+    }
+
+    /// Sets the source of a new link.
+    pub(crate) fn set_source(&mut self, source: SourceIdx) {
+        self.source = source;
+    }
+
+    /// Changes the source, and moves what incomplete packets hold.
+    pub(crate) fn change_source(&mut self, source: SourceIdx, budget: &mut ReassemblyBudget) {
+        if let Some(reassembler) = &mut self.reassembler {
+            reassembler.change_source(self.source, source, budget);
+        }
+        self.source = source;
     }
 
     pub(crate) fn mtu_bytes(&self) -> Option<usize> {
@@ -88,7 +117,7 @@ impl Link {
         budget: &mut ReassemblyBudget,
     ) -> bool {
         if let Some(reassembler) = &mut self.reassembler {
-            let n_expired = reassembler.handle_timeout(now, budget);
+            let n_expired = reassembler.handle_timeout(now, self.source, budget);
             counters.drops.add(DropReason::ReassemblyTimeout, n_expired);
         }
         self.is_due(now)
@@ -109,7 +138,7 @@ impl Link {
     /// old one is forgotten, and shared memory given back.
     pub(crate) fn reset(&mut self, budget: &mut ReassemblyBudget) {
         if let Some(reassembler) = &mut self.reassembler {
-            reassembler.clear(budget);
+            reassembler.clear(self.source, budget);
         }
         self.reassembler = None;
         self.reliability = None;

@@ -14,6 +14,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
 use crate::counters::DropReason;
+use crate::system::SourceIdx;
 
 /// How long an incomplete packet waits for its next fragment.
 pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
@@ -33,6 +34,8 @@ const PARTIAL_OVERHEAD_BYTES: usize = 512;
 pub(crate) struct ReassemblyBudget {
     used_bytes: usize,
     limit_bytes: usize,
+    /// Of `used_bytes`, those of each source, by its index.
+    held_bytes: Vec<usize>,
     /// Emptied packets with their buffers. Boxed, so that the lists of the
     /// faces, which are not charged, stay small.
     #[expect(clippy::vec_box, reason = "the boxes move between lists")]
@@ -45,25 +48,43 @@ impl ReassemblyBudget {
         Self {
             used_bytes: 0,
             limit_bytes,
+            held_bytes: Vec::new(),
             spare: Vec::new(),
             spare_bytes: 0,
         }
     }
 
-    /// Grants `n_bytes` to a face that has `held_bytes`, if it then has no more
-    /// than is left free: as with backlogs, faces that take what they can share
-    /// the memory among them and leave as much to the others.
-    fn take(&mut self, held_bytes: usize, n_bytes: usize) -> bool {
+    /// Grants `n_bytes` to a source, if it then has no more than is left free: as with
+    /// backlogs, sources that take what they can share the memory among them and leave
+    /// as much to the others.
+    fn take(&mut self, source: SourceIdx, n_bytes: usize) -> bool {
+        if source.idx() >= self.held_bytes.len() {
+            self.held_bytes.resize(source.idx() + 1, 0);
+        }
+        let held_bytes = &mut self.held_bytes[source.idx()];
         let free_bytes = self.limit_bytes - self.used_bytes;
-        let is_fair = held_bytes + n_bytes <= free_bytes;
+        let is_fair = *held_bytes + n_bytes <= free_bytes;
         if is_fair {
+            *held_bytes += n_bytes;
             self.used_bytes += n_bytes;
         }
         is_fair
     }
 
-    fn give(&mut self, n_bytes: usize) {
-        self.used_bytes -= n_bytes;
+    /// Grants `n_bytes` that were just given back by another source.
+    fn take_unfairly(&mut self, source: SourceIdx, n_bytes: usize) {
+        if source.idx() >= self.held_bytes.len() {
+            self.held_bytes.resize(source.idx() + 1, 0);
+        }
+        self.held_bytes[source.idx()] += n_bytes;
+        self.used_bytes += n_bytes;
+    }
+
+    fn give(&mut self, source: SourceIdx, n_bytes: usize) {
+        if let Some(held_bytes) = self.held_bytes.get_mut(source.idx()) {
+            *held_bytes -= n_bytes;
+            self.used_bytes -= n_bytes;
+        }
     }
 
     fn take_partial(&mut self) -> Box<Partial> {
@@ -136,13 +157,11 @@ pub(crate) struct Reassembler {
     /// The one that grew last is at the end.
     #[expect(clippy::vec_box, reason = "the boxes move between lists")]
     partials: Vec<Box<Partial>>,
-    /// What they are charged.
-    held_bytes: usize,
 }
 
 impl Reassembler {
-    /// Takes the fragment with these headers from `peer`. `evicted` is
-    /// called for each incomplete packet that has to give way.
+    /// Takes the fragment with these headers from `peer`. What is kept counts to
+    /// `source`, which all calls have to name alike. `evicted` is called for each incomplete packet that has to give way.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn receive(
         &mut self,
@@ -153,6 +172,7 @@ impl Reassembler {
         fragment: &[u8],
         budget: &mut ReassemblyBudget,
         out: &mut Vec<u8>,
+        source: SourceIdx,
         mut evicted: impl FnMut(),
     ) -> Reassembled {
         let Some(sequence) = headers.sequence else {
@@ -182,41 +202,45 @@ impl Reassembler {
             }
             Ok(Added::Complete) => {
                 let complete = partial.write(out);
-                self.recycle(partial, budget);
+                self.recycle(partial, source, budget);
                 complete
             }
             Ok(Added::Incomplete) => {
                 let cost = partial.footprint_bytes() - partial.charged_bytes;
-                while self.partials.len() >= MAX_PARTIALS || !budget.take(self.held_bytes, cost) {
+                while self.partials.len() >= MAX_PARTIALS || !budget.take(source, cost) {
                     // The face's own oldest packet gives way, never another's.
                     if self.partials.is_empty() {
-                        self.recycle(partial, budget);
+                        self.recycle(partial, source, budget);
                         return Reassembled::Dropped(DropReason::ReassemblyOverflow);
                     }
                     let oldest = self.partials.remove(0);
-                    self.recycle(oldest, budget);
+                    self.recycle(oldest, source, budget);
                     evicted();
                 }
                 partial.charged_bytes += cost;
-                self.held_bytes += cost;
                 self.partials.push(partial);
                 Reassembled::Waiting
             }
             Err(reason) => {
-                self.recycle(partial, budget);
+                self.recycle(partial, source, budget);
                 Reassembled::Dropped(reason)
             }
         }
     }
 
     /// Drops what has waited for too long; returns how many packets that were.
-    pub(crate) fn handle_timeout(&mut self, now: MonoNs, budget: &mut ReassemblyBudget) -> u64 {
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: MonoNs,
+        source: SourceIdx,
+        budget: &mut ReassemblyBudget,
+    ) -> u64 {
         let mut n_expired = 0;
         // In the order of their last growth, hence of their deadlines, but for
         // repeated fragments, which move a packet without prolonging its life.
         while let Some(idx) = self.partials.iter().position(|p| p.deadline <= now) {
             let partial = self.partials.remove(idx);
-            self.recycle(partial, budget);
+            self.recycle(partial, source, budget);
             n_expired += 1;
         }
         n_expired
@@ -228,15 +252,33 @@ impl Reassembler {
     }
 
     /// Gives all memory back.
-    pub(crate) fn clear(&mut self, budget: &mut ReassemblyBudget) {
+    pub(crate) fn clear(&mut self, source: SourceIdx, budget: &mut ReassemblyBudget) {
         while let Some(partial) = self.partials.pop() {
-            self.recycle(partial, budget);
+            self.recycle(partial, source, budget);
         }
     }
 
-    fn recycle(&mut self, mut partial: Box<Partial>, budget: &mut ReassemblyBudget) {
-        self.held_bytes -= partial.charged_bytes;
-        budget.give(partial.charged_bytes);
+    /// From now on all of it counts to the source `to`, whatever that has already.
+    pub(crate) fn change_source(
+        &mut self,
+        from: SourceIdx,
+        to: SourceIdx,
+        budget: &mut ReassemblyBudget,
+    ) {
+        let n_bytes = self.partials.iter().map(|partial| partial.charged_bytes);
+        let n_bytes = n_bytes.sum();
+        budget.give(from, n_bytes);
+        // Fairly held before.
+        budget.take_unfairly(to, n_bytes);
+    }
+
+    fn recycle(
+        &mut self,
+        mut partial: Box<Partial>,
+        source: SourceIdx,
+        budget: &mut ReassemblyBudget,
+    ) {
+        budget.give(source, partial.charged_bytes);
         partial.charged_bytes = 0;
         budget.give_partial(partial);
     }
@@ -356,6 +398,7 @@ mod tests {
     struct Bench {
         reassembler: Reassembler,
         budget: ReassemblyBudget,
+        source: SourceIdx,
         out: Vec<u8>,
         n_evicted: usize,
     }
@@ -365,9 +408,19 @@ mod tests {
             Self {
                 reassembler: Reassembler::default(),
                 budget: ReassemblyBudget::new(limit_bytes),
+                source: SourceIdx::default(),
                 out: Vec::new(),
                 n_evicted: 0,
             }
+        }
+
+        fn handle_timeout(&mut self, now: MonoNs) -> u64 {
+            let (source, budget) = (self.source, &mut self.budget);
+            self.reassembler.handle_timeout(now, source, budget)
+        }
+
+        fn clear(&mut self) {
+            self.reassembler.clear(self.source, &mut self.budget);
         }
 
         fn receive(&mut self, now_ms: u64, headers: &Headers, fragment: &[u8]) -> Reassembled {
@@ -390,6 +443,7 @@ mod tests {
                 fragment,
                 &mut self.budget,
                 &mut self.out,
+                self.source,
                 || self.n_evicted += 1,
             )
         }
@@ -446,14 +500,8 @@ mod tests {
         bench.receive(400, &fragment(1, 1, 3), &[1]);
         let at = |ms| MonoNs::ZERO.plus_ms(ms);
         assert_eq!(bench.reassembler.poll_timeout(), Some(at(900)));
-        assert_eq!(
-            bench.reassembler.handle_timeout(at(899), &mut bench.budget),
-            0
-        );
-        assert_eq!(
-            bench.reassembler.handle_timeout(at(900), &mut bench.budget),
-            1
-        );
+        assert_eq!(bench.handle_timeout(at(899)), 0);
+        assert_eq!(bench.handle_timeout(at(900)), 1);
         assert_eq!(bench.budget.used_bytes, 0);
         // What comes late begins a new packet, which stays incomplete.
         let late = bench.receive(901, &fragment(1, 2, 3), &[2]);
@@ -469,24 +517,24 @@ mod tests {
             let deadline = at((n * 400 + 500).min(2000));
             assert_eq!(bench.reassembler.poll_timeout(), Some(deadline));
         }
-        let n_dropped = bench
-            .reassembler
-            .handle_timeout(at(2000), &mut bench.budget);
-        assert_eq!(n_dropped, 1);
+        assert_eq!(bench.handle_timeout(at(2000)), 1);
     }
 
     #[test]
-    fn faces_that_take_what_they_can_leave_room_for_others() {
+    fn sources_that_take_what_they_can_leave_room_for_others() {
         let mut bench = Bench::new(100_000);
         let mut greedy = Vec::new();
-        for _ in 0..5 {
+        let sources: Vec<_> = sources(6);
+        for &source in &sources[..5] {
+            bench.source = source;
             for n in 0..100 {
                 bench.receive(0, &fragment(n * 10, 0, 2), &[0; 1000]);
             }
             assert!(bench.budget.used_bytes <= 100_000);
-            greedy.push(std::mem::take(&mut bench.reassembler));
+            greedy.push((source, std::mem::take(&mut bench.reassembler)));
         }
         bench.n_evicted = 0;
+        bench.source = sources[5];
         bench.receive(0, &fragment(1, 0, 2), &[1; 400]);
         let complete = bench.receive(0, &fragment(1, 1, 2), &[2; 400]);
         assert!(matches!(
@@ -494,11 +542,54 @@ mod tests {
             Reassembled::Complete { l3_bytes: 800, .. }
         ));
         assert_eq!(bench.n_evicted, 0);
-        for mut reassembler in greedy {
-            reassembler.clear(&mut bench.budget);
-            assert_eq!(reassembler.held_bytes, 0);
+        for (source, mut reassembler) in greedy {
+            reassembler.clear(source, &mut bench.budget);
+            assert_eq!(bench.budget.held_bytes[source.idx()], 0);
         }
         assert_eq!(bench.budget.used_bytes, 0);
+    }
+
+    /// Indexes of different sources.
+    fn sources(n: usize) -> Vec<SourceIdx> {
+        let mut sources = crate::system::sources_of_test();
+        let faces = (0..n as u64).map(tachonym_packet::FaceId);
+        faces.map(|face| sources.join(face, None)).collect()
+    }
+
+    #[test]
+    fn the_faces_of_a_source_hold_no_more_together_than_one() {
+        let held = |n_faces: usize| {
+            let mut bench = Bench::new(100_000);
+            let mut faces: Vec<_> = (0..n_faces).map(|_| Reassembler::default()).collect();
+            for n in 0..200 {
+                std::mem::swap(&mut faces[n as usize % n_faces], &mut bench.reassembler);
+                bench.receive(0, &fragment(n * 10, 0, 2), &[0; 1000]);
+                std::mem::swap(&mut faces[n as usize % n_faces], &mut bench.reassembler);
+            }
+            bench.budget.used_bytes
+        };
+        assert!(held(1) > 40_000);
+        assert!(
+            held(50).abs_diff(held(1)) < 2_000,
+            "{} {}",
+            held(1),
+            held(50)
+        );
+    }
+
+    #[test]
+    fn what_a_face_holds_moves_to_its_new_source() {
+        let mut bench = Bench::new(100_000);
+        let [from, to] = sources(2).try_into().unwrap();
+        bench.source = from;
+        bench.receive(0, &fragment(1, 0, 2), &[0; 1000]);
+        let n_bytes = bench.budget.used_bytes;
+        let budget = &mut bench.budget;
+        bench.reassembler.change_source(from, to, budget);
+        assert_eq!(budget.held_bytes, [0, n_bytes]);
+        assert_eq!(budget.used_bytes, n_bytes);
+        bench.reassembler.clear(to, budget);
+        assert_eq!(budget.held_bytes, [0, 0]);
     }
 
     #[test]
@@ -513,7 +604,7 @@ mod tests {
             }
             // It keeps nothing itself.
             assert!(bench.reassembler.partials.is_empty());
-            assert_eq!(bench.reassembler.held_bytes, 0);
+            assert_eq!(bench.budget.used_bytes, 0);
             faces.push(std::mem::take(&mut bench.reassembler));
         }
         // All at once: more than are kept.
@@ -551,7 +642,7 @@ mod tests {
             assert!(bench.budget.used_bytes <= 10_000);
         }
         assert_eq!(bench.n_evicted, 99);
-        bench.reassembler.clear(&mut bench.budget);
+        bench.clear();
         assert_eq!(bench.budget.used_bytes, 0);
 
         let mut tiny = Bench::new(100);
@@ -647,7 +738,7 @@ mod tests {
             whole.sort();
             prop_assert_eq!(bench.n_evicted, 0);
             prop_assert_eq!(got, whole);
-            bench.reassembler.clear(&mut bench.budget);
+            bench.clear();
             prop_assert_eq!(bench.budget.used_bytes, 0);
         }
     }

@@ -124,6 +124,7 @@ impl Link {
             fragment,
             cx.budget,
             out,
+            self.source,
             || drops.add(DropReason::ReassemblyOverflow, 1),
         );
         match outcome {
@@ -186,6 +187,10 @@ impl Link {
             (PacketKind::Interest, Some(_)) => cx.counters.n_in_nacks += 1,
             (PacketKind::Data, _) => {
                 cx.counters.n_in_data += 1;
+                // More Data than Interests: some were not asked for.
+                if cx.counters.n_in_data <= cx.counters.n_out_interests {
+                    self.last_exchange_at = cx.now;
+                }
                 // Data, because it is their consumers who slow down; and each of
                 // them, because a round trip may be far shorter than an
                 // interval and the next one may overflow the queue.

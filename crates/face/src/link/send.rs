@@ -62,7 +62,7 @@ impl Link {
             None => self.send_unreliable(&headers, prefix_announcement, l3, cx)?,
             Some(_) => self.send_fragments(&headers, prefix_announcement, l3, cx)?,
         }
-        count_packet(cx.counters, &headers, l3);
+        self.count_packet(cx, &headers, l3);
         Ok(())
     }
 
@@ -106,6 +106,7 @@ impl Link {
         }
         let waiting = cx.queue.bytes();
         let l3 = &waiting[waiting.len() - len..];
+        let typ = l3.first().copied();
         if len > MAX_PACKET_BYTES {
             cx.queue.pop_last();
             return Err(DropReason::OverMtu);
@@ -118,8 +119,21 @@ impl Link {
         }
         cx.counters.n_out_frames += 1;
         cx.counters.n_out_bytes += len as u64;
-        count_packet(cx.counters, &Headers::default(), l3);
+        self.count_packet(cx, &Headers::default(), typ.as_slice());
         Ok(BareOutcome::Sent)
+    }
+
+    /// Counts a packet that was queued. Of `l3`, only the first byte is looked at.
+    fn count_packet(&mut self, cx: &mut TxContext<'_>, headers: &Headers, l3: &[u8]) {
+        let counters = &mut *cx.counters;
+        if headers.nack.is_some() {
+            counters.n_out_nacks += 1;
+        } else if l3.first().is_some_and(|&typ| u32::from(typ) == types::DATA) {
+            counters.n_out_data += 1;
+            self.last_exchange_at = cx.now;
+        } else {
+            counters.n_out_interests += 1;
+        }
     }
 
     /// The headers that may leave on this link.
@@ -365,14 +379,4 @@ fn count_report(reliability: &mut Reliability, counters: &mut FaceCounters) {
     counters
         .drops
         .add(DropReason::RetransmissionsExhausted, report.n_exhausted);
-}
-
-fn count_packet(counters: &mut FaceCounters, headers: &Headers, l3: &[u8]) {
-    if headers.nack.is_some() {
-        counters.n_out_nacks += 1;
-    } else if l3.first().is_some_and(|&typ| u32::from(typ) == types::DATA) {
-        counters.n_out_data += 1;
-    } else {
-        counters.n_out_interests += 1;
-    }
 }

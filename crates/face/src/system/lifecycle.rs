@@ -10,6 +10,7 @@ use tachonym_packet::lp::FaceId;
 use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, LinkType};
 
 use super::FaceSystem;
+use super::eviction::CameBy;
 use super::listen::{scope_of, unix_uri};
 use crate::counters::{DropReason, FaceCounters};
 use crate::error::{CloseReason, CreateError, CreateOutcome, UpdateError};
@@ -42,32 +43,11 @@ pub(super) struct NewFace {
     pub(super) ticket: Option<Ticket>,
 }
 
-/// How somebody without a face has shown up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CameBy {
-    Connection,
-    /// Which costs a sender nothing.
-    Datagram,
-}
-
 pub(super) fn clamp_mtu(mtu_bytes: u64) -> usize {
     mtu_bytes.clamp(MIN_MTU_BYTES, MAX_MTU_BYTES) as usize
 }
 
 impl FaceSystem {
-    /// Whether a newcomer of this scope may have a face.
-    pub(super) fn has_room_on_demand(&self, scope: FaceScope, came_by: CameBy) -> bool {
-        let max = self.options.max_faces;
-        let kept = match (scope, came_by) {
-            (FaceScope::Local, CameBy::Connection) => max / 8,
-            (FaceScope::Local, CameBy::Datagram) | (FaceScope::NonLocal, CameBy::Connection) => {
-                max / 4
-            }
-            (FaceScope::NonLocal, CameBy::Datagram) => max / 2,
-        };
-        self.faces.len() < max - kept
-    }
-
     /// Adds a face whose socket is waited for already.
     pub(super) fn add_face(&mut self, new: NewFace) -> usize {
         let is_connecting = match &new.transport {
@@ -94,10 +74,13 @@ impl FaceSystem {
             transport: new.transport,
             link: Link::new(link, new.mtu_bytes, self.next_sequence),
             tx: Default::default(),
+            unsent_bytes: 0,
             counters: FaceCounters::default(),
+            created_at: self.now,
             last_received_at: self.now,
             armed_at: MonoNs::NEVER,
             idle_timeout: new.idle_timeout,
+            silent_timeout: self.options.silent_timeout,
             is_held: false,
             blocked_since: MonoNs::NEVER,
             stall_timeout: self.options.stall_timeout,
@@ -108,6 +91,9 @@ impl FaceSystem {
             persistency: new.persistency,
             _ticket: new.ticket,
         });
+        let shared = self.faces[slot].source();
+        let source = self.sources.join(id, shared);
+        self.faces[slot].link.set_source(source);
         self.arm(slot);
         self.emit(slot, FaceEventKind::Created);
         slot
@@ -142,12 +128,18 @@ impl FaceSystem {
         }
     }
 
-    fn check_limit(&self) -> Result<(), CreateError> {
-        if self.faces.len() < self.options.max_faces {
-            Ok(())
-        } else {
-            Err(CreateError::TooManyFaces)
-        }
+    fn check_limit(&mut self) -> Result<(), CreateError> {
+        self.make_room(FaceScope::NonLocal, CameBy::Command, None)
+            .map_err(|_| CreateError::TooManyFaces)
+    }
+
+    /// Gives a face the source that it has by what it has become.
+    fn settle_source(&mut self, slot: usize) {
+        let face = &mut self.faces[slot];
+        let former = face.link.source();
+        let source = self.sources.join(face.id, face.source());
+        face.link.change_source(source, &mut self.reassembly);
+        self.sources.leave(face.id, former);
     }
 
     fn found(&self, id: FaceId) -> CreateOutcome {
@@ -468,6 +460,9 @@ impl FaceSystem {
                 .default_congestion_threshold_bytes
                 .unwrap_or(old.default_congestion_threshold_bytes),
         });
+        if update.persistency.is_some() {
+            self.settle_source(slot);
+        }
         self.arm(slot);
         self.branch_if_lasting(id);
         Ok(())
@@ -480,7 +475,10 @@ impl FaceSystem {
         };
         let reason = match face.state {
             // It was going anyway.
-            FaceState::Closing(reason) => reason,
+            FaceState::Closing(reason) => {
+                self.closing.retain(|closing| *closing != id);
+                reason
+            }
             _ => CloseReason::Destroyed,
         };
         self.bury(face, reason);
@@ -499,6 +497,7 @@ impl FaceSystem {
         let face = &mut self.faces[slot];
         face.state = FaceState::Closing(reason);
         self.closing.push(face.id);
+        self.sources.uncount(face.id, face.link.source());
         if let Some(fd) = own_fd(&face.transport) {
             // It is dropped soon, but must not wake the loop meanwhile.
             self.counters.n_control_syscalls += 1;
@@ -630,7 +629,8 @@ impl FaceSystem {
     /// Drops what a face could not send.
     pub(super) fn drop_backlog(&mut self, slot: usize) {
         let face = &mut self.faces[slot];
-        self.backlogs.changed(face.tx.len_bytes(), 0);
+        self.backlogs.changed(face.backlog_bytes(), 0);
+        face.unsent_bytes = 0;
         let n_lost = face.tx.n_frames() as u64;
         face.counters.drops.add(DropReason::ConnectionLost, n_lost);
         face.tx.clear(&mut self.pool);
@@ -638,12 +638,14 @@ impl FaceSystem {
 
     /// Gives everything back that a face, already taken out, has had.
     fn bury(&mut self, mut face: Face, reason: CloseReason) {
-        self.backlogs.changed(face.tx.len_bytes(), 0);
+        self.backlogs.changed(face.backlog_bytes(), 0);
+        face.unsent_bytes = 0;
         let n_lost = face.tx.n_frames() as u64;
         face.counters.drops.add(DropReason::ConnectionLost, n_lost);
         face.tx.clear(&mut self.pool);
         face.count_unfinished();
         face.link.reset(&mut self.reassembly);
+        self.sources.leave(face.id, face.link.source());
         if face.armed_at != MonoNs::NEVER {
             self.alarms.remove(&(face.armed_at, face.id));
         }

@@ -13,7 +13,8 @@ use tachonym_packet::lp::FaceId;
 use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
 
 use super::FaceSystem;
-use super::lifecycle::{CameBy, NewFace};
+use super::eviction::CameBy;
+use super::lifecycle::NewFace;
 use super::table::Keyed;
 use crate::error::ListenError;
 use crate::info::ChannelInfo;
@@ -413,7 +414,9 @@ impl FaceSystem {
         };
         let is_websocket = matches!(origin.kind, ListenerKind::WebSocket);
         if let Ok((_, _, scope, _)) = &made
-            && !self.has_room_on_demand(*scope, CameBy::Connection)
+            && self
+                .make_room(*scope, CameBy::Connection, peer.as_socket())
+                .is_err()
         {
             // Closing it tells the peer sooner than letting it wait.
             self.counters.n_refused += 1;

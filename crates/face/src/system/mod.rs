@@ -13,16 +13,18 @@
 //! A face that fails is removed by `flush`, by `destroy` or by the next `poll`
 //! before it waits, never between `poll` and the frames it returned: whoever
 //! takes the events first and the frames after them knows the face of every
-//! frame. Next: `receive`, `send`, `lifecycle`, `listen`, `branches`, `siblings`
-//! and `timers` hold the parts of the implementation.
+//! frame. Next: `receive`, `send`, `lifecycle`, `eviction`, `listen`, `branches`,
+//! `siblings`, `sources` and `timers` hold the parts of the implementation.
 
 mod backlog;
 mod branches;
+mod eviction;
 mod lifecycle;
 mod listen;
 mod receive;
 mod send;
 mod siblings;
+mod sources;
 mod table;
 mod timers;
 
@@ -49,10 +51,19 @@ use crate::tx_queue::TxPool;
 use crate::waker::Waker;
 use backlog::Backlogs;
 use branches::{BranchCounts, Senders};
+use eviction::Evictions;
 use listen::Listener;
 pub(crate) use listen::Origin;
 pub use siblings::Placement;
+use sources::Sources;
+pub(crate) use sources::{FaceCounts, SourceIdx};
 use table::{FaceTable, SocketTable};
+
+/// Sources of a system that is alone, for tests of what counts by them.
+#[cfg(test)]
+pub(crate) fn sources_of_test() -> Sources {
+    Sources::new(&SystemShare::default())
+}
 
 /// See the module documentation.
 pub struct FaceSystem {
@@ -60,6 +71,8 @@ pub struct FaceSystem {
     poller: Poller,
     waker: Waker,
     faces: FaceTable,
+    sources: Sources,
+    evictions: Evictions,
     udp: SocketTable<UdpSocket>,
     branch_counts: BranchCounts,
     senders: Senders,
@@ -134,6 +147,8 @@ impl FaceSystem {
             poller,
             waker,
             faces: FaceTable::new(&share),
+            sources: Sources::new(&share),
+            evictions: Evictions::default(),
             udp: SocketTable::default(),
             branch_counts: BranchCounts::new(&share),
             senders: Senders::default(),

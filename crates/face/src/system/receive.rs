@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tachonym_packet::MonoNs;
 use tachonym_packet::lp::{FaceId, LpView};
+use tachonym_packet::{InterestView, MonoNs, types};
 
 use super::FaceSystem;
-use super::lifecycle::CameBy;
+use super::eviction::CameBy;
 use super::listen::scope_of;
 use crate::batch::{Frames, RxBatch, STREAM_READ_BYTES};
 use crate::clock::monotonic_now;
@@ -63,6 +63,42 @@ impl Intake<'_> {
             },
         );
     }
+}
+
+/// Whether datagrams of an unknown peer make a face: if one of them is a whole
+/// Interest, or the first fragment of one. Whatever else a peer sends first, there is
+/// nothing to answer, and its address may be anybody's.
+fn check_opening(bytes: &[u8], segment_bytes: usize) -> Result<(), DropReason> {
+    let mut outcome = Err(DropReason::BadDatagram);
+    for datagram in bytes.chunks(segment_bytes) {
+        match LpView::parse(datagram) {
+            Ok(frame) if opens_with_interest(&frame) => return Ok(()),
+            Ok(frame) if !is_interest(&frame) => outcome = Err(DropReason::NoInterest),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    outcome
+}
+
+/// Whether a frame seems to hold an Interest, or the beginning of one, that is not
+/// sent back.
+fn is_interest(frame: &LpView<'_>) -> bool {
+    let headers = frame.headers();
+    headers.nack.is_none()
+        && headers.frag_index == 0
+        && frame
+            .fragment()
+            .and_then(|fragment| fragment.first())
+            .is_some_and(|&typ| u32::from(typ) == types::INTEREST)
+}
+
+/// Whether a frame holds an Interest, as far as it can be seen.
+fn opens_with_interest(frame: &LpView<'_>) -> bool {
+    let is_first = frame.headers().is_fragmented();
+    is_interest(frame)
+        && frame
+            .fragment()
+            .is_some_and(|fragment| is_first || InterestView::parse(fragment).is_ok())
 }
 
 /// Whether a connected socket has failed for a datagram that it has sent.
@@ -482,10 +518,8 @@ impl FaceSystem {
             self.past_drops.add(DropReason::UnknownPeer, n_datagrams);
             return None;
         };
-        // Noise does not get a face.
-        let first = &bytes[..message.segment_bytes().min(bytes.len())];
-        if LpView::parse(first).is_err() {
-            self.past_drops.add(DropReason::BadDatagram, n_datagrams);
+        if let Err(reason) = check_opening(bytes, message.segment_bytes()) {
+            self.past_drops.add(reason, n_datagrams);
             return None;
         }
         let defaults = *defaults;
@@ -499,8 +533,9 @@ impl FaceSystem {
             Some(socket.local.ip())
         };
         let own = own_ip.unwrap_or(socket.local.ip());
-        if !self.has_room_on_demand(scope_of((own, 0).into(), *from), CameBy::Datagram) {
-            self.past_drops.add(DropReason::TooManyFaces, n_datagrams);
+        let scope = scope_of((own, 0).into(), *from);
+        if let Err(reason) = self.make_room(scope, CameBy::Datagram, Some(*from)) {
+            self.past_drops.add(reason, n_datagrams);
             return None;
         }
         let id = self.create_on_demand(key, &defaults, *from, own_ip)?;
@@ -596,6 +631,7 @@ impl FaceSystem {
             let (n_reads, n_writes) = socket.take_syscalls();
             self.counters.n_rx_syscalls += n_reads;
             self.counters.n_tx_syscalls += n_writes;
+            self.count_unsent(slot);
         }
         if let Err(error) = outcome {
             let reason = match error.kind() {

@@ -63,7 +63,7 @@ impl FaceSystem {
         let slot = self.prepare(id, size)?;
         let congested = self.congested(slot);
         let face = &mut self.faces[slot];
-        let before = face.tx.len_bytes();
+        let before = face.backlog_bytes();
         let outcome = face.link.send(
             headers,
             prefix_announcement,
@@ -109,7 +109,7 @@ impl FaceSystem {
             self.scratch.l3 = l3;
             return outcome;
         }
-        let before = face.tx.len_bytes();
+        let before = face.backlog_bytes();
         let outcome = face.link.send_bare(
             write,
             &mut TxContext {
@@ -150,7 +150,7 @@ impl FaceSystem {
         let needed_bytes = size_bytes + HEADROOM_BYTES;
         let allowance_bytes = self.backlogs.allowance_bytes();
         let face = &mut self.faces[slot];
-        let backlog_bytes = face.tx.len_bytes() + needed_bytes;
+        let backlog_bytes = face.backlog_bytes() + needed_bytes;
         if backlog_bytes > self.options.max_face_backlog_bytes {
             face.counters.drops.add(DropReason::BacklogFull, 1);
             return Err(DropReason::BacklogFull);
@@ -170,7 +170,7 @@ impl FaceSystem {
         outcome: Result<(), DropReason>,
     ) -> Result<(), DropReason> {
         let face = &mut self.faces[slot];
-        self.backlogs.changed(before_bytes, face.tx.len_bytes());
+        self.backlogs.changed(before_bytes, face.backlog_bytes());
         let has_timers = face.link.has_timers();
         match outcome {
             Ok(()) => self.counters.n_out_packets += 1,
@@ -192,7 +192,7 @@ impl FaceSystem {
             return Congested::No;
         }
         let threshold = options.default_congestion_threshold_bytes;
-        let own_bytes = face.tx.len_bytes();
+        let own_bytes = face.backlog_bytes();
         if own_bytes > self.options.max_face_backlog_bytes / NEARLY_FULL_PART {
             return Congested::SendQueueNearlyFull;
         }
@@ -316,7 +316,7 @@ impl FaceSystem {
                 self.udp.get(*key).is_some_and(|socket| socket.is_blocked)
             }
         };
-        let before = face.tx.len_bytes();
+        let before = face.backlog_bytes();
         if !face.is_held && before < MAX_DUE_BYTES {
             face.link.write_due(&mut TxContext {
                 now: self.now,
@@ -325,7 +325,7 @@ impl FaceSystem {
                 counters: &mut face.counters,
                 scratch: &mut self.scratch,
             });
-            self.backlogs.changed(before, face.tx.len_bytes());
+            self.backlogs.changed(before, face.backlog_bytes());
         }
         self.arm(slot);
     }
@@ -362,47 +362,52 @@ impl FaceSystem {
 
     fn flush_websocket(&mut self, slot: usize) {
         let face = &mut self.faces[slot];
+        let before_bytes = face.backlog_bytes();
         let Transport::WebSocket(socket) = &mut face.transport else {
             return;
         };
         if face.state != FaceState::Up || socket.is_blocked {
             return;
         }
-        let before_bytes = face.tx.len_bytes();
-        let mut outcome = Ok(true);
-        while let Some(&len) = face.tx.frame_lens().first() {
+        let mut outcome = match face.unsent_bytes {
+            0 => Ok(true),
+            // No more is added to what waits there already.
+            _ => socket.flush(),
+        };
+        while let Ok(true) = outcome
+            && let Some(&len) = face.tx.frame_lens().first()
+        {
             let len = len as usize;
-            match socket.send(&face.tx.bytes()[..len]) {
-                Ok(true) => {
-                    face.tx.consume(&mut self.pool, len);
-                }
-                Ok(false) => {
-                    outcome = Ok(false);
-                    break;
-                }
-                Err(error) => {
-                    outcome = Err(error);
-                    break;
-                }
-            }
-            if socket.is_blocked {
-                outcome = Ok(false);
-                break;
+            outcome = socket.send(&face.tx.bytes()[..len]);
+            if let Ok(true) = outcome {
+                face.tx.consume(&mut self.pool, len);
+                outcome = Ok(!socket.is_blocked);
             }
         }
         if let Ok(true) = outcome {
             outcome = socket.flush();
         }
         socket.is_blocked = false;
-        self.backlogs.changed(before_bytes, face.tx.len_bytes());
         let (n_reads, n_writes) = socket.take_syscalls();
         self.counters.n_rx_syscalls += n_reads;
         self.counters.n_tx_syscalls += n_writes;
+        face.unsent_bytes = socket.unsent_bytes();
+        self.backlogs.changed(before_bytes, face.backlog_bytes());
         match outcome {
             Ok(true) => {}
             Ok(false) => self.block(slot),
             Err(error) => self.close(slot, CloseReason::Failed(error.kind())),
         }
+    }
+
+    /// Accounts for what the buffer of a WebSocket holds after it was written to.
+    pub(super) fn count_unsent(&mut self, slot: usize) {
+        let face = &mut self.faces[slot];
+        let before_bytes = face.backlog_bytes();
+        if let Transport::WebSocket(socket) = &face.transport {
+            face.unsent_bytes = socket.unsent_bytes();
+        }
+        self.backlogs.changed(before_bytes, face.backlog_bytes());
     }
 
     /// Waits until the kernel takes more from a face, but not for ever.
@@ -612,10 +617,10 @@ impl FaceSystem {
     }
 
     fn consume(&mut self, slot: usize, n_bytes: usize) {
-        let queue = &mut self.faces[slot].tx;
-        let before_bytes = queue.len_bytes();
-        queue.consume(&mut self.pool, n_bytes);
-        self.backlogs.changed(before_bytes, queue.len_bytes());
+        let face = &mut self.faces[slot];
+        let before_bytes = face.backlog_bytes();
+        face.tx.consume(&mut self.pool, n_bytes);
+        self.backlogs.changed(before_bytes, face.backlog_bytes());
     }
 
     /// The first planned message was refused: it goes another way, or goes

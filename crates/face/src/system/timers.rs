@@ -51,11 +51,20 @@ impl FaceSystem {
             self.close(slot, CloseReason::Idle);
             return;
         }
+        if face.is_silent(now) {
+            self.counters.n_silent += 1;
+            self.close(slot, CloseReason::Silent);
+            return;
+        }
         if face.is_stalled(now) {
             self.counters.n_stalled += 1;
             self.close(slot, CloseReason::Stalled);
             return;
         }
+        if face.check_deadline().is_some_and(|at| at <= now) && !self.check_peer(slot) {
+            return;
+        }
+        let face = &mut self.faces[slot];
         let is_due = face
             .link
             .handle_timeout(now, &mut face.counters, &mut self.reassembly);
@@ -82,6 +91,27 @@ impl FaceSystem {
             // the kernel has to take something first.
             self.arm(slot);
         }
+    }
+
+    /// Looks whether the peer of a WebSocket is still there. False if it is not.
+    fn check_peer(&mut self, slot: usize) -> bool {
+        let interval = self.options.websocket_ping_interval;
+        let Transport::WebSocket(socket) = &mut self.faces[slot].transport else {
+            return true;
+        };
+        let outcome = socket.check_peer(self.now, interval);
+        let (_, n_writes) = socket.take_syscalls();
+        self.counters.n_tx_syscalls += n_writes;
+        self.count_unsent(slot);
+        match outcome {
+            Ok(true) => return true,
+            Ok(false) => {
+                self.counters.n_unanswered_pings += 1;
+                self.close(slot, CloseReason::NoPong);
+            }
+            Err(error) => self.close(slot, CloseReason::Failed(error.kind())),
+        }
+        false
     }
 
     /// Makes sure that a face is looked at when it next needs to be.

@@ -9,9 +9,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags};
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 use tachonym_packet::MonoNs;
 
 use super::{DialTarget, Redial};
@@ -24,6 +25,16 @@ const QUEUE_LOOK_NS: u64 = 1_000_000;
 
 /// Smallest limit of a read.
 const MIN_STREAM_READ_BYTES: usize = 1 << 10;
+
+/// Silence of a TCP peer after which the kernel asks whether it is still there (RFC
+/// 9293, section 3.8.4).
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Time between two such questions, and how many there are.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 3;
+/// A TCP connection ends whose peer has acknowledged nothing for so long of what was
+/// sent (RFC 5482): as long as a silent peer has until its last question.
+const USER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,9 +197,16 @@ impl Stream {
     }
 }
 
-/// Sets a TCP connection up: packets leave at once.
+/// Sets a TCP connection up: packets leave at once, and the kernel ends it in a minute
+/// and a half when the peer is not there any more.
 pub(crate) fn configure_tcp(socket: &Socket) -> io::Result<()> {
-    socket.set_tcp_nodelay(true)
+    socket.set_tcp_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
 }
 
 /// Begins to connect to `target`; the socket becomes writable when that has
@@ -218,6 +236,26 @@ pub(crate) fn connect_unix(path: &Path) -> io::Result<Socket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tcp_connection_is_ended_by_the_kernel_when_its_peer_is_gone() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = DialTarget {
+            local: None,
+            remote: listener.local_addr().unwrap(),
+        };
+        let dialled = start_tcp_connect(&target).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        let accepted = Socket::from(accepted);
+        configure_tcp(&accepted).unwrap();
+        for socket in [dialled, accepted] {
+            assert!(socket.keepalive().unwrap());
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_IDLE);
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEPALIVE_INTERVAL);
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
+            assert_eq!(socket.tcp_user_timeout().unwrap(), Some(USER_TIMEOUT));
+        }
+    }
 
     #[test]
     fn the_upper_bound_grows_with_what_is_sent_until_a_look() {

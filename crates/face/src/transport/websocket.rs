@@ -9,6 +9,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use tachonym_packet::MonoNs;
 use tungstenite::error::ProtocolError;
@@ -23,8 +24,10 @@ use crate::batch::STREAM_READ_BYTES;
 use crate::framing::MAX_FRAME_BYTES;
 
 const READ_BUFFER_BYTES: usize = 16 << 10;
-const WRITE_BUFFER_BYTES: usize = 64 << 10;
-const MAX_WRITE_BUFFER_BYTES: usize = 4 * WRITE_BUFFER_BYTES;
+/// What the protocol collects before it writes. As it is written before more is added,
+/// it holds no more than this and a frame, which counts to the face's backlog.
+const WRITE_BUFFER_BYTES: usize = 16 << 10;
+const MAX_WRITE_BUFFER_BYTES: usize = WRITE_BUFFER_BYTES + 2 * MAX_FRAME_BYTES;
 
 /// A TCP stream that counts its system calls, yields no more than it may, and
 /// holds back what is written while messages are read.
@@ -38,6 +41,8 @@ pub(crate) struct CountingStream {
     /// The protocol writes a pong for every ping before it reads on. It keeps
     /// what is not taken, for the end of the round.
     is_held: bool,
+    /// What the protocol could not write when it last tried.
+    unsent_bytes: usize,
 }
 
 impl CountingStream {
@@ -48,6 +53,7 @@ impl CountingStream {
             n_writes: 0,
             granted_bytes: STREAM_READ_BYTES,
             is_held: false,
+            unsent_bytes: 0,
         }
     }
 }
@@ -67,11 +73,15 @@ impl Read for CountingStream {
 
 impl Write for CountingStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The protocol offers all that it has.
+        self.unsent_bytes = bytes.len();
         if self.is_held {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.n_writes += 1;
-        self.stream.write(bytes)
+        let n_bytes = self.stream.write(bytes)?;
+        self.unsent_bytes -= n_bytes;
+        Ok(n_bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -101,6 +111,12 @@ pub(crate) struct WebSocketTransport {
     pub(crate) is_unread: bool,
     /// A ping came in this round.
     owes_pong: bool,
+    /// Something came since the peer was last looked after.
+    is_heard: bool,
+    /// It was sent a ping then.
+    is_pinged: bool,
+    /// When it is looked after next.
+    check_at: MonoNs,
     /// What to dial, on faces that were dialled.
     pub(crate) dial: Option<(DialTarget, Redial)>,
 }
@@ -162,6 +178,9 @@ impl WebSocketTransport {
             is_blocked: false,
             is_unread: false,
             owes_pong: false,
+            is_heard: true,
+            is_pinged: false,
+            check_at: give_up_at,
             dial: None,
         })
     }
@@ -179,6 +198,9 @@ impl WebSocketTransport {
             is_blocked: false,
             is_unread: false,
             owes_pong: false,
+            is_heard: true,
+            is_pinged: false,
+            check_at: give_up_at,
             dial: Some((target, redial)),
         };
         this.redial(stream, give_up_at);
@@ -189,6 +211,7 @@ impl WebSocketTransport {
     pub(crate) fn redial(&mut self, stream: TcpStream, give_up_at: MonoNs) {
         self.state = State::Connecting(CountingStream::new(stream));
         self.give_up_at = give_up_at;
+        (self.is_heard, self.is_pinged, self.check_at) = (true, false, give_up_at);
     }
 
     /// Gives up the connection, to wait until `at`.
@@ -230,6 +253,43 @@ impl WebSocketTransport {
             State::Open(_) => None,
             State::Waiting(at) => Some(at),
             _ => Some(self.give_up_at),
+        }
+    }
+
+    /// When [`WebSocketTransport::check_peer`] is due, if it is open.
+    pub(crate) fn check_deadline(&self) -> Option<MonoNs> {
+        self.is_open().then_some(self.check_at)
+    }
+
+    /// Sends a ping if nothing came in the last `interval` (RFC 6455, section 5.5.2).
+    /// False if nothing has come since the last ping either: the peer is gone. One that
+    /// takes nothing of what waits is left to those who wait for that.
+    pub(crate) fn check_peer(&mut self, now: MonoNs, interval: Duration) -> io::Result<bool> {
+        self.check_at = now + interval;
+        if std::mem::take(&mut self.is_heard) || self.is_blocked {
+            self.is_pinged = false;
+            return Ok(true);
+        }
+        if std::mem::replace(&mut self.is_pinged, true) {
+            return Ok(false);
+        }
+        if let State::Open(socket) = &mut self.state {
+            match socket.write(Message::Ping(Bytes::new())) {
+                Ok(()) => {}
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(to_io(error)),
+            }
+            // What the socket does not take leaves with the next of anything.
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// Bytes that were handed over and not taken by the kernel.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        match &self.state {
+            State::Open(socket) => socket.get_ref().unsent_bytes,
+            _ => 0,
         }
     }
 
@@ -309,7 +369,9 @@ impl WebSocketTransport {
         let State::Open(socket) = &mut self.state else {
             return Ok(Incoming::Empty);
         };
-        match socket.read() {
+        let message = socket.read();
+        self.is_heard |= message.is_ok();
+        match message {
             Ok(Message::Binary(bytes)) => Ok(Incoming::Frame(bytes)),
             Ok(Message::Text(_)) => Err(io::ErrorKind::InvalidData.into()),
             Ok(Message::Close(_)) => {

@@ -212,6 +212,8 @@ impl Faults {
 fn faces(config: &Config, found: &mut Faults) {
     let f = &config.faces;
     found.range("faces.max_faces", f.max_faces, 1, 1 << 20);
+    found.range("faces.max_per_source", f.max_per_source, 0, 1 << 20);
+    found.range("faces.silent_timeout_s", f.silent_timeout_s, 0, 86_400);
     // All faces together may hold no more, so one may not either.
     let max_backlog_bytes = SystemOptions::default().max_total_backlog_bytes;
     found.range(

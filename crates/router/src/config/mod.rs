@@ -100,11 +100,27 @@ impl Default for Log {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// Most faces that exist at once; a further peer is refused and counted. Of
-    /// peers elsewhere, those that write datagrams leave half of them free and those
-    /// that connect a quarter; programs on this machine leave a quarter and an eighth,
-    /// so that there is always room for commands.
+    /// Most faces that exist at once. Remote peers that write datagrams leave half of
+    /// them free and those that connect a quarter; programs on this machine leave a
+    /// quarter and an eighth, so that there is always room for commands. Beyond, a new
+    /// peer gets the face of the remote peer whose last exchange is longest ago: of one
+    /// that never had any after a second, of others after ten seconds. An exchange is a
+    /// Data that the face was sent, or that it sent when asked. Where none gives way the
+    /// new peer is refused; both are counted. Faces of this machine, of `[[face]]` and of
+    /// commands never give way.
     pub max_faces: usize,
+    /// Most faces at once that the peers at one remote address make: an IPv4 address, or
+    /// 64 bits of an IPv6 address; 0: no limit. A further one replaces that of them whose
+    /// last exchange is longest ago, if it is older than a second. The faces of one address
+    /// also have one share, as a single face has, of pending Interests, of commands that
+    /// wait or are refused, and of the memory for fragments. Faces of this machine, of
+    /// `[[face]]` and of commands do not count, and have a share each. Raise it where many
+    /// peers come from one address, by a proxy or a translator.
+    pub max_per_source: usize,
+    /// Seconds after which a face that a remote peer made is closed, if the peer has sent
+    /// no Interest until then; 0: never. A command is an Interest. A router that dials
+    /// this one, and then waits for Interests from here, needs 0, or a `[[face]]` here.
+    pub silent_timeout_s: u64,
     /// Most bytes that wait to be sent on one face; a packet beyond is dropped
     /// and counted on that face.
     pub max_backlog_bytes: usize,
@@ -138,6 +154,8 @@ impl Default for Faces {
     fn default() -> Self {
         Self {
             max_faces: 4096,
+            max_per_source: 64,
+            silent_timeout_s: 10,
             max_backlog_bytes: 16 << 20,
             stall_timeout_s: 30,
             congestion_marking: true,

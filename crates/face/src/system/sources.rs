@@ -1,0 +1,224 @@
+//! Which faces share their limits.
+//!
+//! Owns the sources of one system's faces: a small index for each, by which the memory
+//! of incomplete packets is accounted, and the on-demand faces of each remote address.
+//! The number of these faces is limited for the whole router, so systems that are
+//! several count them together. A face without a remote peer that made it is a source
+//! of its own, and not limited.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use tachonym_packet::{FaceId, MonoNs, SourceId};
+
+use crate::share::{Siblings, SystemShare};
+
+/// Index of a source in its system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SourceIdx(u32);
+
+impl SourceIdx {
+    pub(crate) const fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Faces by remote source, of one system or of all that share a router.
+#[derive(Debug, Default)]
+pub(crate) struct FaceCounts(HashMap<SourceId, usize, foldhash::fast::RandomState>);
+
+impl FaceCounts {
+    pub(crate) fn of(&self, id: SourceId) -> usize {
+        self.0.get(&id).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn add(&mut self, id: SourceId) {
+        *self.0.entry(id).or_default() += 1;
+    }
+
+    pub(crate) fn remove(&mut self, id: SourceId) {
+        if let Some(n_faces) = self.0.get_mut(&id) {
+            *n_faces -= 1;
+            if *n_faces == 0 {
+                self.0.remove(&id);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Source {
+    id: SourceId,
+    /// Faces that have the index, those being closed included.
+    n_users: usize,
+    /// Limited faces of this system.
+    faces: Vec<FaceId>,
+    /// No face of it could give way when last looked; not looked again before.
+    look_again_at: MonoNs,
+}
+
+/// The sources of the faces of one system.
+pub(crate) struct Sources {
+    by_id: HashMap<SourceId, SourceIdx, foldhash::fast::RandomState>,
+    slots: Vec<Source>,
+    free: Vec<SourceIdx>,
+    /// Where the system is alone.
+    own_counts: FaceCounts,
+    siblings: Option<Arc<Siblings>>,
+}
+
+impl Sources {
+    pub(super) fn new(share: &SystemShare) -> Self {
+        Self {
+            by_id: HashMap::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            own_counts: FaceCounts::default(),
+            siblings: share.siblings().cloned(),
+        }
+    }
+
+    fn change_counts<T>(&mut self, change: impl FnOnce(&mut FaceCounts) -> T) -> T {
+        match &self.siblings {
+            Some(siblings) => siblings.change_face_counts(change),
+            None => change(&mut self.own_counts),
+        }
+    }
+
+    /// Limited faces of a source in the whole router.
+    pub(super) fn n_faces(&mut self, id: SourceId) -> usize {
+        self.change_counts(|counts| counts.of(id))
+    }
+
+    /// A face begins to have a source: that of a remote peer, or its own.
+    pub(crate) fn join(&mut self, face: FaceId, shared: Option<SourceId>) -> SourceIdx {
+        let id = shared.unwrap_or_else(|| SourceId::of_face(face));
+        let idx = match self.by_id.get(&id) {
+            Some(&idx) => idx,
+            None => self.add(id),
+        };
+        let source = &mut self.slots[idx.idx()];
+        source.n_users += 1;
+        if shared.is_some() {
+            source.faces.push(face);
+            self.change_counts(|counts| counts.add(id));
+        }
+        idx
+    }
+
+    fn add(&mut self, id: SourceId) -> SourceIdx {
+        let source = Source {
+            id,
+            n_users: 0,
+            faces: Vec::new(),
+            look_again_at: MonoNs::ZERO,
+        };
+        let idx = match self.free.pop() {
+            Some(idx) => {
+                self.slots[idx.idx()] = source;
+                idx
+            }
+            None => {
+                self.slots.push(source);
+                SourceIdx(self.slots.len() as u32 - 1)
+            }
+        };
+        self.by_id.insert(id, idx);
+        idx
+    }
+
+    /// A face counts no longer to the limit of its source: it is about to go, or is now
+    /// one that was asked for.
+    pub(super) fn uncount(&mut self, face: FaceId, idx: SourceIdx) {
+        let source = &mut self.slots[idx.idx()];
+        if let Some(place) = source.faces.iter().position(|id| *id == face) {
+            source.faces.swap_remove(place);
+            let id = source.id;
+            self.change_counts(|counts| counts.remove(id));
+        }
+    }
+
+    /// A face has its source no longer.
+    pub(super) fn leave(&mut self, face: FaceId, idx: SourceIdx) {
+        self.uncount(face, idx);
+        let source = &mut self.slots[idx.idx()];
+        source.n_users -= 1;
+        if source.n_users == 0 {
+            self.by_id.remove(&source.id);
+            self.free.push(idx);
+        }
+    }
+
+    /// Limited faces of a source in this system.
+    pub(super) fn faces_of(&self, id: SourceId) -> &[FaceId] {
+        let idx = self.by_id.get(&id);
+        idx.map_or(&[], |idx| &self.slots[idx.idx()].faces)
+    }
+
+    /// Whether a face of the source may be looked for that could give way.
+    pub(super) fn may_look(&self, id: SourceId, now: MonoNs) -> bool {
+        let idx = self.by_id.get(&id);
+        idx.is_some_and(|idx| self.slots[idx.idx()].look_again_at <= now)
+    }
+
+    /// None could: do not look before `at`.
+    pub(super) fn look_again(&mut self, id: SourceId, at: MonoNs) {
+        if let Some(idx) = self.by_id.get(&id) {
+            self.slots[idx.idx()].look_again_at = at;
+        }
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        // Systems that go on do not count what is gone.
+        for source in std::mem::take(&mut self.slots) {
+            for _ in source.faces {
+                self.change_counts(|counts| counts.remove(source.id));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: SourceId = SourceId::of_face(FaceId(1));
+
+    #[test]
+    fn indexes_are_used_again_and_counts_come_back_to_nothing() {
+        let mut sources = Sources::new(&SystemShare::default());
+        let [first, second, own] = [10, 11, 12].map(FaceId);
+        let idx = sources.join(first, Some(A));
+        assert_eq!(sources.join(second, Some(A)), idx);
+        let other = sources.join(own, None);
+        assert_ne!(other, idx);
+        assert_eq!(sources.n_faces(A), 2);
+        assert_eq!(sources.n_faces(SourceId::of_face(own)), 0, "not limited");
+        sources.uncount(first, idx);
+        assert_eq!(sources.n_faces(A), 1);
+        sources.leave(first, idx);
+        assert_eq!(
+            (sources.n_faces(A), sources.faces_of(A)),
+            (1, &[second][..])
+        );
+        sources.leave(second, idx);
+        assert_eq!(sources.n_faces(A), 0);
+        assert_eq!(sources.join(first, None), idx, "it is free again");
+        assert_eq!(sources.slots.len(), 2);
+    }
+
+    #[test]
+    fn systems_of_a_router_count_the_faces_of_a_source_together() {
+        let shares = SystemShare::split(2);
+        let mut both: Vec<_> = shares.iter().map(Sources::new).collect();
+        for (n, sources) in both.iter_mut().enumerate() {
+            sources.join(FaceId(256 + n as u64), Some(A));
+        }
+        assert_eq!(both[0].n_faces(A), 2);
+        assert_eq!(both[0].faces_of(A).len(), 1);
+        both.pop();
+        assert_eq!(both[0].n_faces(A), 1, "those of a system that has ended");
+    }
+}
