@@ -10,7 +10,7 @@
 //! device, and completions back ([`Engine::handle_completion`]).
 
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView, SourceId};
 use tachonym_store::device::Completion;
 use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{
@@ -54,9 +54,9 @@ const N_STALE: usize = 1_024;
 /// has already, in milliseconds: about as long as upstreams take to answer.
 const UNREAD_MS: u64 = 4_000;
 
-/// Whose share of the reads an Interest from a face counts to.
-pub(crate) const fn sharer_of(face: FaceId) -> Sharer {
-    face.0
+/// Whose share of the reads an Interest counts to, by the source of its face.
+pub(crate) const fn sharer_of(source: SourceId) -> Sharer {
+    source.to_bits()
 }
 
 /// What a face would be that Data of the second level came from.
@@ -242,7 +242,10 @@ impl Pipelines {
         interest: &InterestView<'_>,
         out: &mut impl Output,
     ) -> bool {
-        let waiter = (idx.to_bits(), sharer_of(arrival.face));
+        let waiter = (
+            idx.to_bits(),
+            sharer_of(arrival.traits.source_of(arrival.face)),
+        );
         match second.recall(self.now, place, waiter) {
             Recall::Here(wire, fresh_until) => {
                 let chunk = RecalledChunk {

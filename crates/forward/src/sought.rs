@@ -134,7 +134,7 @@ impl Pipelines {
         }
         self.sought.last_number = self.sought.last_number.wrapping_add(1);
         let waiter = u64::from(self.sought.last_number) << 32 | u64::from(NO_SLOT);
-        match second.recall(now, place, (waiter, sharer_of(face))) {
+        match second.recall(now, place, (waiter, sharer_of(self.faces.source_of(face)))) {
             Recall::Here(wire, fresh_until) => {
                 sought.data = DataView::parse(wire).ok().and_then(|data| {
                     let rank = rank(interest, &data, fresh_until, now)?;

@@ -60,6 +60,12 @@ impl SourceId {
         Self::from_bits(prefix)
     }
 
+    /// The source as a number that no other source has.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0.get()
+    }
+
     const fn from_bits(bits: u64) -> Self {
         // Only ffff:ffff:ffff:ffff::/64 would be zero, which is multicast.
         match NonZeroU64::new(!bits) {

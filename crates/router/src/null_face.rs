@@ -14,6 +14,7 @@ pub(crate) const TRAITS: FaceTraits = FaceTraits {
     scope: Scope::Local,
     link: ForwardLink::PointToPoint,
     is_on_demand: false,
+    source: None,
 };
 
 /// How management shows it. It counts nothing.

@@ -7,44 +7,23 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 use tachonym_packet::lp::LpView;
 use tachonym_packet::{Component, DataView, Interest, types};
-use tachonym_router::config::Config;
-use tachonym_router::{Router, Snapshot};
+use tachonym_router::Snapshot;
 
 use super::bed::*;
 
-/// An address of this machine from which a peer counts as remote.
-fn own_address() -> IpAddr {
-    let probe = UdpSocket::bind("0.0.0.0:0").expect("a port");
-    // Nothing is sent: the kernel chooses the address from its routes.
-    probe.connect("192.0.2.250:9").expect("a route");
-    probe.local_addr().expect("it is bound").ip()
-}
-
-/// A router that listens on all addresses, and remote peers at 127.0.0.0/8.
+/// A router for which peers at 127.0.0.0/8 are remote.
 struct Remote {
     bed: Bed,
-    own: IpAddr,
 }
 
 impl Remote {
     fn new(extra: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let text = format!(
-            "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"0.0.0.0:0\"]\n\
-             faces.tcp.listen = [\"0.0.0.0:0\"]\nfaces.websocket.listen = [\"0.0.0.0:0\"]\n\
-             {}\n{extra}",
-            folder.path().join("s").display(),
-            std::env::var("TACHONYM_TEST_CONFIG").unwrap_or_default()
-        );
-        let config = Config::parse(&text).expect("a good configuration");
-        let router = Router::start(&config).expect("it starts");
-        let bed = Bed { folder, router };
-        let own = own_address();
-        Self { bed, own }
+        let bed = Bed::new(&format!("faces.tcp.local = \"never\"\n{extra}"));
+        Self { bed }
     }
 
     fn address(&self, transport: &str) -> SocketAddr {
-        SocketAddr::new(self.own, self.bed.address(transport).port())
+        self.bed.address(transport)
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -1,7 +1,15 @@
 //! Data that was not asked for, Nacks and reads of the second level: what peers may not do to
 //! the answers that others get.
 
-use super::*;
+use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use tachonym_packet::lp::{Headers, LpView};
+use tachonym_packet::{Data, DataView, Interest, InterestView, SignatureInfo, lp, types};
+use tachonym_protocol::ControlParameters;
+
+use super::bed::*;
 
 /// Configurations in which the content store has a second level, and several workers, unless
 /// the environment says how many there are.
