@@ -186,7 +186,7 @@ impl Pipelines {
                         return self.drop_packet(DropReason::BadParametersDigest);
                     }
                     Parameters::PendingForged => {
-                        self.end_unsatisfied(idx);
+                        self.end(idx);
                         let (hashes, missed) = (arrival.hashes, Missed::default());
                         let begun = self
                             .tables

@@ -384,6 +384,16 @@ impl Pipelines {
         }
     }
 
+    /// Removes an entry, whether Data has satisfied it or not.
+    pub(crate) fn end(&mut self, idx: EntryIdx) {
+        let entry = self.tables.pit().get(idx);
+        if entry.is_some_and(|entry| entry.satisfied) {
+            self.tables.remove_pending(idx);
+        } else {
+            self.end_unsatisfied(idx);
+        }
+    }
+
     /// Removes an entry that no Data answered; its nonces live on.
     pub(crate) fn end_unsatisfied(&mut self, idx: EntryIdx) {
         self.counters.n_unsatisfied_interests += 1;

@@ -152,16 +152,7 @@ impl Pipelines {
             .pit_mut()
             .expire_some(self.now, MAX_ENTRIES_PER_CALL, &mut expired);
         for &idx in &expired {
-            if self
-                .tables
-                .pit()
-                .get(idx)
-                .is_some_and(|entry| entry.satisfied)
-            {
-                self.tables.remove_pending(idx);
-            } else {
-                self.end_unsatisfied(idx);
-            }
+            self.end(idx);
         }
         self.scratch.expired = expired;
     }

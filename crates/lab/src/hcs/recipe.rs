@@ -20,11 +20,13 @@ use crate::ssd::disk::Disk;
 /// Reads of the router's second level that may be under way at least.
 const MIN_READS: usize = 64;
 
-/// As many as there may be Interests that wait for one, and not fewer than a router has.
+/// So many that as many Interests of one face may wait for one as there are, whose share is eight
+/// ninths, and not fewer than a router has.
 pub(super) const fn max_reads(max_pending: u16) -> usize {
-    match max_pending as usize {
-        n if n > MIN_READS => n,
-        _ => MIN_READS,
+    let n_shared = max_pending as usize + (max_pending as usize).div_ceil(8) + 1;
+    match n_shared > MIN_READS {
+        true => n_shared,
+        false => MIN_READS,
     }
 }
 
