@@ -2,7 +2,8 @@
 //! nothing is sent to a face that is not there.
 //!
 //! The input is a sequence of steps: a byte for the face, a byte for the time
-//! that passes, a length of two bytes, and an LpPacket.
+//! that passes, a length of two bytes, and an LpPacket. If the first byte is 128 or more, the
+//! content store has a second level, which has memory and no device.
 #![no_main]
 
 use std::time::Duration;
@@ -13,6 +14,8 @@ use tachonym_packet::lp::{Headers, LpView};
 use tachonym_packet::{
     FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, PacketView,
 };
+use tachonym_store::layout::Superblock;
+use tachonym_store::{Beginning, Config, SecondLevel};
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
 
 const FIRST_FACE: u64 = 256;
@@ -89,8 +92,36 @@ fn engine() -> Engine {
     engine
 }
 
+/// A second level that has what it puts together to give out, and whose reads are never done.
+fn second_level() -> SecondLevel {
+    let config = Config {
+        batch_len: 4,
+        max_batches: 100,
+        max_reads: 4,
+        n_write_buffers: 2,
+        write_buffer_bytes: 64 << 10,
+        assembly_bytes: 1 << 20,
+        ..Config::default()
+    };
+    let volume = Superblock {
+        key: [5; 16],
+        worker: 0,
+        volume: 0,
+        n_volumes: 1,
+        batch_len: config.batch_len as u8,
+        region_bytes: 1 << 20,
+        n_regions: 15,
+        first_seq: 1,
+        context: 0,
+    };
+    SecondLevel::new(config, &[volume], Beginning::New).expect("memory for a small one")
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let mut engine = engine();
+    if bytes.first().is_some_and(|&first| first >= 128) {
+        engine.set_second_level(Some(second_level()));
+    }
     let mut now = MonoNs(1_000_000_000);
     let mut rest = bytes;
     while let [face, ms, high, low, tail @ ..] = rest {
