@@ -497,6 +497,30 @@ fn a_hundred_thousand_bad_signatures_are_counted_and_leave_nothing_behind() {
 }
 
 #[test]
+fn faces_of_one_source_are_forgiven_and_throttled_together() {
+    let mut site = site();
+    let peer = "192.0.2.1:6363".parse().expect("an address");
+    let source = tachonym_packet::SourceId::of_peer(&peer);
+    let faces: Vec<_> = (0..50)
+        .map(|n| {
+            let face = site.router().accept(&format!("tcp4://192.0.2.1:{n}"));
+            site.manager.note_source(face, source);
+            face
+        })
+        .collect();
+    let mut wrong = signed_command(REGISTER, &named("/a"));
+    *wrong.last_mut().expect("a signature") ^= 1;
+    for n in 0..300 {
+        site.command_from(faces[n % faces.len()], &wrong);
+    }
+    assert!(counters(&site).n_throttled >= 199);
+    assert!(!site.manager.take_throttled().is_empty());
+    let wire = signed_command(REGISTER, &named("/b"));
+    let other = site.router().accept("tcp4://192.0.2.2:1");
+    assert_eq!(site.command_from(other, &wire).code, 200);
+}
+
+#[test]
 fn whatever_a_face_is_refused_for_it_is_not_listened_to_for_ever() {
     let plain = tachonym_packet::Interest::new(REGISTER.with_parameters(&named("/a"))).encode();
     let mut wrong = signed_command(REGISTER, &named("/a"));

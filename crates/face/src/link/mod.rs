@@ -6,6 +6,7 @@
 //! and reads no clock. Next: `receive` and `send` for the two directions, the
 //! other modules for one feature each.
 
+pub(crate) mod budget;
 pub(crate) mod congestion;
 pub(crate) mod encode;
 pub(crate) mod reassembly;
@@ -22,8 +23,9 @@ use tachonym_packet::MonoNs;
 use crate::counters::{DropReason, FaceCounters};
 use crate::options::LinkOptions;
 use crate::system::SourceIdx;
+use budget::ReassemblyBudget;
 use congestion::Congestion;
-use reassembly::{Reassembler, ReassemblyBudget};
+use reassembly::Reassembler;
 use reliability::Reliability;
 
 /// See the module documentation.

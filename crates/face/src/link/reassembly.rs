@@ -13,6 +13,7 @@ use tachonym_packet::MonoNs;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
+use super::budget::ReassemblyBudget;
 use crate::counters::DropReason;
 use crate::system::SourceIdx;
 
@@ -25,86 +26,8 @@ const MAX_REASSEMBLY_TIME: Duration = Duration::from_secs(2);
 const MAX_PARTIALS: usize = 64;
 /// Fragments of one packet.
 pub(crate) const MAX_FRAGMENTS: u64 = 400;
-/// Emptied packets that are kept for reuse, for all faces together.
-const MAX_SPARE_BYTES: usize = 1 << 20;
 /// What an incomplete packet costs beside its buffers, about.
 const PARTIAL_OVERHEAD_BYTES: usize = 512;
-
-/// Memory of incomplete packets, shared by all faces.
-pub(crate) struct ReassemblyBudget {
-    used_bytes: usize,
-    limit_bytes: usize,
-    /// Of `used_bytes`, those of each source, by its index.
-    held_bytes: Vec<usize>,
-    /// Emptied packets with their buffers. Boxed, so that the lists of the
-    /// faces, which are not charged, stay small.
-    #[expect(clippy::vec_box, reason = "the boxes move between lists")]
-    spare: Vec<Box<Partial>>,
-    spare_bytes: usize,
-}
-
-impl ReassemblyBudget {
-    pub(crate) fn new(limit_bytes: usize) -> Self {
-        Self {
-            used_bytes: 0,
-            limit_bytes,
-            held_bytes: Vec::new(),
-            spare: Vec::new(),
-            spare_bytes: 0,
-        }
-    }
-
-    /// Grants `n_bytes` to a source, if it then has no more than is left free: as with
-    /// backlogs, sources that take what they can share the memory among them and leave
-    /// as much to the others.
-    fn take(&mut self, source: SourceIdx, n_bytes: usize) -> bool {
-        if source.idx() >= self.held_bytes.len() {
-            self.held_bytes.resize(source.idx() + 1, 0);
-        }
-        let held_bytes = &mut self.held_bytes[source.idx()];
-        let free_bytes = self.limit_bytes - self.used_bytes;
-        let is_fair = *held_bytes + n_bytes <= free_bytes;
-        if is_fair {
-            *held_bytes += n_bytes;
-            self.used_bytes += n_bytes;
-        }
-        is_fair
-    }
-
-    /// Grants `n_bytes` that were just given back by another source.
-    fn take_unfairly(&mut self, source: SourceIdx, n_bytes: usize) {
-        if source.idx() >= self.held_bytes.len() {
-            self.held_bytes.resize(source.idx() + 1, 0);
-        }
-        self.held_bytes[source.idx()] += n_bytes;
-        self.used_bytes += n_bytes;
-    }
-
-    fn give(&mut self, source: SourceIdx, n_bytes: usize) {
-        if let Some(held_bytes) = self.held_bytes.get_mut(source.idx()) {
-            *held_bytes -= n_bytes;
-            self.used_bytes -= n_bytes;
-        }
-    }
-
-    fn take_partial(&mut self) -> Box<Partial> {
-        match self.spare.pop() {
-            Some(partial) => {
-                self.spare_bytes -= partial.footprint_bytes();
-                partial
-            }
-            None => Box::new(Partial::new()),
-        }
-    }
-
-    fn give_partial(&mut self, partial: Box<Partial>) {
-        let footprint_bytes = partial.footprint_bytes();
-        if self.spare_bytes + footprint_bytes <= MAX_SPARE_BYTES {
-            self.spare_bytes += footprint_bytes;
-            self.spare.push(partial);
-        }
-    }
-}
 
 #[derive(Clone, Copy)]
 struct Piece {
@@ -117,7 +40,7 @@ impl Piece {
 }
 
 /// A packet of which fragments are missing.
-struct Partial {
+pub(super) struct Partial {
     peer: Option<SocketAddr>,
     base_sequence: u64,
     n_missing: u32,
@@ -291,7 +214,7 @@ enum Added {
 }
 
 impl Partial {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             peer: None,
             base_sequence: 0,
@@ -308,7 +231,7 @@ impl Partial {
     }
 
     /// The memory it occupies, whatever of it is in use.
-    fn footprint_bytes(&self) -> usize {
+    pub(super) fn footprint_bytes(&self) -> usize {
         PARTIAL_OVERHEAD_BYTES
             + self.bytes.capacity()
             + self.pieces.capacity() * size_of::<Piece>()
@@ -393,6 +316,7 @@ impl Partial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::budget::MAX_SPARE_BYTES;
     use proptest::prelude::*;
 
     struct Bench {
@@ -502,7 +426,7 @@ mod tests {
         assert_eq!(bench.reassembler.poll_timeout(), Some(at(900)));
         assert_eq!(bench.handle_timeout(at(899)), 0);
         assert_eq!(bench.handle_timeout(at(900)), 1);
-        assert_eq!(bench.budget.used_bytes, 0);
+        assert_eq!(bench.budget.used_bytes(), 0);
         // What comes late begins a new packet, which stays incomplete.
         let late = bench.receive(901, &fragment(1, 2, 3), &[2]);
         assert!(matches!(late, Reassembled::Waiting));
@@ -530,7 +454,7 @@ mod tests {
             for n in 0..100 {
                 bench.receive(0, &fragment(n * 10, 0, 2), &[0; 1000]);
             }
-            assert!(bench.budget.used_bytes <= 100_000);
+            assert!(bench.budget.used_bytes() <= 100_000);
             greedy.push((source, std::mem::take(&mut bench.reassembler)));
         }
         bench.n_evicted = 0;
@@ -546,7 +470,7 @@ mod tests {
             reassembler.clear(source, &mut bench.budget);
             assert_eq!(bench.budget.held_bytes[source.idx()], 0);
         }
-        assert_eq!(bench.budget.used_bytes, 0);
+        assert_eq!(bench.budget.used_bytes(), 0);
     }
 
     /// Indexes of different sources.
@@ -566,7 +490,7 @@ mod tests {
                 bench.receive(0, &fragment(n * 10, 0, 2), &[0; 1000]);
                 std::mem::swap(&mut faces[n as usize % n_faces], &mut bench.reassembler);
             }
-            bench.budget.used_bytes
+            bench.budget.used_bytes()
         };
         assert!(held(1) > 40_000);
         assert!(
@@ -583,11 +507,11 @@ mod tests {
         let [from, to] = sources(2).try_into().unwrap();
         bench.source = from;
         bench.receive(0, &fragment(1, 0, 2), &[0; 1000]);
-        let n_bytes = bench.budget.used_bytes;
+        let n_bytes = bench.budget.used_bytes();
         let budget = &mut bench.budget;
         bench.reassembler.change_source(from, to, budget);
         assert_eq!(budget.held_bytes, [0, n_bytes]);
-        assert_eq!(budget.used_bytes, n_bytes);
+        assert_eq!(budget.used_bytes(), n_bytes);
         bench.reassembler.clear(to, budget);
         assert_eq!(budget.held_bytes, [0, 0]);
     }
@@ -604,7 +528,7 @@ mod tests {
             }
             // It keeps nothing itself.
             assert!(bench.reassembler.partials.is_empty());
-            assert_eq!(bench.budget.used_bytes, 0);
+            assert_eq!(bench.budget.used_bytes(), 0);
             faces.push(std::mem::take(&mut bench.reassembler));
         }
         // All at once: more than are kept.
@@ -624,7 +548,7 @@ mod tests {
         bench.receive(0, &fragment(1, 0, 2), &[0; 4000]);
         assert_eq!(bench.budget.spare.len(), n_spare - 1);
         // What it has kept of its former use counts.
-        assert!(bench.budget.used_bytes >= 8000);
+        assert!(bench.budget.used_bytes() >= 8000);
     }
 
     #[test]
@@ -639,11 +563,11 @@ mod tests {
         let mut bench = Bench::new(10_000);
         for n in 0..100 {
             bench.receive(0, &fragment(n * 10, 0, 2), &[0; 5000]);
-            assert!(bench.budget.used_bytes <= 10_000);
+            assert!(bench.budget.used_bytes() <= 10_000);
         }
         assert_eq!(bench.n_evicted, 99);
         bench.clear();
-        assert_eq!(bench.budget.used_bytes, 0);
+        assert_eq!(bench.budget.used_bytes(), 0);
 
         let mut tiny = Bench::new(100);
         let refused = tiny.receive(0, &fragment(1, 0, 2), &[0; 200]);
@@ -678,7 +602,7 @@ mod tests {
         bench.receive(0, &fragment(50, 0, 3), &[0; MAX_PACKET_BYTES]);
         let over = bench.receive(0, &fragment(50, 1, 3), &[0]);
         assert!(matches!(over, Reassembled::Dropped(DropReason::TooLarge)));
-        assert_eq!(bench.budget.used_bytes, 0);
+        assert_eq!(bench.budget.used_bytes(), 0);
     }
 
     proptest! {
@@ -739,7 +663,7 @@ mod tests {
             prop_assert_eq!(bench.n_evicted, 0);
             prop_assert_eq!(got, whole);
             bench.clear();
-            prop_assert_eq!(bench.budget.used_bytes, 0);
+            prop_assert_eq!(bench.budget.used_bytes(), 0);
         }
     }
 }

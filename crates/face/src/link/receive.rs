@@ -6,7 +6,8 @@ use tachonym_packet::lp::{FaceId, Headers, LpView, PacketKind};
 use tachonym_packet::{MonoNs, types};
 
 use super::Link;
-use super::reassembly::{Reassembled, Reassembler, ReassemblyBudget};
+use super::budget::ReassemblyBudget;
+use super::reassembly::{Reassembled, Reassembler};
 use crate::batch::{FrameRecord, Frames, Source, Span};
 use crate::counters::{DropReason, FaceCounters};
 

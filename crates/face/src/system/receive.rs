@@ -17,7 +17,7 @@ use crate::error::CloseReason;
 use crate::face::{Face, FaceState};
 use crate::framing::{Front, front};
 use crate::link::RxContext;
-use crate::link::reassembly::ReassemblyBudget;
+use crate::link::budget::ReassemblyBudget;
 use crate::poller::{Ready, SocketKey, Token};
 use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
 use crate::transport::Transport;
