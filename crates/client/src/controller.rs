@@ -9,8 +9,8 @@ use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
-    StrategyChoice, TableMemory, WorkersStatus, status_code,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus,
+    RibEntry, Scope, StrategyChoice, TableMemory, WorkersStatus, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -44,6 +44,17 @@ pub enum CommandError {
     /// There was no answer.
     #[error(transparent)]
     Express(#[from] ExpressError),
+    /// There was no answer, and a router may not take such Interests over this
+    /// transport.
+    #[error("{error}: {}", scope_hint(*.scope, .remote))]
+    OutOfScope {
+        /// What was the answer.
+        error: ExpressError,
+        /// The router's address.
+        remote: FaceUri,
+        /// The scope of the command or dataset.
+        scope: Scope,
+    },
     /// The answer makes no sense.
     #[error("the router's answer is malformed")]
     Malformed(#[from] DecodeError),
@@ -53,6 +64,23 @@ pub enum CommandError {
     /// The command could not be signed.
     #[error("cannot sign the command")]
     Sign(#[from] KeyError),
+}
+
+/// What an operator can do about commands of this scope that are not answered.
+fn scope_hint(scope: Scope, remote: &FaceUri) -> String {
+    match scope {
+        Scope::Localhost => format!(
+            "over {} a router answers /localhost only if it counts the face as local \
+             ([faces] udp.local, websocket.local, tcp.local; commands: \
+             [management] transports); connect to its Unix socket",
+            remote.scheme()
+        ),
+        Scope::Localhop => format!(
+            "over {} a router takes registrations only with [management.localhop] enabled = \
+             true; set that, or connect to its Unix socket",
+            remote.scheme()
+        ),
+    }
 }
 
 /// Gives commands to the router behind an endpoint.
@@ -82,12 +110,17 @@ impl<'e> Controller<'e> {
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, CommandError> {
         let name = CommandName::local(module, verb).with_parameters(parameters);
-        self.give(&command_interest(name))
+        self.give(Scope::Localhost, &command_interest(name))
     }
 
-    fn give(&mut self, command: &Interest) -> Result<ControlParameters, CommandError> {
+    fn give(
+        &mut self,
+        scope: Scope,
+        command: &Interest,
+    ) -> Result<ControlParameters, CommandError> {
         let wire = self.signer.sign(command, wall_ms())?;
-        let answer = self.endpoint.express_wire(&wire, 0)?;
+        let answer = self.endpoint.express_wire(&wire, 0);
+        let answer = answer.map_err(|error| self.unanswered(scope, error))?;
         let response = ControlResponse::decode(answer.data().content())?;
         if response.code != status_code::OK {
             return Err(refused(response));
@@ -95,7 +128,22 @@ impl<'e> Controller<'e> {
         Ok(response.parameters()?.unwrap_or_default())
     }
 
-    /// Has Interests under `prefix` sent to this program.
+    /// The error of what was not answered. Where the face is no local one, that may
+    /// be because of `scope`.
+    fn unanswered(&self, scope: Scope, error: ExpressError) -> CommandError {
+        let is_silence = matches!(error, ExpressError::TimedOut | ExpressError::Nack(_));
+        if !is_silence || self.endpoint.registration_scope() == Scope::Localhost {
+            return error.into();
+        }
+        CommandError::OutOfScope {
+            error,
+            remote: self.endpoint.remote().clone(),
+            scope,
+        }
+    }
+
+    /// Has Interests under `prefix` sent to this program: by `/localhost/nfd`, or
+    /// `/localhop/nfd` where [`Endpoint::registration_scope`] says so.
     ///
     /// # Errors
     /// If the router refuses or does not answer.
@@ -104,7 +152,18 @@ impl<'e> Controller<'e> {
             name: Some(prefix.clone()),
             ..ControlParameters::default()
         };
-        self.command("rib", "register", &parameters).map(|_| ())
+        let command = self.own_command("register");
+        let interest = command_interest(command.with_parameters(&parameters));
+        self.give(command.scope, &interest).map(|_| ())
+    }
+
+    /// A command of the module `rib` that concerns this face.
+    fn own_command<'v>(&self, verb: &'v str) -> CommandName<'v> {
+        CommandName {
+            scope: self.endpoint.registration_scope(),
+            module: "rib",
+            verb,
+        }
     }
 
     /// Tells the router that what `announcement` announces is to be had here: as
@@ -115,11 +174,12 @@ impl<'e> Controller<'e> {
     /// # Errors
     /// If the router refuses, does not know the command, or does not answer.
     pub fn announce(&mut self, announcement: &[u8]) -> Result<ControlParameters, CommandError> {
+        let command = self.own_command("announce");
         let interest = Interest {
             application_parameters: Some(announcement.to_vec()),
-            ..command_interest(CommandName::local("rib", "announce").name())
+            ..command_interest(command.name())
         };
-        self.give(&interest)
+        self.give(command.scope, &interest)
     }
 
     /// The content of the dataset `/localhost/nfd/<module>/<verb>`, followed by
@@ -146,7 +206,8 @@ impl<'e> Controller<'e> {
         };
         let mut parts = Reassembly::new(MAX_DATASET_BYTES);
         loop {
-            let answer = self.endpoint.express(&interest, DATASET_RETRIES)?;
+            let answer = self.endpoint.express(&interest, DATASET_RETRIES);
+            let answer = answer.map_err(|error| self.unanswered(Scope::Localhost, error))?;
             let data = answer.data();
             let segment = data
                 .name()

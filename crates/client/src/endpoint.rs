@@ -18,7 +18,7 @@ use tachonym_packet::{
     DataView, FaceId, Interest, InterestRewrite, InterestView, MonoNs, NackReason, Nonce,
     PacketView, PitToken,
 };
-use tachonym_protocol::{FaceEventKind, FaceUri};
+use tachonym_protocol::{FaceEventKind, FaceUri, Scope};
 
 /// Bytes that may wait for the router to read them.
 const MAX_BACKLOG_BYTES: usize = 64 << 20;
@@ -178,7 +178,7 @@ pub struct Endpoint {
     batch: RxBatch,
     /// The first packet of the batch that was not handed out.
     next_idx: usize,
-    remote: String,
+    remote: FaceUri,
     closed: Option<CloseReason>,
 }
 
@@ -208,7 +208,7 @@ impl Endpoint {
             },
             batch: RxBatch::new(),
             next_idx: 0,
-            remote: uri.to_string(),
+            remote: uri.clone(),
             closed: None,
         };
         let mut is_up = outcome.is_up;
@@ -229,6 +229,24 @@ impl Endpoint {
     /// The sending half.
     pub const fn link(&mut self) -> &mut Link {
         &mut self.link
+    }
+
+    /// The router's address.
+    #[must_use]
+    pub const fn remote(&self) -> &FaceUri {
+        &self.remote
+    }
+
+    /// Where a program registers over this face: at the router of its own machine,
+    /// over a Unix socket or TCP between loopback addresses, or at its neighbour's.
+    /// By UDP and WebSocket every program is a neighbour, as with NFD.
+    #[must_use]
+    pub fn registration_scope(&self) -> Scope {
+        match &self.remote {
+            FaceUri::Unix(_) => Scope::Localhost,
+            FaceUri::Tcp(addr) if addr.ip().is_loopback() => Scope::Localhost,
+            _ => Scope::Localhop,
+        }
     }
 
     /// This end of the connection, as a FaceUri.
@@ -387,7 +405,7 @@ impl Endpoint {
             _ => reason.as_str().to_owned(),
         };
         Err(EndpointError::Closed {
-            uri: self.remote.clone(),
+            uri: self.remote.to_string(),
             reason,
         })
     }

@@ -106,7 +106,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref() {
         return match error {
             CommandError::Refused { .. } => Some(exit::REFUSED),
-            CommandError::Express(error) => of_express(error),
+            CommandError::Express(error) | CommandError::OutOfScope { error, .. } => {
+                of_express(error)
+            }
             _ => None,
         };
     }
