@@ -52,9 +52,17 @@ pub fn installed(path: &str) -> PathBuf {
     folder(INSTALLED).join(path)
 }
 
-/// Configuration: neighbours may register. NDNts takes itself for one over UDP and
-/// WebSocket, jndn over UDP, even on the same machine.
+/// Configuration: neighbours may register. Over UDP and WebSocket programs of this
+/// machine are neighbours too. NDNts registers as one over both, jndn and the
+/// project's own tools too where they have them; python-ndn does not.
 pub const NEIGHBOURS: &str = "[management.localhop]\nenabled = true\nany = true\n";
+
+/// Configuration that continues `[faces]`: over every transport programs of this
+/// machine are local and may command, and neighbours may register. For libraries
+/// that command by `/localhost` whatever the transport, as python-ndn does.
+pub const EVERYTHING_LOCAL: &str = "udp.local = \"loopback\"\nwebsocket.local = \"loopback\"\n\
+    [management]\ntransports = [\"unix\", \"tcp\", \"udp\", \"websocket\"]\n\
+    [management.localhop]\nenabled = true\nany = true\n";
 
 /// Longest that a program may take to its end, the largest transfers included.
 const TIME_TO_END: Duration = Duration::from_secs(8 * 60);

@@ -1,12 +1,12 @@
 //! Files between programs of every library, through one router.
 
-use tachonym_interop::{Fetched, NEIGHBOURS, Peer, Router, write_noise};
+use tachonym_interop::{EVERYTHING_LOCAL, Fetched, NEIGHBOURS, Peer, Router, write_noise};
 
 /// Every consumer over every transport it has gets what `producer` serves over
 /// every transport that it has.
 fn serves_all(producer: Peer) {
     const N_BYTES: usize = 50_021;
-    let router = Router::start_with(NEIGHBOURS);
+    let router = Router::start_with(EVERYTHING_LOCAL);
     let file = router.folder().join("file");
     for (i, over) in producer.transports().iter().enumerate() {
         let sha256 = write_noise(&file, N_BYTES, i as u64);

@@ -1,7 +1,7 @@
 //! Files between programs of every library over IPv6, through one router on the
 //! loopback address.
 
-use tachonym_interop::{Fetched, NEIGHBOURS, Peer, Router, write_noise};
+use tachonym_interop::{EVERYTHING_LOCAL, Fetched, Peer, Router, write_noise};
 
 /// Where the router of these tests listens.
 const LOOPBACK: &str = "udp.listen = [\"[::1]:0\"]\ntcp.listen = [\"[::1]:0\"]\n\
@@ -19,7 +19,7 @@ fn transports(peer: Peer) -> impl Iterator<Item = String> {
 /// serves over each of its own.
 fn serves_all(producer: Peer) {
     const N_BYTES: usize = 50_021;
-    let router = Router::configured(LOOPBACK, NEIGHBOURS, None);
+    let router = Router::configured(LOOPBACK, EVERYTHING_LOCAL, None);
     let file = router.folder().join("file");
     for (i, over) in transports(producer).enumerate() {
         let sha256 = write_noise(&file, N_BYTES, 600 + i as u64);

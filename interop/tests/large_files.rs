@@ -1,12 +1,12 @@
 //! A hundred megabytes through one router.
 
-use tachonym_interop::{Fetched, Peer, Router, write_noise};
+use tachonym_interop::{Fetched, NEIGHBOURS, Peer, Router, write_noise};
 
 const N_BYTES: usize = 100_000_000;
 
 /// `producer` serves, `consumer` fetches, each over its own transport.
 fn arrives((producer, over): (Peer, &str), (consumer, via): (Peer, &str)) {
-    let router = Router::start();
+    let router = Router::start_with(NEIGHBOURS);
     let file = router.folder().join("file");
     let sha256 = write_noise(&file, N_BYTES, 100);
     let segments = ["--segment-bytes", "8000"];

@@ -3,7 +3,9 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tachonym_interop::{NEIGHBOURS, Peer, Router, home, installed, output_of};
+use tachonym_interop::{
+    EVERYTHING_LOCAL, NEIGHBOURS, Peer, Router, home, installed, output_of, write_noise,
+};
 
 fn pynfdc(transport: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(installed("python/bin/pynfdc"));
@@ -18,7 +20,7 @@ fn ndnts(transport: &str, verb: &str, fields: &Value) -> Value {
 /// Has `manage` do its work over each transport that `peer` has, given by its
 /// FaceUri.
 fn over_each_transport(peer: Peer, manage: impl Fn(&Router, &str)) {
-    let router = Router::start();
+    let router = Router::start_with(EVERYTHING_LOCAL);
     for over in peer.transports() {
         manage(&router, router.uri(over));
     }
@@ -134,21 +136,46 @@ fn ndnts_changes_strategies_and_reads_every_dataset() {
     });
 }
 
+/// Has `peer` register and unregister over the transport `over` of `router`.
+fn register_and_unregister(router: &Router, peer: Peer, over: &str) {
+    let name = format!("/held/{peer:?}/{over}");
+    let mut registration = peer.register(router.uri(over), &name);
+    let routes = routes_of(router, &name);
+    assert_eq!(routes.len(), 1, "{name}: {routes:?}");
+    registration.undo();
+    assert!(routes_of(router, &name).is_empty(), "{name}");
+    // It went by the command: the face is still there.
+    let face = &routes[0]["face_id"];
+    let shown = own(router, &["face", "show", &face.to_string()]);
+    assert_eq!(shown["face_id"], *face, "{name}");
+}
+
 #[test]
 fn each_library_registers_and_unregisters_over_every_transport() {
-    let router = Router::start_with(NEIGHBOURS);
+    let router = Router::start_with(EVERYTHING_LOCAL);
     for peer in [Peer::PythonNdn, Peer::Ndnts, Peer::Jndn] {
         for over in peer.transports() {
-            let name = format!("/held/{peer:?}/{over}");
-            let mut registration = peer.register(router.uri(over), &name);
-            let routes = routes_of(&router, &name);
-            assert_eq!(routes.len(), 1, "{name}: {routes:?}");
-            registration.undo();
-            assert!(routes_of(&router, &name).is_empty(), "{name}");
-            // It went by the command: the face is still there.
-            let face = &routes[0]["face_id"];
-            let shown = own(&router, &["face", "show", &face.to_string()]);
-            assert_eq!(shown["face_id"], *face, "{name}");
+            register_and_unregister(&router, peer, over);
         }
+    }
+}
+
+#[test]
+fn programs_register_as_neighbours_over_udp_and_websocket() {
+    // By default neither is local: what comes over them is no command of this machine.
+    let router = Router::start_with(NEIGHBOURS);
+    for (peer, over) in [
+        (Peer::Ndnts, "udp4"),
+        (Peer::Ndnts, "ws"),
+        (Peer::Jndn, "udp4"),
+    ] {
+        register_and_unregister(&router, peer, over);
+    }
+    let file = router.folder().join("file");
+    let sha256 = write_noise(&file, 20_000, 9);
+    for over in ["udp4", "ws"] {
+        let name = format!("/neighbour/{over}");
+        let _serving = Peer::Tachonym.put(router.uri(over), &name, &file, &[]);
+        assert_eq!(Peer::Ndnts.get(router.uri("unix"), &name).sha256, sha256);
     }
 }

@@ -33,6 +33,12 @@ drop_reasons! {
     Malformed = "malformed-frame";
     /// Received: a datagram that does not hold exactly one packet.
     BadDatagram = "bad-datagram";
+    /// Received: an outer type that is not Interest, Data or LpPacket. It ends a
+    /// stream: its peer speaks another protocol.
+    NotNdn = "not-ndn";
+    /// Received: a WebSocket handshake from an origin that is not accepted. It is
+    /// answered with 403.
+    OriginRefused = "origin-refused";
     /// Received: longer than a frame may be.
     TooLarge = "frame-too-large";
     /// Received: the fragment is neither Interest nor Data.
@@ -105,8 +111,14 @@ drop_reasons! {
 pub const N_DROP_REASONS: usize = DropReason::ALL.len();
 
 /// Drops by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropCounts([u64; N_DROP_REASONS]);
+
+impl Default for DropCounts {
+    fn default() -> Self {
+        Self([0; N_DROP_REASONS])
+    }
+}
 
 impl DropCounts {
     /// How many were dropped for `reason`.

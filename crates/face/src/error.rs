@@ -101,6 +101,8 @@ pub enum CloseReason {
     ConnectFailed(io::ErrorKind),
     /// The other end sent what is no sequence of packets.
     MalformedStream,
+    /// The other end speaks another protocol than NDN.
+    NotNdn,
     /// Nothing was received for too long.
     Idle,
     /// The other end took nothing of what was sent, or left a packet unfinished,
@@ -124,6 +126,7 @@ impl CloseReason {
             Self::Failed(_) => "failed",
             Self::ConnectFailed(_) => "could not connect",
             Self::MalformedStream => "malformed stream",
+            Self::NotNdn => "not NDN",
             Self::Idle => "idle",
             Self::Stalled => "stalled",
             Self::Evicted => "evicted for a new face",

@@ -10,8 +10,10 @@ use crate::counters::{DropReason, FaceCounters};
 use crate::error::CloseReason;
 use crate::info::FaceInfo;
 use crate::link::Link;
+use crate::options::LinkOptions;
 use crate::share::Ticket;
 use crate::transport::Transport;
+use crate::transport::handshake::Sender;
 use crate::transport::stream::StreamState;
 use crate::tx_queue::TxQueue;
 
@@ -32,6 +34,9 @@ pub(crate) enum FaceState {
 pub(crate) struct Face {
     pub(crate) id: FaceId,
     pub(crate) state: FaceState,
+    /// Whether its Created event was emitted. An accepted WebSocket exists without
+    /// one until its handshake has said whose it is.
+    pub(crate) is_announced: bool,
     pub(crate) is_dirty: bool,
     pub(crate) transport: Transport,
     pub(crate) link: Link,
@@ -76,6 +81,24 @@ impl Face {
     #[inline]
     pub(crate) fn backlog_bytes(&self) -> usize {
         self.tx.len_bytes() + self.unsent_bytes
+    }
+
+    /// Whether it was accepted from a web page, or from the client of a proxy.
+    pub(crate) fn is_indirect(&self) -> bool {
+        match &self.transport {
+            Transport::WebSocket(socket) => socket.sender() == Some(Sender::PageOrProxy),
+            _ => false,
+        }
+    }
+
+    /// Changes its scope. Local fields are for local faces alone.
+    pub(crate) fn set_scope(&mut self, scope: FaceScope) {
+        self.scope = scope;
+        let options = *self.link.options();
+        self.link.set_options(LinkOptions {
+            local_fields: options.local_fields && scope == FaceScope::Local,
+            ..options
+        });
     }
 
     /// When it is closed for having received nothing.

@@ -4,7 +4,7 @@
 //! a frame; what is inside a frame is the link service's concern.
 
 use tachonym_packet::tlv;
-use tachonym_packet::types::MAX_PACKET_BYTES;
+use tachonym_packet::types::{self, MAX_PACKET_BYTES};
 
 /// Longest frame, in bytes: the largest packet, with headers, among them a
 /// prefix announcement as large as a packet.
@@ -19,11 +19,24 @@ pub(crate) enum Front {
     Partial,
     /// No frame: the stream is lost.
     Malformed,
+    /// No element that a peer may send, seen by its first byte: another protocol.
+    NotNdn,
 }
 
-/// Looks at the front of `bytes`.
+/// Looks at the front of `bytes`. A peer sends LpPackets and bare Interests and
+/// Data, nothing else. The types of all three take one byte, so another
+/// protocol shows by its first byte, before anything is waited for: no text of
+/// HTTP, and no record of TLS, passes for frames that are skipped.
 #[inline]
 pub(crate) fn front(bytes: &[u8]) -> Front {
+    if let Some(&first) = bytes.first()
+        && !matches!(
+            u32::from(first),
+            types::INTEREST | types::DATA | types::LP_PACKET
+        )
+    {
+        return Front::NotNdn;
+    }
     match tlv::element_len(bytes) {
         Ok(Some(len)) if len > MAX_FRAME_BYTES => Front::Malformed,
         Ok(Some(len)) if len <= bytes.len() => Front::Frame(len),
@@ -47,7 +60,22 @@ mod tests {
         assert_eq!(front(&head), Front::Partial);
         assert_eq!(front(&[0x64, 0xff, 0xff]), Front::Partial);
         assert_eq!(front(&[0x64, 0xfd, 0x00, 0x01]), Front::Malformed);
-        assert_eq!(front(&[0x00, 0x01]), Front::Malformed);
+    }
+
+    #[test]
+    fn the_first_byte_alone_tells_ndn_from_other_protocols() {
+        for first in 0..=255_u8 {
+            let expected = match first {
+                5 | 6 | 100 => Front::Partial,
+                _ => Front::NotNdn,
+            };
+            assert_eq!(front(&[first]), expected, "{first:#x}");
+            assert_eq!(
+                front(&[first, 0]) == Front::NotNdn,
+                expected == Front::NotNdn
+            );
+        }
+        assert_eq!(front(&[]), Front::Partial);
     }
 
     proptest! {

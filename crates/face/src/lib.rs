@@ -35,6 +35,7 @@ mod face;
 mod framing;
 mod info;
 mod link;
+mod locality;
 mod options;
 mod poller;
 mod share;
@@ -52,6 +53,7 @@ pub use counters::{DropCounts, DropReason, FaceCounters, N_DROP_REASONS, SystemC
 pub use error::{CloseReason, CreateError, CreateOutcome, ListenError, UpdateError};
 pub use framing::MAX_FRAME_BYTES;
 pub use info::{ChannelInfo, FaceEvent, FaceInfo};
+pub use locality::{Localities, Locality};
 pub use options::{
     ChannelAddress, ChannelOptions, DEFAULT_MTU_BYTES, FaceParams, FaceUpdate, LinkOptions,
     Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,

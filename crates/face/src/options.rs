@@ -5,11 +5,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_protocol::{FacePersistency, FaceUri};
 
+use crate::locality::{Localities, Locality};
 use crate::share::SystemShare;
 
 /// Smallest MTU that a face accepts, in bytes: room for the headers of a
@@ -80,6 +82,8 @@ pub struct SystemOptions {
     pub redial_wait: Duration,
     /// Longest wait before a permanent face dials again. Default 60 s.
     pub max_redial_wait: Duration,
+    /// Which faces count as local, by their transport.
+    pub localities: Localities,
 }
 
 impl Default for SystemOptions {
@@ -101,6 +105,7 @@ impl Default for SystemOptions {
             websocket_ping_interval: Duration::from_secs(10),
             redial_wait: Duration::from_secs(1),
             max_redial_wait: Duration::from_secs(60),
+            localities: Localities::default(),
         }
     }
 }
@@ -177,6 +182,10 @@ pub struct ChannelOptions {
     /// Permission bits of a Unix socket file. Default 0o666: whoever reaches
     /// the directory may connect.
     pub unix_mode: u32,
+    /// Origins of the web pages that a WebSocket listener accepts, such as
+    /// `https://app.example`; empty: all. Handshakes without `Origin` are accepted
+    /// in any case. Default empty.
+    pub origins: Arc<[String]>,
 }
 
 impl ChannelOptions {
@@ -193,6 +202,7 @@ impl ChannelOptions {
             link: LinkOptions::default(),
             mtu_bytes: DEFAULT_MTU_BYTES,
             unix_mode: 0o666,
+            origins: Arc::default(),
         }
     }
 
@@ -281,6 +291,9 @@ pub struct FaceParams {
     /// Largest datagram, in bytes; only UDP has such a limit. `None`:
     /// [`DEFAULT_MTU_BYTES`].
     pub mtu_bytes: Option<u64>,
+    /// When it counts as local; `None`: as [`SystemOptions::localities`] says for
+    /// its transport.
+    pub locality: Option<Locality>,
 }
 
 impl FaceParams {
@@ -293,6 +306,7 @@ impl FaceParams {
             persistency: FacePersistency::Persistent,
             link: LinkOptions::default(),
             mtu_bytes: None,
+            locality: None,
         }
     }
 }
@@ -315,4 +329,7 @@ pub struct FaceUpdate {
     pub base_congestion_marking_interval: Option<Duration>,
     /// Queue length that is congestion, in bytes.
     pub default_congestion_threshold_bytes: Option<u64>,
+    /// When it counts as local. An accepted WebSocket of a web page or behind a
+    /// proxy never does.
+    pub locality: Option<Locality>,
 }

@@ -292,6 +292,7 @@ fn many_strangers_flood_and_each_keeps_its_one_face() {
 fn datagrams_leave_faces_to_those_who_connect() {
     let mut options = SystemOptions::default();
     options.max_faces = 16;
+    options.localities.udp = tachonym_face::Locality::Loopback;
     let mut node = Node::new(options);
     let at = node.listen(&ChannelOptions::udp(support::loopback()));
     let at = at.socket_addr().unwrap();

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 
 use support::{Node, data, interest, loopback, lp};
 use tachonym_face::{
-    ChannelOptions, DropReason, FaceUpdate, MulticastOptions, SystemOptions, UpdateError,
+    ChannelOptions, DropReason, FaceUpdate, Locality, MulticastOptions, SystemOptions, UpdateError,
 };
 use tachonym_packet::lp::{FaceId, Headers, LpView, PitToken};
 use tachonym_packet::types;
@@ -29,7 +29,9 @@ struct Bed {
 }
 
 impl Bed {
-    fn new(options: SystemOptions, local_fields: bool) -> Self {
+    fn new(mut options: SystemOptions, local_fields: bool) -> Self {
+        // Local fields are for local faces.
+        options.localities.udp = Locality::Loopback;
         let mut node = Node::new(options);
         let mut channel = ChannelOptions::udp(loopback());
         channel.link.local_fields = local_fields;

@@ -150,7 +150,11 @@ fn faces_say_what_they_are() {
         let may_idle_away = accepted.expires_in.is_some();
         assert_eq!(may_idle_away, kind.starts_with("udp"), "{kind}");
         for info in [&dialled, &accepted] {
-            assert_eq!(info.scope, FaceScope::Local, "{kind}");
+            let scope = match kind {
+                "unix" | "tcp4" | "tcp6" => FaceScope::Local,
+                _ => FaceScope::NonLocal,
+            };
+            assert_eq!(info.scope, scope, "{kind}");
             assert_eq!(info.link_type, LinkType::PointToPoint, "{kind}");
             assert!(info.is_up, "{kind}");
             assert_eq!(info.mtu_bytes.is_some(), kind.starts_with("udp"), "{kind}");
@@ -284,7 +288,7 @@ fn a_wildcard_channel_answers_from_the_address_that_was_asked() {
         node.info(id).local,
         format!("udp4://127.0.0.7:{port}").parse().unwrap()
     );
-    assert_eq!(node.info(id).scope, FaceScope::Local);
+    assert_eq!(node.info(id).scope, FaceScope::NonLocal);
     node.send(id, &data(1, 100));
     raw.set_read_timeout(Some(support::PATIENCE)).unwrap();
     let mut buffer = [0; 200];

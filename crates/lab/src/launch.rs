@@ -23,6 +23,11 @@ use crate::exchange::template::{DataTemplate, InterestShape, InterestTemplate};
 use crate::process::Process;
 use crate::random::{Random, fresh_seed};
 
+/// Keys for a configuration of the router in which programs of this machine may
+/// command over UDP, as the generator does where it is given no other address.
+pub const LOCAL_UDP: &str =
+    "faces.udp.local = \"loopback\"\nmanagement.transports = [\"unix\", \"tcp\", \"udp\"]\n";
+
 /// Longest wait for a forwarder's first exchange.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Longest wait for its end after it was asked to end.

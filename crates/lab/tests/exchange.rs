@@ -8,6 +8,7 @@ use tachonym_lab::exchange::address::{Address, Transport};
 use tachonym_lab::exchange::flow::Mode;
 use tachonym_lab::exchange::measure::{Forwarder, Load, Target, measure};
 use tachonym_lab::exchange::report::Measurement;
+use tachonym_lab::launch::LOCAL_UDP;
 use tachonym_router::Router;
 use tachonym_router::config::Config;
 
@@ -153,7 +154,7 @@ fn a_run_ends_in_time_though_nothing_that_was_sent_comes_back() {
     let path = folder.path().join("s");
     let text = format!(
         "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-         faces.tcp.listen = []\nfaces.websocket.listen = []\n",
+         faces.tcp.listen = []\nfaces.websocket.listen = []\n{LOCAL_UDP}",
         path.display()
     );
     let config = Config::parse(&text).expect("a good configuration");

@@ -10,6 +10,7 @@ use tachonym_lab::fairness::neighbour::Kind;
 use tachonym_lab::fairness::{self, FairnessArgs};
 use tachonym_lab::footprint::{self, FootprintArgs};
 use tachonym_lab::launch::ForwarderArgs;
+use tachonym_lab::launch::LOCAL_UDP;
 use tachonym_lab::routes::{self, RoutesArgs};
 use tachonym_lab::soak::{self, SoakArgs};
 use tachonym_lab::startup::{self, StartupArgs};
@@ -27,7 +28,7 @@ const ROUTER_TEST: &str = "a_forwarder_is_started_measured_and_stopped_each_time
 fn config_text(socket: &Path) -> String {
     format!(
         "faces.unix.path = \"{}\"\nfaces.udp.listen = [\"127.0.0.1:0\"]\n\
-         faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n",
+         faces.tcp.listen = [\"127.0.0.1:0\"]\nfaces.websocket.listen = []\n{LOCAL_UDP}",
         socket.display()
     )
 }

@@ -264,6 +264,7 @@ impl ControlPlane for RouterControl {
                 .base_congestion_marking_interval_ns
                 .map(std::time::Duration::from_nanos),
             default_congestion_threshold_bytes: changes.options.default_congestion_threshold_bytes,
+            locality: None,
         };
         let persistency = changes.persistency;
         let thread = self.thread_of_face(face)?;

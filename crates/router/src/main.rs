@@ -108,7 +108,9 @@ fn check_config(file: Option<&std::path::Path>, print_reference: bool) -> anyhow
         output::text(&reference::markdown())?;
     }
     if let Some(file) = file {
-        Config::load(file)?;
+        for warning in Config::load(file)?.warnings() {
+            output::note(format_args!("warning: {warning}"));
+        }
         output::line(format_args!("{}: good", file.display()))?;
     }
     Ok(())

@@ -13,6 +13,7 @@ use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
 use tachonym_workers::{Scheduler, Services, Tokens};
+use tracing::warn;
 
 use crate::config::Config;
 use crate::control::RouterControl;
@@ -120,6 +121,9 @@ impl Router {
     /// made.
     pub fn start(config: &Config) -> anyhow::Result<Self> {
         let started = monotonic_now();
+        for warning in config.warnings() {
+            warn!("{warning}");
+        }
         let (layout, shares) = Layout::new(&config.workers);
         let systems = shares.into_iter().map(|share| {
             let mut options = system_options(config);
@@ -365,6 +369,7 @@ fn system_options(config: &Config) -> SystemOptions {
     options.stall_timeout = Duration::from_secs(f.stall_timeout_s);
     options.udp_receive_buffer_bytes = f.socket_buffer_bytes;
     options.udp_send_buffer_bytes = f.socket_buffer_bytes;
+    options.localities = f.localities();
     options
 }
 

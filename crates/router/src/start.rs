@@ -116,6 +116,7 @@ fn channels(config: &Config) -> anyhow::Result<Vec<(String, ChannelOptions)>> {
         let address = address.parse().context("faces.websocket.listen")?;
         let mut channel = ChannelOptions::websocket(address);
         channel.idle_timeout = idle(f.websocket.idle_timeout_s);
+        channel.origins = f.websocket.origins.clone().into();
         channels.push((format!("faces.websocket.listen[{i}]"), channel));
     }
     Ok(channels)
@@ -230,6 +231,7 @@ pub(crate) fn add_static_routes(
             params.link.congestion_marking = congestion_marking;
         }
         params.mtu_bytes = face.mtu_bytes;
+        params.locality = face.locality.map(Into::into);
         params.local = face
             .local
             .as_deref()
@@ -289,6 +291,7 @@ fn make_face(plane: &mut Plane, params: &FaceParams) -> Result<CreateOutcome, Cr
         let update = FaceUpdate {
             persistency: Some(params.persistency),
             mtu_bytes: params.mtu_bytes,
+            locality: params.locality,
             local_fields: Some(params.link.local_fields),
             reliability: Some(params.link.reliability),
             congestion_marking: Some(params.link.congestion_marking),
@@ -310,7 +313,7 @@ fn create_remedy(error: &CreateError) -> &'static str {
         CreateError::TooManyFaces => "raise faces.max_faces",
         CreateError::BadLocalUri => "change its local, or leave that out",
         CreateError::BadPersistency => "change its persistency, or leave that out",
-        CreateError::NotLocal => "remove its local_fields: they are for programs on this machine",
+        CreateError::NotLocal => "remove its local_fields: they are for local faces (see locality)",
         CreateError::Io(e) => match e.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
                 "start the program there first, or correct the address"

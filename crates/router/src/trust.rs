@@ -116,6 +116,8 @@ pub(crate) fn management_trust(management: &Management) -> Result<ManagementTrus
     }
     trust.localhop = localhop_rule(&management.localhop)?;
     trust.announcements = announcements_policy(&management.announcements)?;
+    let transports = management.transports.iter().copied();
+    trust.transports = Some(transports.map(Into::into).collect());
     trust.learns_routes = management.announcements.learn;
     Ok(trust)
 }

@@ -11,12 +11,13 @@ use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, Link
 
 use super::FaceSystem;
 use super::eviction::CameBy;
-use super::listen::{scope_of, unix_uri};
+use super::listen::unix_uri;
 use crate::counters::{DropReason, FaceCounters};
 use crate::error::{CloseReason, CreateError, CreateOutcome, UpdateError};
 use crate::face::{Face, FaceState};
 use crate::info::FaceEvent;
 use crate::link::Link;
+use crate::locality::Locality;
 use crate::options::{
     DEFAULT_MTU_BYTES, DEFAULT_UDP_IDLE_TIMEOUT, FaceParams, FaceUpdate, LinkOptions,
     MAX_MTU_BYTES, MIN_MTU_BYTES,
@@ -55,6 +56,8 @@ impl FaceSystem {
             Transport::WebSocket(socket) => !socket.is_open(),
             Transport::Udp(_) | Transport::Multicast(_) => false,
         };
+        // A listener's WebSocket: whose it is, its handshake says.
+        let is_announced = !(is_connecting && new.persistency == FacePersistency::OnDemand);
         // What a listener offers to everybody is not for other machines.
         let link = LinkOptions {
             local_fields: new.link.local_fields && new.scope == FaceScope::Local,
@@ -70,6 +73,7 @@ impl FaceSystem {
             } else {
                 FaceState::Up
             },
+            is_announced,
             is_dirty: false,
             transport: new.transport,
             link: Link::new(link, new.mtu_bytes, self.next_sequence),
@@ -95,7 +99,9 @@ impl FaceSystem {
         let source = self.sources.join(id, shared);
         self.faces[slot].link.set_source(source);
         self.arm(slot);
-        self.emit(slot, FaceEventKind::Created);
+        if is_announced {
+            self.emit(slot, FaceEventKind::Created);
+        }
         slot
     }
 
@@ -128,13 +134,19 @@ impl FaceSystem {
         }
     }
 
+    /// When a face that is created counts as local.
+    fn locality(&self, params: &FaceParams) -> Locality {
+        let of_transport = || self.options.localities.of(&params.remote);
+        params.locality.unwrap_or_else(of_transport)
+    }
+
     fn check_limit(&mut self) -> Result<(), CreateError> {
         self.make_room(FaceScope::NonLocal, CameBy::Command, None)
             .map_err(|_| CreateError::TooManyFaces)
     }
 
     /// Gives a face the source that it has by what it has become.
-    fn settle_source(&mut self, slot: usize) {
+    pub(super) fn settle_source(&mut self, slot: usize) {
         let face = &mut self.faces[slot];
         let former = face.link.source();
         let source = self.sources.join(face.id, face.source());
@@ -183,7 +195,7 @@ impl FaceSystem {
             Some(local) if !local.ip().is_unspecified() => local.ip(),
             _ => source,
         };
-        let scope = scope_of((own_ip, 0).into(), remote);
+        let scope = self.locality(params).scope((own_ip, 0).into(), remote);
         if params.link.local_fields && scope == FaceScope::NonLocal {
             return Err(CreateError::NotLocal);
         }
@@ -287,7 +299,10 @@ impl FaceSystem {
             (Some(_), _) => return Err(CreateError::BadLocalUri),
             (None, _) => None,
         };
-        if params.link.local_fields && !remote.ip().is_loopback() {
+        let locality = self.locality(params);
+        // From another address than loopback, loopback cannot be dialled.
+        let may_be_local = locality.scope(remote, remote) == FaceScope::Local;
+        if params.link.local_fields && !may_be_local {
             return Err(CreateError::NotLocal);
         }
         if let Some(id) = self.find(&params.remote) {
@@ -321,7 +336,7 @@ impl FaceSystem {
             } else {
                 FaceUri::Tcp(own)
             },
-            scope: scope_of(own, remote),
+            scope: locality.scope(own, remote),
             link_type: LinkType::PointToPoint,
             persistency: params.persistency,
             ticket: None,
@@ -344,6 +359,10 @@ impl FaceSystem {
         if params.persistency == FacePersistency::Permanent {
             return Err(CreateError::BadPersistency);
         }
+        let scope = self.locality(params).unix_scope();
+        if params.link.local_fields && scope == FaceScope::NonLocal {
+            return Err(CreateError::NotLocal);
+        }
         self.check_limit()?;
         let path = Path::new(path);
         let stream = Stream::open(connect_unix(path)?);
@@ -361,7 +380,7 @@ impl FaceSystem {
             idle_timeout: None,
             remote: unix_uri(path),
             local: FaceUri::Fd(descriptor),
-            scope: FaceScope::Local,
+            scope,
             link_type: LinkType::PointToPoint,
             persistency: params.persistency,
             ticket: None,
@@ -417,7 +436,7 @@ impl FaceSystem {
             idle_timeout: defaults.idle_timeout,
             remote: FaceUri::Udp(remote),
             local: local_udp_uri(local, own_ip),
-            scope: scope_of(own, remote),
+            scope: self.options.localities.udp.scope(own, remote),
             link_type: LinkType::PointToPoint,
             persistency: FacePersistency::OnDemand,
             ticket: None,
@@ -437,8 +456,17 @@ impl FaceSystem {
         {
             return Err(UpdateError::BadPersistency);
         }
-        if update.local_fields == Some(true) && face.scope == FaceScope::NonLocal {
+        let scope = match update.locality {
+            Some(_) if face.is_indirect() => FaceScope::NonLocal,
+            Some(locality) => locality.scope_between(&face.local, &face.remote),
+            None => face.scope,
+        };
+        if update.local_fields == Some(true) && scope == FaceScope::NonLocal {
             return Err(UpdateError::NotLocal);
+        }
+        let is_rescoped = scope != face.scope;
+        if is_rescoped {
+            face.set_scope(scope);
         }
         if let Some(persistency) = update.persistency {
             face.persistency = persistency;
@@ -460,7 +488,7 @@ impl FaceSystem {
                 .default_congestion_threshold_bytes
                 .unwrap_or(old.default_congestion_threshold_bytes),
         });
-        if update.persistency.is_some() {
+        if is_rescoped || update.persistency.is_some() {
             self.settle_source(slot);
         }
         self.arm(slot);
@@ -606,8 +634,16 @@ impl FaceSystem {
         }
         face.state = FaceState::Up;
         let has_backlog = !face.tx.is_empty();
+        let was_announced = std::mem::replace(&mut face.is_announced, true);
         self.arm(slot);
-        self.emit(slot, FaceEventKind::Up);
+        self.emit(
+            slot,
+            if was_announced {
+                FaceEventKind::Up
+            } else {
+                FaceEventKind::Created
+            },
+        );
         if has_backlog {
             self.mark_dirty(slot);
         }
@@ -673,11 +709,13 @@ impl FaceSystem {
         }
         self.past_drops.merge(&face.counters.drops);
         face.state = FaceState::Closing(reason);
-        self.events.push_back(FaceEvent {
-            kind: FaceEventKind::Destroyed,
-            face: face.info(self.now),
-            reason: Some(reason),
-        });
+        if face.is_announced {
+            self.events.push_back(FaceEvent {
+                kind: FaceEventKind::Destroyed,
+                face: face.info(self.now),
+                reason: Some(reason),
+            });
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use super::lifecycle::NewFace;
 use super::table::Keyed;
 use crate::error::ListenError;
 use crate::info::ChannelInfo;
+use crate::locality::Locality;
 use crate::options::{ChannelAddress, ChannelOptions, MulticastOptions};
 use crate::poller::{Interest, SocketKey, Token};
 use crate::share::Ticket;
@@ -403,14 +404,16 @@ impl FaceSystem {
         ticket: Option<Ticket>,
     ) {
         let give_up_at = self.now + self.options.connect_timeout;
+        let localities = self.options.localities;
         let made = match origin.kind {
             ListenerKind::Unix => Ok((
                 FaceUri::Fd(u32::try_from(socket.as_raw_fd()).unwrap_or(0)),
                 origin.local.clone(),
-                FaceScope::Local,
+                localities.unix.unix_scope(),
                 None,
             )),
-            ListenerKind::Tcp | ListenerKind::WebSocket => describe_tcp(&socket, peer),
+            ListenerKind::Tcp => describe_tcp(&socket, peer, localities.tcp),
+            ListenerKind::WebSocket => describe_tcp(&socket, peer, localities.websocket),
         };
         let is_websocket = matches!(origin.kind, ListenerKind::WebSocket);
         if let Ok((_, _, scope, _)) = &made
@@ -432,7 +435,9 @@ impl FaceSystem {
                 ));
             }
             let (peer, own) = addrs.ok_or(io::ErrorKind::AddrNotAvailable)?;
-            let socket = WebSocketTransport::accept(TcpStream::from(socket), give_up_at)?;
+            let origins = Arc::clone(&origin.options.origins);
+            let stream = TcpStream::from(socket);
+            let socket = WebSocketTransport::accept(stream, give_up_at, origins);
             Ok((
                 FaceUri::WebSocketClient(peer),
                 FaceUri::WebSocket(own),
@@ -482,7 +487,7 @@ type Described = (
     Option<(SocketAddr, SocketAddr)>,
 );
 
-fn describe_tcp(socket: &Socket, peer: &SockAddr) -> io::Result<Described> {
+fn describe_tcp(socket: &Socket, peer: &SockAddr, locality: Locality) -> io::Result<Described> {
     configure_tcp(socket)?;
     socket.set_nonblocking(true)?;
     let peer = peer.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -493,18 +498,9 @@ fn describe_tcp(socket: &Socket, peer: &SockAddr) -> io::Result<Described> {
     Ok((
         FaceUri::Tcp(peer),
         FaceUri::Tcp(own),
-        scope_of(own, peer),
+        locality.scope(own, peer),
         Some((peer, own)),
     ))
-}
-
-/// Both ends on the loopback interface: an application on this machine.
-pub(super) fn scope_of(local: SocketAddr, remote: SocketAddr) -> FaceScope {
-    if local.ip().is_loopback() && remote.ip().is_loopback() {
-        FaceScope::Local
-    } else {
-        FaceScope::NonLocal
-    }
 }
 
 pub(super) fn unix_uri(path: &Path) -> FaceUri {

@@ -39,6 +39,7 @@ use tachonym_packet::lp::FaceId;
 use crate::clock::monotonic_now;
 use crate::counters::{DropCounts, DropReason, FaceCounters, SystemCounters};
 use crate::error::CloseReason;
+use crate::face::Face;
 use crate::info::{ChannelInfo, FaceEvent, FaceInfo};
 use crate::link::budget::ReassemblyBudget;
 use crate::link::encode::Scratch;
@@ -214,7 +215,8 @@ impl FaceSystem {
     /// The face with this number.
     #[must_use]
     pub fn info(&self, id: FaceId) -> Option<FaceInfo> {
-        self.faces.get(id).map(|face| face.info(self.now))
+        let face = self.faces.get(id).filter(|face| face.is_announced);
+        face.map(|face| face.info(self.now))
     }
 
     /// The counters of a face: less work than [`FaceSystem::info`].
@@ -236,21 +238,26 @@ impl FaceSystem {
         }
     }
 
-    /// The numbers of all faces, in no particular order.
+    /// The numbers of all faces, in no particular order. As everywhere here, a
+    /// WebSocket whose handshake is not over is none yet, though it is one of
+    /// [`FaceSystem::n_faces`].
     pub fn face_ids(&self) -> impl Iterator<Item = FaceId> {
-        self.faces.iter().map(|face| face.id)
+        self.announced().map(|face| face.id)
+    }
+
+    fn announced(&self) -> impl Iterator<Item = &Face> {
+        self.faces.iter().filter(|face| face.is_announced)
     }
 
     /// All faces, in no particular order.
     pub fn faces(&self) -> impl Iterator<Item = FaceInfo> + '_ {
-        self.faces.iter().map(|face| face.info(self.now))
+        self.announced().map(|face| face.info(self.now))
     }
 
     /// The drops of every face, in no particular order: less work than
     /// [`FaceSystem::faces`].
     pub fn face_drops(&self) -> impl Iterator<Item = (FaceId, &DropCounts)> {
-        let faces = self.faces.iter();
-        faces.map(|face| (face.id, &face.counters.drops))
+        self.announced().map(|face| (face.id, &face.counters.drops))
     }
 
     /// Counters over all faces, past and present.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tachonym_packet::lp::{FaceId, LpView};
 use tachonym_packet::{InterestView, MonoNs, types};
+use tachonym_protocol::FaceScope;
 
 use super::FaceSystem;
 use super::eviction::CameBy;
-use super::listen::scope_of;
 use crate::batch::{Frames, RxBatch, STREAM_READ_BYTES};
 use crate::clock::monotonic_now;
 use crate::counters::DropReason;
@@ -21,6 +21,7 @@ use crate::link::budget::ReassemblyBudget;
 use crate::poller::{Ready, SocketKey, Token};
 use crate::sys::udp::{MAX_RECEIVED, ReceivedMessage, SLOT_BYTES};
 use crate::transport::Transport;
+use crate::transport::handshake::Sender;
 use crate::transport::stream::StreamState;
 use crate::transport::udp::{BranchKind, UdpRole, UdpSocket};
 use crate::transport::websocket::{Incoming, Progress};
@@ -99,6 +100,16 @@ fn opens_with_interest(frame: &LpView<'_>) -> bool {
         && frame
             .fragment()
             .is_some_and(|fragment| is_first || InterestView::parse(fragment).is_ok())
+}
+
+/// Why a datagram or a message is not exactly one frame; `None`: it is.
+#[inline]
+fn message_fault(message: &[u8]) -> Option<DropReason> {
+    match front(message) {
+        Front::Frame(len) if len == message.len() => None,
+        Front::NotNdn => Some(DropReason::NotNdn),
+        _ => Some(DropReason::BadDatagram),
+    }
 }
 
 /// Whether a connected socket has failed for a datagram that it has sent.
@@ -293,7 +304,7 @@ impl FaceSystem {
         };
         let mut pos = 0;
         let mut n_frames = 0;
-        let mut is_malformed = false;
+        let mut fault = None;
         while pos < received.len() {
             match front(&received[pos..]) {
                 Front::Frame(len) => {
@@ -304,7 +315,11 @@ impl FaceSystem {
                 }
                 Front::Partial => break,
                 Front::Malformed => {
-                    is_malformed = true;
+                    fault = Some((DropReason::Malformed, CloseReason::MalformedStream));
+                    break;
+                }
+                Front::NotNdn => {
+                    fault = Some((DropReason::NotNdn, CloseReason::NotNdn));
                     break;
                 }
             }
@@ -313,7 +328,7 @@ impl FaceSystem {
             stream.turns.took(n_frames, 1);
         }
         let rest = &received[pos..];
-        let is_unfinished = !is_malformed && !rest.is_empty();
+        let is_unfinished = fault.is_none() && !rest.is_empty();
         if let Transport::Stream(stream) = &mut face.transport {
             if !is_unfinished {
                 stream.unfinished_since = MonoNs::NEVER;
@@ -337,12 +352,9 @@ impl FaceSystem {
         }
         let n_received = received.len();
         batch.keep(n_received);
-        if is_malformed {
-            self.faces[slot]
-                .counters
-                .drops
-                .add(DropReason::Malformed, 1);
-            self.close(slot, CloseReason::MalformedStream);
+        if let Some((reason, close_reason)) = fault {
+            self.faces[slot].counters.drops.add(reason, 1);
+            self.close(slot, close_reason);
         } else if is_unfinished {
             self.arm(slot);
         }
@@ -467,10 +479,9 @@ impl FaceSystem {
         }
         let mut offset = 0;
         for datagram in bytes.chunks(segment_bytes) {
-            if front(datagram) == Front::Frame(datagram.len()) {
-                intake.receive(face, datagram, at + offset, peer, is_congested);
-            } else {
-                face.counters.drops.add(DropReason::BadDatagram, 1);
+            match message_fault(datagram) {
+                None => intake.receive(face, datagram, at + offset, peer, is_congested),
+                Some(reason) => face.counters.drops.add(reason, 1),
             }
             offset += datagram.len();
         }
@@ -533,7 +544,7 @@ impl FaceSystem {
             Some(socket.local.ip())
         };
         let own = own_ip.unwrap_or(socket.local.ip());
-        let scope = scope_of((own, 0).into(), *from);
+        let scope = self.options.localities.udp.scope((own, 0).into(), *from);
         if let Err(reason) = self.make_room(scope, CameBy::Datagram, Some(*from)) {
             self.past_drops.add(reason, n_datagrams);
             return None;
@@ -565,12 +576,40 @@ impl FaceSystem {
             }
             Ok(Progress::Pending) => {}
             Ok(Progress::Opened) => {
+                if !self.admit_websocket(slot) {
+                    return;
+                }
                 self.connected(slot);
                 // Frames may have come with the handshake.
                 self.read_websocket(id, batch);
             }
-            Err(error) => self.close(slot, CloseReason::ConnectFailed(error.kind())),
+            Err(error) => {
+                if socket.sender() == Some(Sender::UnacceptedOrigin) {
+                    face.counters.drops.add(DropReason::OriginRefused, 1);
+                }
+                self.close(slot, CloseReason::ConnectFailed(error.kind()));
+            }
         }
+    }
+
+    /// Settles the scope of a WebSocket whose handshake is over: an accepted one of
+    /// a web page, or behind a proxy, is not local. False: as such it finds no room
+    /// and is closed.
+    fn admit_websocket(&mut self, slot: usize) -> bool {
+        let face = &self.faces[slot];
+        if face.scope == FaceScope::NonLocal || !face.is_indirect() {
+            return true;
+        }
+        let peer = face.remote.socket_addr();
+        let room = self.make_room(FaceScope::NonLocal, CameBy::Connection, peer);
+        if room.is_err() {
+            self.counters.n_refused += 1;
+            self.close(slot, CloseReason::Destroyed);
+            return false;
+        }
+        self.faces[slot].set_scope(FaceScope::NonLocal);
+        self.settle_source(slot);
+        true
     }
 
     /// Reads messages from a WebSocket until there are none, it has had its
@@ -613,10 +652,9 @@ impl FaceSystem {
                         frames,
                         budget: &mut self.reassembly,
                     };
-                    if front(wire) == Front::Frame(wire.len()) {
-                        intake.receive(face, wire, at, None, false);
-                    } else {
-                        face.counters.drops.add(DropReason::BadDatagram, 1);
+                    match message_fault(wire) {
+                        None => intake.receive(face, wire, at, None, false),
+                        Some(reason) => face.counters.drops.add(reason, 1),
                     }
                     batch.keep(bytes.len());
                 }

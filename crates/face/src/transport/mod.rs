@@ -4,6 +4,7 @@
 //! looks into a frame, and none knows the other faces. Next: `stream` for Unix
 //! and TCP, `udp` for sockets that many faces share, `websocket`.
 
+pub(crate) mod handshake;
 pub(crate) mod stream;
 pub(crate) mod udp;
 pub(crate) mod websocket;

@@ -9,16 +9,18 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tachonym_packet::MonoNs;
 use tungstenite::error::ProtocolError;
 use tungstenite::handshake::MidHandshake;
 use tungstenite::handshake::client::ClientHandshake;
-use tungstenite::handshake::server::{NoCallback, ServerHandshake};
+use tungstenite::handshake::server::ServerHandshake;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 
+use super::handshake::{RequestCheck, Sender};
 use super::{DialTarget, Redial};
 use crate::batch::STREAM_READ_BYTES;
 use crate::framing::MAX_FRAME_BYTES;
@@ -92,7 +94,7 @@ impl Write for CountingStream {
 enum State {
     /// TCP is being connected.
     Connecting(CountingStream),
-    ServerHandshake(MidHandshake<ServerHandshake<CountingStream, NoCallback>>),
+    ServerHandshake(MidHandshake<ServerHandshake<CountingStream, RequestCheck>>),
     ClientHandshake(MidHandshake<ClientHandshake<CountingStream>>),
     Open(WebSocket<CountingStream>),
     /// No connection; dialled at the time.
@@ -119,6 +121,8 @@ pub(crate) struct WebSocketTransport {
     check_at: MonoNs,
     /// What to dial, on faces that were dialled.
     pub(crate) dial: Option<(DialTarget, Redial)>,
+    /// Of the request, on faces that were accepted.
+    check: Option<RequestCheck>,
 }
 
 /// Where a connection is after it has been looked after.
@@ -164,16 +168,14 @@ fn to_io(error: Error) -> io::Error {
 }
 
 impl WebSocketTransport {
-    /// Answers the handshake on an accepted connection.
-    pub(crate) fn accept(stream: TcpStream, give_up_at: MonoNs) -> io::Result<Self> {
+    /// Waits for the handshake on an accepted connection. Web pages are accepted
+    /// from `origins`; empty: from all.
+    pub(crate) fn accept(stream: TcpStream, give_up_at: MonoNs, origins: Arc<[String]>) -> Self {
         let stream = CountingStream::new(stream);
-        let state = match tungstenite::accept_with_config(stream, Some(config())) {
-            Ok(socket) => State::Open(socket),
-            Err(HandshakeError::Interrupted(handshake)) => State::ServerHandshake(handshake),
-            Err(HandshakeError::Failure(error)) => return Err(to_io(error)),
-        };
-        Ok(Self {
-            state,
+        let check = RequestCheck::new(origins);
+        let handshake = ServerHandshake::start(stream, check.clone(), Some(config()));
+        Self {
+            state: State::ServerHandshake(handshake),
             give_up_at,
             is_blocked: false,
             is_unread: false,
@@ -182,7 +184,14 @@ impl WebSocketTransport {
             is_pinged: false,
             check_at: give_up_at,
             dial: None,
-        })
+            check: Some(check),
+        }
+    }
+
+    /// Who asked for the connection; `None`: this end, or the request is not read
+    /// yet.
+    pub(crate) fn sender(&self) -> Option<Sender> {
+        self.check.as_ref().and_then(RequestCheck::sender)
     }
 
     /// Waits for `stream` to be connected, to begin the handshake then.
@@ -202,6 +211,7 @@ impl WebSocketTransport {
             is_pinged: false,
             check_at: give_up_at,
             dial: Some((target, redial)),
+            check: None,
         };
         this.redial(stream, give_up_at);
         this

@@ -43,7 +43,8 @@ impl Program {
                 "faces.unix.path = \"{socket}\"\n\
                  faces.udp.listen = [\"127.0.0.1:{port}\"]\n\
                  faces.tcp.listen = [\"127.0.0.1:{port}\"]\n\
-                 faces.websocket.listen = []\n"
+                 faces.websocket.listen = []\n{}",
+                crate::launch::LOCAL_UDP
             ),
             Self::Ndnd => format!(
                 "core:\n  log_level: ERROR\n\

@@ -27,7 +27,7 @@ use crate::exchange::measure::{Forwarder, Routes};
 use crate::exchange::template::{InterestShape, Numbering};
 use crate::figures::WorkFolder;
 use crate::figures::peers::{free_port, quoted};
-use crate::launch::Running;
+use crate::launch::{LOCAL_UDP, Running};
 use crate::process::MachineCpu;
 use crate::random::fresh_seed;
 use crate::stats::Histogram;
@@ -150,7 +150,7 @@ impl Setting {
         };
         format!(
             "faces.unix.path = \"{socket}\"\nfaces.udp.listen = [\"127.0.0.1:{port}\"]\n\
-             faces.tcp.listen = []\nfaces.websocket.listen = []\n\
+             faces.tcp.listen = []\nfaces.websocket.listen = []\n{LOCAL_UDP}\
              [workers]\nthreads = {}\nfeed = \"{}\"\nio_threads = 1\ndispatch = \"{}\"\n\
              prefix_components = 2\nbatch_segments = {}\n{balance}",
             self.n_workers, self.feed, self.dispatch, args.batch_segments

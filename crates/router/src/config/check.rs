@@ -56,6 +56,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     routes(config, &mut found);
     verification(config, &mut found);
     management(config, &mut found);
+    super::locality::check(config, &mut found);
     if let Some(message) = level_fault(&config.log.level) {
         found.push(
             "log.level",
@@ -603,6 +604,14 @@ fn static_faces(config: &Config, remotes: &mut HashSet<FaceUri>, found: &mut Fau
         }
         if let Some(local) = &face.local {
             let key = format!("face[{i}].local");
+            if matches!(local.as_str(), "never" | "loopback") {
+                found.push(
+                    key,
+                    format!("`{local}` is not the address that the face is dialled from"),
+                    &format!("write locality = \"{local}\""),
+                );
+                continue;
+            }
             let local = found.canonical(&key, local, FaceUri::parse_local(local));
             if local.is_some_and(|local| !is_local_end_of(&local, &remote)) {
                 found.push(

@@ -9,11 +9,13 @@ mod check;
 mod content_store;
 mod lines;
 mod load;
+mod locality;
 mod machine;
 mod origin;
 pub mod reference;
 mod second_level;
 mod signers;
+mod warnings;
 mod wording;
 mod workers;
 
@@ -29,9 +31,11 @@ pub(crate) use check::{NAME_REMEDY, parse_name};
 pub(crate) use content_store::FREE_TABLE_BYTES;
 pub use content_store::{Admission, ContentStore, Eviction};
 pub use load::{Complaint, ConfigError};
+pub use locality::{Local, Transport};
 pub use origin::{Origin, StartError};
 pub use second_level::{Io, SecondLevel, Volume};
 pub use signers::{Announcements, Localhop, Names, Verification};
+pub use warnings::Warning;
 pub(crate) use workers::usable_cpus;
 pub use workers::{Dispatch, Feed, Workers};
 
@@ -181,8 +185,13 @@ pub struct Unix {
     /// else `nfd.sock` in `$XDG_RUNTIME_DIR/nfd`, else in
     /// `/tmp/tachonym-<uid>`; the choice is printed at start.
     pub path: PathBuf,
-    /// Permissions of the socket, octal.
+    /// Permissions of the socket, octal: who may connect to it. Other transports
+    /// that are local are not restricted by it: `management.transports` says which
+    /// of them carry commands.
     pub mode: String,
+    /// Whether these faces count as local (see `faces.tcp.local`). `never`: for a
+    /// socket at which a proxy takes the packets of other machines.
+    pub local: Local,
 }
 
 impl Default for Unix {
@@ -191,6 +200,7 @@ impl Default for Unix {
             enabled: true,
             path: PathBuf::new(),
             mode: "0666".into(),
+            local: Local::Loopback,
         }
     }
 }
@@ -207,6 +217,13 @@ pub struct Udp {
     /// Largest datagram payload sent, in bytes; larger packets leave in
     /// NDNLPv2 fragments.
     pub mtu_bytes: u64,
+    /// When a face counts as local (see `faces.tcp.local`). `never`, as with NFD:
+    /// programs of this machine register by `/localhop/nfd` (see
+    /// `management.localhop`). With `loopback`, datagrams count whose source is a
+    /// loopback address; the kernel drops those that come from other machines,
+    /// unless `route_localnet` is set on an interface. Not checked here: by which
+    /// interface they came.
+    pub local: Local,
 }
 
 impl Default for Udp {
@@ -215,6 +232,7 @@ impl Default for Udp {
             listen: vec!["0.0.0.0:6363".into(), "[::]:6363".into()],
             idle_timeout_s: 600,
             mtu_bytes: 8800,
+            local: Local::Never,
         }
     }
 }
@@ -228,6 +246,13 @@ pub struct Tcp {
     /// Seconds without a packet from the peer after which a face made on
     /// demand goes; 0 keeps it until the peer closes.
     pub idle_timeout_s: u64,
+    /// When a face counts as local. Local faces may use `/localhost`, which includes
+    /// every command, may have local fields, and are admitted when others are not.
+    /// `loopback`: if both ends are loopback addresses. `never`: for a listener
+    /// behind a TLS proxy, a tunnel or a sidecar on this machine, whose connections
+    /// all come from loopback addresses wherever their packets come from. Holds for
+    /// faces that are dialled too, unless `[[face]]` says otherwise.
+    pub local: Local,
 }
 
 impl Default for Tcp {
@@ -235,6 +260,7 @@ impl Default for Tcp {
         Self {
             listen: vec!["0.0.0.0:6363".into(), "[::]:6363".into()],
             idle_timeout_s: 0,
+            local: Local::Loopback,
         }
     }
 }
@@ -248,6 +274,14 @@ pub struct WebSocket {
     /// Seconds without a packet from the peer after which a face made on
     /// demand goes; 0 keeps it until the peer closes.
     pub idle_timeout_s: u64,
+    /// When a face counts as local (see `faces.tcp.local`). Even with `loopback`,
+    /// one whose handshake has an `Origin` (a web page), `Forwarded`, `Via` or
+    /// `X-Forwarded-*` (a proxy) is never local.
+    pub local: Local,
+    /// Origins of the web pages that may connect, such as `https://app.example` or
+    /// `http://127.0.0.1:8080`; others are refused with 403. Empty: all may.
+    /// Programs that send no `Origin` may connect in any case.
+    pub origins: Vec<String>,
 }
 
 impl Default for WebSocket {
@@ -255,6 +289,8 @@ impl Default for WebSocket {
         Self {
             listen: vec!["0.0.0.0:9696".into(), "[::]:9696".into()],
             idle_timeout_s: 0,
+            local: Local::Never,
+            origins: Vec::new(),
         }
     }
 }
@@ -607,6 +643,11 @@ pub struct StaticFace {
     /// (NDNLPv2 local fields); only for programs on this machine.
     #[serde(default)]
     pub local_fields: bool,
+    /// When the face counts as local (see `faces.tcp.local`); absent: as its
+    /// transport's `local` says. `never`: for a neighbour behind a tunnel that ends
+    /// on this machine.
+    #[serde(default)]
+    pub locality: Option<Local>,
 }
 
 /// A route made at start.
@@ -630,10 +671,16 @@ pub struct Management {
     /// Commands that wait for the manager; one more is dropped and counted.
     pub queue_commands: usize,
     /// Who may command what over faces of this machine. A command is obeyed if
-    /// one of the rules allows it. Without rules every signed command of a
-    /// program on this machine is obeyed; restrict who reaches the Unix socket
-    /// with `faces.unix.mode`.
+    /// one of the rules allows it. Without rules every signed command that comes
+    /// over one of `transports` is obeyed. To restrict who may command, name
+    /// signers here; or write `transports = ["unix"]` and restrict who reaches the
+    /// Unix socket with `faces.unix.mode`.
     pub authorize: Vec<Authorize>,
+    /// Over which transports commands under `/localhost/nfd` are obeyed, if their
+    /// faces are local at all: `unix`, `tcp`, `udp`, `websocket`. Local faces of
+    /// others read datasets; their commands are refused with 403 and counted
+    /// (`command-transport`). Any user of this machine can connect over TCP.
+    pub transports: Vec<Transport>,
     /// Whether neighbours may register routes to themselves.
     pub localhop: Localhop,
     /// Whose prefix announcements count: those of programs here (`rib/announce`)
@@ -650,6 +697,7 @@ impl Default for Management {
         Self {
             queue_commands: 4096,
             authorize: Vec::new(),
+            transports: vec![Transport::Unix, Transport::Tcp],
             localhop: Localhop::default(),
             announcements: Announcements::default(),
         }

@@ -14,14 +14,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tachonym_client::{Controller, Endpoint};
 use tachonym_packet::lp::{Headers, LpView};
 use tachonym_packet::{
     Component, Data, DataView, Interest, InterestView, Name, PitToken, SignatureInfo, lp, tlv,
     types,
 };
-use tachonym_protocol::{CommandName, ControlParameters, FaceUri};
+use tachonym_protocol::{
+    CommandName, ControlParameters, ControlResponse, FaceStatus, FaceUri, Scope,
+};
 use tachonym_router::Router;
 use tachonym_router::config::Config;
+use tachonym_security::Signer;
 
 /// Reached only by a test that fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,16 +89,49 @@ impl Bed {
     }
 
     pub fn websocket(&self) -> WebSocket {
+        let (answer, socket) = self.upgrade("");
+        assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+        socket
+    }
+
+    /// Asks for a WebSocket with these lines in the request. The answer, and
+    /// the connection.
+    pub fn upgrade(&self, lines: &str) -> (String, WebSocket) {
         let mut socket = TcpStream::connect(self.address("ws")).expect("it listens");
         socket.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-        socket.write_all(UPGRADE.as_bytes()).expect("it reads");
+        let request = UPGRADE.replace("\r\n\r\n", &format!("\r\n{lines}\r\n"));
+        socket.write_all(request.as_bytes()).expect("it reads");
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
             socket.read_exact(&mut byte).expect("a handshake");
             answer.extend(byte);
         }
-        WebSocket { socket }
+        let answer = String::from_utf8(answer).expect("text");
+        (answer, WebSocket { socket })
+    }
+
+    /// Does something with an operator's program at the Unix socket.
+    pub fn operator<R>(&self, work: impl FnOnce(&mut Controller<'_>) -> R) -> R {
+        let path = self.folder.path().join("s");
+        let uri = FaceUri::Unix(path.to_str().expect("text").into());
+        let mut endpoint = Endpoint::connect(&uri).expect("it listens");
+        work(&mut Controller::new(&mut endpoint, Signer::digest()))
+    }
+
+    /// Whether there is a route of this very prefix.
+    pub fn has_route(&self, prefix: &str) -> bool {
+        let routes = self.operator(|operator| operator.rib().expect("a list"));
+        routes.iter().any(|entry| entry.name == name(prefix))
+    }
+
+    /// The face whose remote address has this scheme.
+    pub fn face(&self, scheme: &str) -> FaceStatus {
+        let faces = self.operator(|operator| operator.faces().expect("a list"));
+        let mut found = faces
+            .into_iter()
+            .filter(|face| face.uri.starts_with(scheme));
+        found.next().expect("such a face")
     }
 
     pub fn udp(&self) -> UdpSocket {
@@ -107,6 +144,20 @@ impl Bed {
     /// Packets dropped so far.
     pub fn n_drops(&self) -> u64 {
         self.router.snapshot().expect("it runs").n_drops()
+    }
+
+    /// Packets dropped so far for this reason.
+    pub fn n_dropped(&self, reason: &str) -> u64 {
+        self.router.snapshot().expect("it runs").n_dropped(reason)
+    }
+
+    /// Waits until so many packets have been dropped for this reason, and no more.
+    pub fn drops_of_become(&self, reason: &str, n_drops: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.n_dropped(reason) < n_drops && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.n_dropped(reason), n_drops, "{reason}");
     }
 
     /// Waits until so many packets have been dropped, and no more.
@@ -308,6 +359,33 @@ impl WebSocket {
         assert!(headers.nack.is_some(), "{uri}");
         Some(headers)
     }
+}
+
+/// A command, signed by its digest, that has Interests under `prefix` sent to its
+/// sender.
+pub fn registration(scope: Scope, prefix: &str) -> Vec<u8> {
+    let parameters = ControlParameters {
+        name: Some(name(prefix)),
+        ..ControlParameters::default()
+    };
+    let command = CommandName {
+        scope,
+        ..CommandName::local("rib", "register")
+    };
+    command_wire(command, &parameters)
+}
+
+pub fn command_wire(command: CommandName<'_>, parameters: &ControlParameters) -> Vec<u8> {
+    let command = Interest::new(command.with_parameters(parameters));
+    command.encode_with_digest(&SignatureInfo::digest())
+}
+
+/// What a Data says that answers a command, in an LpPacket or bare.
+pub fn response(wire: &[u8]) -> ControlResponse {
+    let frame = LpView::parse(wire).expect("a frame");
+    let packet = frame.fragment().expect("a packet");
+    let data = DataView::parse(packet).expect("a Data");
+    ControlResponse::decode(data.content()).expect("a response")
 }
 
 /// A message from a client: its mask is zero.
