@@ -14,6 +14,7 @@ use tachonym_security::{
 };
 
 use crate::announcement::Announcement;
+use crate::carriers::CommandTransport;
 use crate::verbs::Module;
 
 /// Opens some modules to some signers.
@@ -70,6 +71,9 @@ impl LocalhopRule {
 pub struct ManagementTrust {
     /// Rules for `/localhost/nfd`. A command is obeyed if any of them allows it.
     pub local: Vec<AuthorizeRule>,
+    /// Transports whose local faces may carry commands for `/localhost/nfd`; those of
+    /// others may only read datasets. `None`: all.
+    pub transports: Option<Vec<CommandTransport>>,
     /// Which neighbours may register what by `/localhop/nfd/rib`; `None`: it is not served.
     pub localhop: Option<LocalhopRule>,
     /// Whose prefix announcements count; the command that bears one has to be
@@ -91,6 +95,7 @@ impl Default for ManagementTrust {
                 signers: TrustPolicy::any(),
                 modules: Module::ALL.to_vec(),
             }],
+            transports: None,
             localhop: None,
             announcements: TrustPolicy::any(),
             learns_routes: false,

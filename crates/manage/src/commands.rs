@@ -103,6 +103,12 @@ pub(crate) fn create_face(
         let text = "an on-demand face is made by its peer";
         return Err(ControlError::Unsupported(text));
     }
+    if matches!(remote, FaceUri::Unix(_)) {
+        // The router may reach sockets that the sender of the command may not.
+        let text = "a face to a Unix socket is not created by command; \
+                    use [[face]] in the configuration file";
+        return Err(ControlError::Unsupported(text));
+    }
     let request = FaceCreateRequest {
         remote,
         local,

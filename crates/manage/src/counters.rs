@@ -6,13 +6,17 @@
 
 use std::fmt;
 
-/// Why an Interest got no reply, or a prefix announcement made no route.
+/// Why an Interest got no reply or was refused for how it came, or a prefix
+/// announcement made no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// Its name is not one of management.
     NotManagement,
     /// It came for `/localhop/nfd`, which serves nothing, or not this.
     LocalhopDisabled,
+    /// A command came over a transport that may not carry commands. It is answered
+    /// with 403.
+    CommandTransport,
     /// It asks for a segment that is not (or no longer) there.
     UnknownSegment,
     /// It asks for a dataset by its exact name, which no Data has.
@@ -30,9 +34,10 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NotManagement,
         Self::LocalhopDisabled,
+        Self::CommandTransport,
         Self::UnknownSegment,
         Self::DatasetWithoutCanBePrefix,
         Self::ReplyTooLarge,
@@ -49,6 +54,7 @@ impl DropReason {
         match self {
             Self::NotManagement => "not-management",
             Self::LocalhopDisabled => "localhop-disabled",
+            Self::CommandTransport => "command-transport",
             Self::UnknownSegment => "unknown-segment",
             Self::DatasetWithoutCanBePrefix => "dataset-without-can-be-prefix",
             Self::ReplyTooLarge => "reply-too-large",

@@ -8,6 +8,7 @@
 
 mod announcement;
 mod authorize;
+mod carriers;
 mod commands;
 mod connecting;
 mod control;
@@ -22,6 +23,7 @@ mod rib;
 mod verbs;
 
 pub use authorize::{AuthorizeRule, LocalhopRule, ManagementTrust};
+pub use carriers::CommandTransport;
 pub use control::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
     FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,

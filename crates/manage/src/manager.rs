@@ -19,6 +19,7 @@ use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::debug;
 
 use crate::authorize::{Authorizer, ManagementTrust};
+use crate::carriers::Carriers;
 use crate::commands::{self, Creation, FIRST_FACE_ID};
 use crate::connecting::ConnectingFaces;
 use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefusalReason};
@@ -68,6 +69,7 @@ impl Default for ManagerConfig {
 pub struct Manager<C> {
     pub(crate) control: C,
     pub(crate) authorizer: Authorizer,
+    carriers: Carriers,
     pub(crate) rib: Rib,
     datasets: PublishedDatasets,
     face_events: NotificationStream,
@@ -116,9 +118,10 @@ pub type ReplySink<'a> = &'a mut dyn FnMut(Vec<u8>);
 impl<C: ControlPlane> Manager<C> {
     /// A manager of `control`.
     #[must_use]
-    pub fn new(config: ManagerConfig, control: C) -> Self {
+    pub fn new(mut config: ManagerConfig, control: C) -> Self {
         Self {
             control,
+            carriers: Carriers::new(config.trust.transports.take()),
             authorizer: Authorizer::new(config.trust, config.started),
             rib: Rib::new(config.rib),
             datasets: PublishedDatasets::new(config.max_dataset_bytes),
@@ -286,6 +289,7 @@ impl<C: ControlPlane> Manager<C> {
         event: FaceEventNotification,
         out: ReplySink<'_>,
     ) {
+        self.carriers.note(&event);
         if event.kind == FaceEventKind::Destroyed {
             self.authorizer.remove_face(FaceId(event.face_id));
             self.forget_face(FaceId(event.face_id));
@@ -327,6 +331,13 @@ impl<C: ControlPlane> Manager<C> {
             // Sent again by somebody impatient; the answer will come.
             self.counters.n_waiting += 1;
             return;
+        }
+        if request.scope == Scope::Localhost
+            && let Some(text) = self.carriers.refusal(request.incoming)
+        {
+            self.counters.drop(DropReason::CommandTransport);
+            let response = ControlResponse::new(status_code::FORBIDDEN, text);
+            return self.respond(name, response, out);
         }
         let about = match request.scope {
             Scope::Localhost => None,

@@ -4,7 +4,8 @@ mod support;
 
 use support::*;
 use tachonym_manage::{
-    AuthorizeRule, DropReason, LocalhopRule, ManagementTrust, ManagerConfig, Module,
+    AuthorizeRule, CommandTransport, DropReason, LocalhopRule, ManagementTrust, ManagerConfig,
+    Module,
 };
 use tachonym_packet::{Data, FaceId, Interest, KeyLocator, MonoNs, SignatureInfo, tlv, types};
 use tachonym_protocol::*;
@@ -755,4 +756,45 @@ fn a_neighbour_answers_for_what_it_announces_where_any_announcement_counts() {
     }
     assert_eq!(counters(&site).n_foreign_name, 2);
     assert_eq!(site.routes().len(), 1);
+}
+
+#[test]
+fn faces_of_other_transports_read_datasets_and_command_nothing() {
+    let mut site = Site::new(ManagerConfig {
+        trust: ManagementTrust {
+            transports: Some(vec![CommandTransport::Unix]),
+            ..ManagementTrust::default()
+        },
+        ..ManagerConfig::default()
+    });
+    let (unix, tcp) = (site.client, site.router().accept("tcp4://127.0.0.1:50000"));
+    for face in [unix, tcp] {
+        let mut status = site.router().faces[&face.0].clone();
+        if face == tcp {
+            status.local_uri = "tcp4://127.0.0.1:6363".into();
+        }
+        let event = support::router::event(FaceEventKind::Created, &status);
+        let now = site.now;
+        site.manager
+            .handle_face_event(now, event, &mut |_| panic!("no reply is due"));
+    }
+    let refused = site.command_from(tcp, &signed_command(REGISTER, &named("/a")));
+    assert_eq!(refused.code, 403);
+    assert!(
+        refused.text.contains("management.transports"),
+        "{refused:?}"
+    );
+    let n_dropped = site
+        .manager
+        .counters()
+        .n_dropped(DropReason::CommandTransport);
+    assert_eq!(n_dropped, 1);
+    assert_eq!(site.manager.rib().n_routes(), 0);
+    let dataset = Interest {
+        can_be_prefix: true,
+        ..Interest::new(CommandName::local("rib", "list").name())
+    };
+    assert_eq!(site.send_from(tcp, &dataset.encode()).len(), 1);
+    let given = site.command_from(unix, &signed_command(REGISTER, &named("/a")));
+    assert_eq!(given.code, 200);
 }
