@@ -1,7 +1,7 @@
 //! What faces cost a peer, and what one peer may hold of everything.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
