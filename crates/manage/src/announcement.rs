@@ -4,7 +4,7 @@
 //! that the prefix can be reached by way of its bearer, and for how long. Whether
 //! its signer is to be believed is for `authorize`. Source: "Prefix Announcement
 //! Protocol", with NFD's name `/<prefix>/32=PA/<version>/<segment 0>`. Its content may
-//! have a Cost, as ndnd writes it; NFD and ndn-cxx skip that.
+//! have a Cost, of the type that it has in `rib/register`; NFD and ndn-cxx skip that.
 
 use tachonym_packet::tlv::{self, Element};
 use tachonym_packet::{DataView, DecodeError, Name, types};
