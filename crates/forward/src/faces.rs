@@ -85,7 +85,18 @@ pub(crate) struct FaceTable {
     /// On-demand ones last.
     non_local: BTreeSet<(bool, FaceId)>,
     /// Some that have gone, the latest last.
-    past: VecDeque<(FaceId, FaceTraits)>,
+    past: VecDeque<PastFace>,
+    /// Sweeps for records of faces that have gone, those begun.
+    n_sweeps: u64,
+}
+
+/// A face that has gone.
+#[derive(Clone, Copy, Debug)]
+struct PastFace {
+    face: FaceId,
+    traits: FaceTraits,
+    /// Sweeps that were begun before it went.
+    n_sweeps: u64,
 }
 
 /// Places of faces that are found at once. Numbers are given in sequence, so that
@@ -102,6 +113,7 @@ impl Default for FaceTable {
             places: Box::new([None; N_PLACES]),
             non_local: BTreeSet::new(),
             past: VecDeque::new(),
+            n_sweeps: 0,
         }
     }
 }
@@ -130,8 +142,33 @@ impl FaceTable {
         if self.past.len() == MAX_PAST {
             self.past.pop_front();
         }
-        self.past.push_back((face, traits));
+        self.past.push_back(PastFace {
+            face,
+            traits,
+            n_sweeps: self.n_sweeps,
+        });
         true
+    }
+
+    /// Another face is about to have a number: none that had it before has gone lately.
+    pub(crate) fn forget_past(&mut self, face: FaceId) {
+        self.past.retain(|past| past.face != face);
+    }
+
+    /// A sweep for records of faces that have gone begins.
+    pub(crate) fn begin_sweep(&mut self) {
+        self.n_sweeps += 1;
+    }
+
+    /// Whether a face has gone since the sweep before the last one began: what it brought may
+    /// still be on its way among engines.
+    #[cold]
+    pub(crate) fn went_lately(&self, face: FaceId) -> bool {
+        let mut past = self.past.iter().rev();
+        let is_late = |past: &&PastFace| past.n_sweeps + 1 >= self.n_sweeps;
+        past.by_ref()
+            .take_while(is_late)
+            .any(|past| past.face == face)
     }
 
     fn take_out(&mut self, face: FaceId) -> Option<FaceTraits> {
@@ -145,9 +182,8 @@ impl FaceTable {
     /// its way among engines.
     #[cold]
     pub(crate) fn find_late(&self, face: FaceId) -> Option<FaceTraits> {
-        let past = || self.past.iter().rev().find(|(gone, _)| *gone == face);
-        self.find(face)
-            .or_else(|| past().map(|&(_, traits)| traits))
+        let past = || self.past.iter().rev().find(|past| past.face == face);
+        self.find(face).or_else(|| past().map(|past| past.traits))
     }
 
     #[inline]

@@ -127,6 +127,7 @@ impl Pipelines {
             self.upkeep.highest_face = face;
             return;
         }
+        self.faces.forget_past(face);
         if self.upkeep.sweep.is_open() {
             self.upkeep.sweep.next_place = None;
             self.forget_gone_faces();
@@ -160,6 +161,9 @@ impl Pipelines {
     /// Removes the records of faces that have gone, and entries that nobody
     /// else waits for.
     fn forget_gone_faces(&mut self) {
+        if self.upkeep.sweep.next_place.is_none() {
+            self.faces.begin_sweep();
+        }
         let places = self
             .upkeep
             .sweep
@@ -194,7 +198,15 @@ impl Pipelines {
         if entry.n_in_records() == 0 && !entry.satisfied {
             return self.end_unsatisfied(idx);
         }
-        entry.retain_out_records(|record| faces.contains(record.face));
+        // With several engines, Data that the face brought may not be here yet, and counts
+        // only with the record. The next sweep takes it.
+        let mut is_kept = false;
+        entry.retain_out_records(|record| {
+            let is_late = !faces.contains(record.face) && faces.went_lately(record.face);
+            is_kept |= is_late;
+            is_late || faces.contains(record.face)
+        });
+        self.upkeep.sweep.is_wanted |= is_kept;
     }
 
     /// Sends pending Interests to next hops they have not been sent to, where

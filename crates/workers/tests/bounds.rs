@@ -159,6 +159,30 @@ fn an_interest_that_waits_for_stores_makes_no_data_solicited() {
 }
 
 #[test]
+fn data_under_way_among_workers_counts_though_its_face_goes_meanwhile() {
+    let mut n_under_way = 0;
+    for n in 0..8 {
+        let mut many = many();
+        let prefix = format!("/p/{n}");
+        assert!(ask(&mut many, BEGIN, &interest(&prefix).prefix()).is_empty());
+        let sent = many.handle(BEGIN, None);
+        assert_eq!(summary(&sent), [(PRODUCER, Kind::Interest)]);
+        // Its home takes the Data; the Interest may wait at another one.
+        let wire = data(&format!("{prefix}/r/s")).wire();
+        let packet = PacketView::parse(&wire).expect("well-formed");
+        let headers = Headers::default();
+        let packet = RxPacket::new(PRODUCER, &headers, packet).expect("no headers");
+        let mut out = Outbox::default();
+        many.take(LATER, &packet, &mut out);
+        many.remove_face(PRODUCER);
+        n_under_way += usize::from(out.0.is_empty());
+        out.0.extend(many.handle(LATER.plus_ms(500), None));
+        assert_eq!(summary(&out.0), [(CONSUMER, Kind::Data)], "{prefix}");
+    }
+    assert!(n_under_way > 0, "all were at home where the Interest was");
+}
+
+#[test]
 fn an_interest_that_is_answered_while_it_waits_is_satisfied_and_no_hit() {
     let mut many = many();
     ask_producer(&mut many);
