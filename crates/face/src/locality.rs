@@ -5,7 +5,7 @@
 //! addresses is not enough by itself: a proxy, a tunnel or a browser on this
 //! machine carries what others send. Local faces may use `/localhost`, local
 //! fields, and the faces that are kept for them.
-//! Source: NFD Developer's Guide, section 2.1 (scope of a face).
+//! Source: NFD Developer's Guide, "Face System" (static properties: scope).
 
 use std::net::SocketAddr;
 

@@ -111,7 +111,7 @@ impl Carriers {
             false => others.join(" and "),
         };
         Some(format!(
-            "{by} carries no commands here: management.transports allows {others}"
+            "commands are not accepted over {by}: management.transports lists {others}"
         ))
     }
 }

@@ -11,6 +11,21 @@ fn refused(bed: &Bed, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn a_good_configuration_with_an_open_port_beside_a_closed_socket_is_warned_of() {
+    let bed = Bed::new();
+    let file = bed.path("closed.toml");
+    std::fs::write(&file, "[faces.unix]\nmode = \"0600\"\n").expect("a file");
+    let output = bed.run(&["check-config", file.to_str().expect("text")]);
+    assert!(output.status.success(), "{output:?}");
+    let warning = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        warning.contains("closed.toml:2: faces.unix.mode: "),
+        "{warning}"
+    );
+    assert!(warning.contains("management.transports"), "{warning}");
+}
+
+#[test]
 fn a_name_begins_with_a_slash() {
     let bed = Bed::new();
     let lines: [&[&str]; 26] = [

@@ -95,7 +95,10 @@ fn static_faces_have_the_link_options_that_they_name() {
     let face =
         |port: u16, keys: &str| format!("[[face]]\nremote = \"udp4://127.0.0.1:{port}\"\n{keys}\n");
     let text = quiet(folder.path())
-        + &face(9, "reliability = true\nlocal_fields = true")
+        + &face(
+            9,
+            "reliability = true\nlocal_fields = true\nlocality = \"loopback\"",
+        )
         + &face(10, "congestion_marking = false")
         + &face(11, "");
     let router = Router::start(&Config::parse(&text).expect("good")).expect("it starts");
@@ -119,6 +122,11 @@ fn static_faces_have_the_link_options_that_they_name() {
     assert_eq!(flags(10), (false, false, false));
     assert_eq!(flags(11), (false, false, true));
     drop(router);
+
+    // UDP is not local by default.
+    let text = quiet(folder.path()) + &face(9, "local_fields = true");
+    let told = refusal(&Config::parse(&text).expect("good"));
+    assert!(told.contains("remove its local_fields"), "{told}");
 
     let text = quiet(folder.path())
         + "[[face]]\nremote = \"udp4://192.0.2.1:6363\"\nlocal_fields = true\n";

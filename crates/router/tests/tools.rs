@@ -406,8 +406,22 @@ fn poke_is_ended_by_the_signal_that_interrupts_it() {
 }
 
 #[test]
-fn a_file_arrives_whole_over_every_transport() {
+fn a_tool_over_udp_says_which_key_the_router_lacks() {
     let bed = Bed::new();
+    let udp = bed.listening("udp4");
+    std::fs::write(bed.path("original"), "x").expect("a file");
+    let original = bed.path("original");
+    let original = original.to_str().expect("text");
+    let (code, error) = bed.failure(&["put", "/file", original, "--transport", &udp]);
+    assert_eq!(code, 4, "{error}");
+    assert!(error.contains("[management.localhop]"), "{error}");
+}
+
+#[test]
+fn a_file_arrives_whole_over_every_transport() {
+    // Over UDP and WebSocket programs register as neighbours.
+    let localhop = "management.localhop.enabled = true\nmanagement.localhop.any = true\n";
+    let bed = Bed::with(|_| localhop.into());
     let content = noise(1_000_003);
     std::fs::write(bed.path("original"), &content).expect("a file");
     let original = bed.path("original");

@@ -56,7 +56,7 @@ impl FaceSystem {
             Transport::WebSocket(socket) => !socket.is_open(),
             Transport::Udp(_) | Transport::Multicast(_) => false,
         };
-        // A listener's WebSocket: whose it is, its handshake says.
+        // An accepted WebSocket has no scope before its handshake is read.
         let is_announced = !(is_connecting && new.persistency == FacePersistency::OnDemand);
         // What a listener offers to everybody is not for other machines.
         let link = LinkOptions {

@@ -167,11 +167,9 @@ mod tests {
         let (key, text) = complaint("management.transports = [\"unix\", \"udp\"]\n");
         assert_eq!(key, "management.transports[1]");
         assert!(text.contains("faces.udp.local"), "{text}");
-        let dialled = format!(
-            "management.transports = [\"unix\", \"udp\"]\n\
-             [[face]]\nremote = \"udp4://127.0.0.1:7000\"\nlocality = \"loopback\"\n"
-        );
-        Config::parse(&dialled).expect("a face may be local");
+        let dialled = "management.transports = [\"unix\", \"udp\"]\n\
+                       [[face]]\nremote = \"udp4://127.0.0.1:7000\"\nlocality = \"loopback\"\n";
+        Config::parse(dialled).expect("a face may be local");
     }
 
     #[test]

@@ -681,7 +681,9 @@ pub struct Management {
     /// others read datasets; their commands are refused with 403 and counted
     /// (`command-transport`). Any user of this machine can connect over TCP.
     pub transports: Vec<Transport>,
-    /// Whether neighbours may register routes to themselves.
+    /// Whether neighbours may register routes to themselves, by commands under
+    /// `/localhop/nfd/rib`. Programs of this machine that use UDP or WebSocket are
+    /// neighbours in this sense.
     pub localhop: Localhop,
     /// Whose prefix announcements count: those of programs here (`rib/announce`)
     /// and, with `learn`, those that Data bring to names whose strategy is

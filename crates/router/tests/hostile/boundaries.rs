@@ -183,7 +183,7 @@ fn a_datagram_commands_nothing_unless_udp_is_local() {
 }
 
 #[test]
-fn behind_a_tunnel_or_proxy_nobody_is_local() {
+fn a_listener_behind_a_tunnel_makes_no_local_face() {
     let bed = Bed::new("faces.tcp.local = \"never\"\n");
     let mut tcp = bed.tcp();
     let before = bed.n_dropped("localhost-scope");
@@ -268,7 +268,7 @@ fn no_command_makes_a_face_to_a_unix_socket() {
     let refused = response(&wire);
     assert_eq!(refused.code, 406, "{}", refused.text);
     assert!(refused.text.contains("[[face]]"), "{}", refused.text);
-    let error = service.accept().expect_err("nobody has connected");
+    let error = service.accept().expect_err("no connection");
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 
     service.set_nonblocking(false).expect("a socket");
