@@ -5,7 +5,7 @@ mod support;
 
 use support::policy::Oldest;
 use support::{Hashing, InterestSpec, data_wire, name};
-use tachonym_memory::PagePreference;
+use tachonym_memory::{MemoryError, PagePreference};
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
 use tachonym_tables::cs::CS_ENTRY_BYTES;
 use tachonym_tables::pit::PIT_ENTRY_BYTES;
@@ -163,4 +163,28 @@ fn memory_per_dead_nonce_is_small() {
         list.insert(key, Nonce(n.to_be_bytes()), MonoNs::ZERO);
     }
     report("dead nonce", list.memory_bytes() / N_ENTRIES, 48);
+}
+
+/// On a machine with less than fifty gibibytes of memory.
+#[test]
+#[cfg(not(miri))]
+fn a_pit_whose_index_exceeds_memory_is_refused() {
+    let config = PitConfig {
+        max_entries: usize::MAX,
+        max_bytes: usize::MAX,
+        ..PitConfig::default()
+    };
+    let config = PitCsConfig {
+        cs: CsConfig::default(),
+        pit: config,
+        layout: PitCsLayout::Separate,
+    };
+    match PitCs::new(config, Oldest::new(0), Hashing::Keyed) {
+        Err(MemoryError::TooLarge {
+            needed_bytes,
+            available_bytes,
+            ..
+        }) => assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30),
+        other => assert!(other.is_ok_and(|tables| tables.pages().total_bytes() >= 32 << 30)),
+    }
 }

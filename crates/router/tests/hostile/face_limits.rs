@@ -257,8 +257,7 @@ fn an_address_with_50_faces_has_the_pending_interests_of_one_face() {
 #[test]
 fn remote_peers_that_ask_for_nothing_are_closed_and_local_ones_stay() {
     let remote = Remote::new("faces.silent_timeout_s = 1\n");
-    let local_address = remote.bed.address("tcp").port();
-    let mut local = TcpStream::connect(("127.0.0.1", local_address)).expect("it listens");
+    let mut local = remote.bed.unix().socket;
     let mut speaking = remote.tcp([127, 0, 0, 2]);
     speaking.send(&interest("/nowhere/a"));
     speaking.frame().expect("a Nack");
@@ -267,9 +266,11 @@ fn remote_peers_that_ask_for_nothing_are_closed_and_local_ones_stay() {
     websocket.write_all(UPGRADE.as_bytes()).expect("it reads");
     assert_eq!(silent.frame(), None);
     remote.until("both are closed", |it| it.n_silent_faces == 2);
-    for open in [&mut local, &mut speaking.socket] {
-        let patience = Duration::from_millis(1500);
-        open.set_read_timeout(Some(patience)).expect("a time-out");
+    let patience = Some(Duration::from_millis(1500));
+    local.set_read_timeout(patience).expect("a time-out");
+    let speaking = &mut speaking.socket;
+    speaking.set_read_timeout(patience).expect("a time-out");
+    for open in [&mut local as &mut dyn Read, speaking] {
         let error = open.read(&mut [0]).expect_err("nothing comes");
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
     }

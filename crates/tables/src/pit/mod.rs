@@ -16,6 +16,7 @@
 //! Choudhury and Hahne 1998, with alpha 1). Entries are reported when they expire
 //! and stay until they are removed, so that their nonces can be kept.
 
+mod config;
 mod counts;
 mod entry;
 mod idx;
@@ -23,10 +24,10 @@ mod records;
 mod refusals;
 mod shares;
 
-use tachonym_memory::PagePreference;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView, SourceId};
 
+pub use self::config::PitConfig;
 use self::counts::{DigestParents, LengthCounts};
 pub use self::entry::MAX_INLINE_BYTES;
 pub use self::entry::{N_STRATEGY_WORDS, PitEntry};
@@ -35,7 +36,7 @@ pub use self::records::{InRecord, OutRecord};
 use self::records::{More, Record, RecordsMut};
 pub use self::refusals::{PitRefusal, PitRefusals};
 use self::shares::{Share, Shares};
-use crate::buckets::{BucketIndex, IndexKind};
+use crate::buckets::BucketIndex;
 use crate::digest;
 use crate::hash_index::HashIndex;
 use crate::pit_cs::place::{as_pending, pending};
@@ -54,33 +55,6 @@ const INDEX_BYTES: usize = 20 + 4;
 /// What an entry costs in bytes, beside the buffer of an Interest longer than
 /// [`MAX_INLINE_BYTES`] and beside records beyond the first of a kind.
 pub const PIT_ENTRY_BYTES: usize = size_of::<PitEntry>() + INDEX_BYTES;
-
-/// Limits of a [`Pit`].
-#[derive(Clone, Copy, Debug)]
-pub struct PitConfig {
-    /// Most entries.
-    pub max_entries: usize,
-    /// Most bytes of entries, their Interests and records.
-    pub max_bytes: usize,
-    /// Most downstreams, and most upstreams, of one entry.
-    pub max_records_per_entry: usize,
-    /// How entries are found.
-    pub index: IndexKind,
-    /// What pages the index should have.
-    pub pages: PagePreference,
-}
-
-impl Default for PitConfig {
-    fn default() -> Self {
-        Self {
-            max_entries: 1 << 19,
-            max_bytes: 256 << 20,
-            max_records_per_entry: 512,
-            index: IndexKind::default(),
-            pages: PagePreference::default(),
-        }
-    }
-}
 
 /// What [`PitCs::find_or_insert`](crate::PitCs::find_or_insert) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
