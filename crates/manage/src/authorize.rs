@@ -42,10 +42,10 @@ pub struct LocalhopRule {
 }
 
 impl LocalhopRule {
-    /// Longest life of a route, in milliseconds, unless set otherwise: an hour.
-    pub const DEFAULT_MAX_EXPIRY_MS: u64 = 3_600_000;
+    /// Longest life of a route, in milliseconds, unless set otherwise: a day.
+    pub const DEFAULT_MAX_EXPIRY_MS: u64 = 86_400_000;
 
-    /// Obeys `signers`. Routes cost what they ask, do not capture, and live for an hour at
+    /// Obeys `signers`. Routes cost what they ask, do not capture, and live for a day at
     /// most.
     #[must_use]
     pub const fn new(signers: TrustPolicy) -> Self {

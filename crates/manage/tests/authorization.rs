@@ -602,7 +602,7 @@ fn what_neighbours_register_is_bounded_and_the_response_tells() {
         expiration_period_ms: None,
         ..named("/neighbour")
     };
-    let hour = Some(3_600_000);
+    let day = Some(86_400_000);
     let ask = |rule: &LocalhopRule, expiration_period_ms| {
         let (mut site, neighbour) = open_to_neighbours(rule.clone());
         let parameters = ControlParameters {
@@ -624,9 +624,9 @@ fn what_neighbours_register_is_bounded_and_the_response_tells() {
     };
     let rule = LocalhopRule::new(anchored(&certificate));
     for (asked_ms, granted_ms) in [
-        (None, hour),
-        (Some(u64::MAX), hour),
-        (Some(3_600_001), hour),
+        (None, day),
+        (Some(u64::MAX), day),
+        (Some(86_400_001), day),
         (Some(1_000), Some(1_000)),
     ] {
         let route = ask(&rule, asked_ms);
