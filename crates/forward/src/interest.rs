@@ -393,7 +393,10 @@ impl Pipelines {
             None => {
                 self.tables.remove_pending(idx);
             }
-            Some(last) if last != entry.expiry() => self.tables.pit_mut().set_expiry(idx, last),
+            // A refused Interest changes nothing: what is left may have expired already.
+            Some(last) if joined.is_ok() && last != entry.expiry() => {
+                self.tables.pit_mut().set_expiry(idx, last);
+            }
             Some(_) => {}
         }
         joined

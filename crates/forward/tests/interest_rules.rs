@@ -729,3 +729,29 @@ fn an_interest_for_a_prefix_of_management_takes_the_route_of_management() {
     let to_program = [(B, Kind::Interest)];
     assert_eq!(asks(&mut node, A, "/localhost", true), to_program);
 }
+
+#[test]
+fn a_refused_interest_does_not_shorten_its_entry() {
+    let mut config = EngineConfig::default();
+    config.pit.max_entries = 8;
+    let mut node = Node::with(config);
+    for face in [A, B, C, D] {
+        node.face(face, REMOTE);
+    }
+    node.route("/", B, 0);
+    node.interest(A, &interest("/z").lifetime_ms(4_000).nonce(1));
+    node.interest(D, &interest("/z").lifetime_ms(10).nonce(2));
+    for (face, uri) in [(C, "/0"), (C, "/1"), (C, "/2"), (D, "/3")] {
+        node.interest(face, &interest(uri).lifetime_ms(60_000));
+    }
+    // C has its share. A is gone, and what is left of the entry has expired.
+    node.engine.remove_face(A);
+    node.advance(ms(200));
+    assert_eq!(node.engine.sizes().n_pit_entries, 5);
+    let sent = node.interest(C, &interest("/z").nonce(3));
+    assert_eq!(summary(&sent), [(C, Kind::Nack(NackReason::Congestion))]);
+    node.advance(ms(10));
+    assert_eq!(node.engine.sizes().n_pit_entries, 5);
+    node.advance(ms(4_000));
+    assert_eq!(node.engine.sizes().n_pit_entries, 4);
+}
