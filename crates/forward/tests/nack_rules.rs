@@ -135,7 +135,7 @@ fn every_downstream_gets_its_own_interest_back() {
 }
 
 #[test]
-fn elements_that_are_not_recognised_go_back_to_nobody_else() {
+fn unrecognised_elements_go_back_to_their_sender_only() {
     let mut node = Node::with_remote_faces();
     node.route("/a", B, 0);
     let marked = Interest {
@@ -151,7 +151,7 @@ fn elements_that_are_not_recognised_go_back_to_nobody_else() {
 }
 
 #[test]
-fn forged_parameters_reach_nobody_and_give_way_to_true_ones() {
+fn forged_parameters_are_not_forwarded_and_give_way() {
     let mut node = Node::with_remote_faces();
     node.route("/a", B, 0);
     let asked = tachonym_packet::Interest {

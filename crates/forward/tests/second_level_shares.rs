@@ -30,7 +30,7 @@ fn more_than_can_be_read_is_asked_for_upstream() {
             ref other => panic!("{other:?}"),
         };
     }
-    // Three of four reads are its share while there is nobody else.
+    // Three of four reads are its share while no other face reads.
     assert_eq!(n_upstream, 5);
     assert_eq!(it.store().counters().n_busy, 5);
     let counters = it.node.engine.counters();

@@ -186,7 +186,7 @@ fn an_entry_asked_for_again_while_it_lingers_waits_for_those_asked_since() {
         ..Headers::default()
     };
     assert_eq!(node.receive(B, &data(&uri).wire(), no_cache).len(), 1);
-    // Asked anew: B only. What C still owes was for the Interest before.
+    // Sent again, to B only. What C still owes was for the Interest before.
     let again = node.interest(D, &interest(&uri).nonce(7));
     assert_eq!(summary(&again), [(B, Kind::Interest)]);
     assert_eq!(node.data(C, &data(&uri)), []);

@@ -690,7 +690,7 @@ fn an_announcer_announces_only_names_under_its_identity() {
 }
 
 #[test]
-fn what_nobody_has_for_itself_is_not_announced() {
+fn root_and_local_prefixes_are_not_announced() {
     let mut site = site();
     let client = site.client;
     let digest = Signer::digest();

@@ -1,7 +1,7 @@
 //! The source of a face: what limits on remote peers count by.
 //!
-//! A host opens as many faces as it likes, so a limit for each face limits
-//! nobody. [`SourceId`] is the same for all faces of one IPv4 address, or of one
+//! A host can open many faces, so a limit for each face does not limit the host.
+//! [`SourceId`] is the same for all faces of one IPv4 address, or of one
 //! IPv6 prefix of 64 bits, which is what a host or a home gets (RFC 4291,
 //! section 2.5.4; RFC 7421). It is computed from the address alone, so that the
 //! threads of a router agree on it without asking each other.

@@ -424,7 +424,7 @@ management_value! {
         /// Interests of other workers that were told there is nothing, though there seemed to be
         /// something: as many waited as may, or no read was to be had.
         n_sought_refused: Optional<u64> = 36982,
-        /// Interests that no read was to be had for, those of other workers included.
+        /// Interests refused a read of the SSD level, those of other workers included.
         n_reads_refused: Optional<u64> = 36984,
     }
 }

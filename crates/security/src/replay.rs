@@ -12,9 +12,9 @@
 //! was signed before it is refused. The time of the start is reckoned back from the wall
 //! clock by the time that has passed since, so that it stays right when that clock is set.
 //! A signer whose clock is behind is refused until its clock has passed the start; one
-//! whose clock is ahead can be repeated for as long after a restart. Where nobody in particular
-//! signs, anybody can sign anew: an Interest that tells nothing to know it by
-//! may come again there, as the commands of some clients do.
+//! whose clock is ahead can be repeated for as long after a restart. Where any
+//! signer is accepted, a peer can sign its own: there an Interest without nonce and time is
+//! accepted again, as some clients send their commands.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -193,7 +193,7 @@ fn setting_the_clock_neither_admits_a_repetition_nor_locks_signers_out() {
 }
 
 #[test]
-fn commands_without_a_time_are_taken_after_a_start_where_nobody_signs_them() {
+fn commands_without_time_and_key_are_accepted_after_a_start() {
     let mut machine = Machine::start(MonoNs(77), WALL_MS);
     let interest = Interest::new(name("/localhost/nfd/rib/register/params"));
     let wire = interest.encode_with_digest(&SignatureInfo::digest());

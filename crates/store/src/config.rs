@@ -203,7 +203,7 @@ pub struct Counters {
     pub n_reads_ahead: u64,
     /// Interests that joined a read that was under way.
     pub n_joined: u64,
-    /// Interests that found no read to be had: no buffer was free, or none for their sharer, or
+    /// Interests that got no read: no buffer was free, or none for their sharer, or
     /// too many waited for the read.
     pub n_busy: u64,
     /// Reads that brought another batch than one of those who waited looked for, or one whose

@@ -41,7 +41,7 @@ pub enum Recall<'a> {
     Reading,
     /// The same, and it was being read before.
     Joined,
-    /// No read is to be had now: buffers, or the sharer's part of them, are in use, or too many
+    /// No read is free now: buffers, or the sharer's part of them, are in use, or too many
     /// wait for the read already.
     Busy,
     /// It was there, and is not any more.

@@ -210,7 +210,7 @@ impl Reads {
         self.slots[slot as usize].read.as_mut()
     }
 
-    /// Notes a request that counts to nobody's share; its token.
+    /// Notes a request that counts to no share; its token.
     pub(crate) fn begin(&mut self, purpose: Purpose, volume: u8, now: MonoNs) -> u64 {
         self.begin_for(None, purpose, volume, now)
     }

@@ -39,7 +39,7 @@ const NEWCOMERS_PART: usize = 8;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Faces that one look at all of them finds, at least.
 const MIN_FOUND: usize = 16;
-/// Of so many faces that are looked at, one more is found, so that a newcomer costs the
+/// One more face is found for each of this number that is looked at, so that a newcomer costs the
 /// same however many faces there are.
 const LOOKED_AT_PER_FOUND: usize = 16;
 

@@ -20,8 +20,8 @@ use crate::ssd::disk::Disk;
 /// Reads of the router's second level that may be under way at least.
 const MIN_READS: usize = 64;
 
-/// So many that as many Interests of one face may wait for one as there are, whose share is eight
-/// ninths, and not fewer than a router has.
+/// Number of reads with which one face, whose share is eight ninths of them, may have
+/// `max_pending` under way; at least what a router has.
 pub(super) const fn max_reads(max_pending: u16) -> usize {
     let n_shared = max_pending as usize + (max_pending as usize).div_ceil(8) + 1;
     match n_shared > MIN_READS {

@@ -38,7 +38,7 @@ impl InterestRewrite {
         }
     }
 
-    /// Writes the elements anew; what is not recognised stays where it was.
+    /// Writes the Interest element by element; unrecognised elements keep their place.
     fn rebuild(&self, interest: &InterestView<'_>, out: &mut Vec<u8>) {
         let value = tlv::read_single(interest.wire, types::INTEREST).unwrap_or_default();
         tlv::write_nested(out, types::INTEREST, |out| {

@@ -95,7 +95,7 @@ fn a_peer_that_answers_itself_poisons_no_store() {
         let hostile = bed.udp();
         let uris = ["/bank/app/v=3/seg=0", "/bank/a", "/bank/b/c/d/e/f"];
         for (n, uri) in (1..).zip(uris) {
-            // It goes to no other host, and nobody else is asked.
+            // It goes to no other host.
             let own = asked(uri, false, Some(1), n);
             hostile.send(&own).expect("loopback");
             let prefix = asked("/bank", true, Some(1), 100 + n);
@@ -195,7 +195,7 @@ fn large_data(uri: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_burst_for_cold_data_is_served_and_congests_nobody() {
+fn a_burst_for_cold_data_is_served_without_congestion() {
     const N_STORED: usize = 600;
     const N_BURST: usize = 64;
     let folder = tempfile::tempdir().expect("a folder");

@@ -190,7 +190,7 @@ fn an_announcement_counts_only_under_the_identity_of_its_signer() {
 }
 
 #[test]
-fn what_nobody_may_have_for_itself_is_not_announced() {
+fn root_and_local_prefixes_are_not_announced() {
     let bed = Bed::new("");
     let mut program = bed.unix();
     for prefix in [
