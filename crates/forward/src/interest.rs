@@ -7,8 +7,7 @@ use tachonym_packet::{
     Nonce,
 };
 use tachonym_tables::{
-    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, Missed, OutRecord, PitEntry,
-    PitRefusal,
+    EntryIdx, FibMatch, FibProbe, FibView, InRecord, Inserted, Missed, OutRecord, PitRefusal,
 };
 
 use crate::block::Block;
@@ -92,27 +91,14 @@ impl Pipelines {
         }
     }
 
-    /// Whether an Interest from a face is sure to be dropped for its nonce. While it is
-    /// pending no store has Data for it, unless nobody waits any more.
-    pub(crate) fn has_been_here(
-        &self,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-        (face, traits): (FaceId, FaceTraits),
-    ) -> bool {
-        let Some(nonce) = interest.nonce() else {
-            return false;
-        };
+    /// Whether an Interest is dropped for its nonce whatever the stores have. A nonce that is
+    /// still pending does not count here: a store may have Data that came from a face which
+    /// the pending Interest was not sent to, and such Data answers first.
+    pub(crate) fn has_dead_nonce(&self, interest: &InterestView<'_>, hashes: &[NameHash]) -> bool {
         let name_hash = hashes[interest.name().len()];
-        let is_loop_of = |entry: &PitEntry| {
-            let mut waiting = entry.in_records();
-            !entry.satisfied
-                && waiting.any(|it| it.expiry > self.now && self.faces.contains(it.face))
-                && is_loop(entry, nonce, face, traits)
-        };
-        let pending = self.tables.find_pending(interest, hashes);
-        self.dead_nonces.contains(name_hash, nonce, self.now)
-            || pending.is_some_and(|idx| self.tables.pit().get(idx).is_some_and(is_loop_of))
+        interest
+            .nonce()
+            .is_some_and(|nonce| self.dead_nonces.contains(name_hash, nonce, self.now))
     }
 
     /// An Interest that lacks a Nonce, or has a forwarding hint that has led it

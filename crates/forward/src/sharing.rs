@@ -152,8 +152,7 @@ impl Engine {
         self.hashes.clear();
         let span = self.hashes.push_name(&pipelines.key, interest.name());
         let hashes = self.hashes.slice(span);
-        pipelines.refusal(interest, traits).is_some()
-            || pipelines.has_been_here(interest, hashes, (packet.face, traits))
+        pipelines.refusal(interest, traits).is_some() || pipelines.has_dead_nonce(interest, hashes)
     }
 
     /// Carries an Interest that has waited until stores would say what they have, and for

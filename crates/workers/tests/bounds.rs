@@ -244,7 +244,8 @@ fn nobody_is_asked_about_an_interest_that_is_dropped_in_any_case() {
     ask(&mut many, BEGIN, &first);
     assert_eq!(many.handle(BEGIN, None).len(), 1);
     let duplicate = [(PRODUCER, Kind::Nack(NackReason::Duplicate))];
-    let sent = ask_from(&mut many, PRODUCER, BEGIN, &first);
+    assert!(ask_from(&mut many, PRODUCER, BEGIN, &first).is_empty());
+    let sent = many.handle(BEGIN, None);
     assert_eq!(summary(&sent), duplicate);
     // It comes back when it is dead.
     let late = BEGIN.plus_ms(100);
@@ -252,7 +253,8 @@ fn nobody_is_asked_about_an_interest_that_is_dropped_in_any_case() {
     let sent = ask_from(&mut many, PRODUCER, late, &first);
     assert_eq!(summary(&sent), duplicate);
     assert_eq!(n_dropped(&many, DropReason::InterestLoop), 2);
-    assert_eq!(n_asked(&many), 1);
+    // While its nonce was pending, a store might have had Data for it.
+    assert_eq!(n_asked(&many), 2);
     assert!(many.is_empty());
 }
 

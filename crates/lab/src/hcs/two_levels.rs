@@ -346,15 +346,17 @@ impl TwoLevels {
         self.receive(asked.iter().map(|(_, wire)| *wire), CONSUMER);
         let counters = self.engine.counters();
         let n_first = counters.n_cs_hits - before.0;
-        let n_missed = counters.n_out_interests - before.1;
+        let n_upstream = counters.n_out_interests - before.1;
         let n_refused = self.n_refused() - before.2;
+        // What gets no read goes upstream, too.
+        let n_missed = n_upstream.saturating_sub(n_refused);
         let n_elsewhere = n_first + n_missed + n_refused;
         self.counts.n_requests += asked.len() as u64;
         self.counts.n_first += n_first;
         self.counts.n_missed += n_missed;
         self.counts.n_refused += n_refused;
         self.counts.n_second += (asked.len() as u64).saturating_sub(n_elsewhere);
-        if n_missed == 0 {
+        if n_upstream == 0 {
             return;
         }
         // Data that nobody waits for are dropped, and those for which the second level is

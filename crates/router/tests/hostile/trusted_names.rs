@@ -139,7 +139,7 @@ fn a_neighbour_registers_only_under_its_identity_and_within_bounds() {
     assert_eq!(granted.code, 200, "{}", granted.text);
     let told = granted.parameters().expect("well-formed").expect("a body");
     assert_eq!(told.flags, Some(route_flags::CHILD_INHERIT));
-    assert_eq!(told.expiration_period_ms, Some(3_600_000));
+    assert_eq!(told.expiration_period_ms, Some(86_400_000));
     let wire = command(&campus.root, register, &named("/campus/bank"));
     assert_eq!(response(&mut neighbour, &wire).code, 200);
     let routes = routes(&mut bed.unix());
