@@ -149,7 +149,7 @@ fn a_neighbour_registers_only_under_its_identity_and_within_bounds() {
     for entry in &routes {
         assert_eq!(entry.routes[0].flags, route_flags::CHILD_INHERIT);
         let expires_ms = entry.routes[0].expiration_period_ms;
-        assert!(expires_ms.is_some_and(|ms| ms <= 3_600_000));
+        assert!(expires_ms.is_some_and(|ms| ms <= 86_400_000));
     }
     bed.router.stop().expect("it ends");
 }
