@@ -157,9 +157,11 @@ fn only_announcements_that_are_configured_to_count_are_learnt_from() {
     let anchors = format!("anchors = [\"{}\"]\n", certificate.display());
     let trusting = [STRATEGY, LEARN, &anchors].concat();
     for (prefix, extra, store, refusal) in [
-        ("/a", &*trusting, "wrong", Some("announcement-refused")),
-        ("/b", STRATEGY, "right", Some("announcement-unwanted")),
-        ("/c", &*trusting, "right", None),
+        ("/site/a", &*trusting, "wrong", Some("announcement-refused")),
+        ("/site/b", STRATEGY, "right", Some("announcement-unwanted")),
+        ("/site/c", &*trusting, "right", None),
+        // A trusted signer announces nothing outside its identity.
+        ("/other", &*trusting, "right", Some("announcement-refused")),
     ] {
         let consumer = router(&row.middle, extra);
         link(&consumer, &producer, "10.77.5.2");

@@ -440,7 +440,7 @@ impl Pipelines {
         let mut plan = std::mem::take(&mut self.scratch.plan);
         plan.clear();
         out.enter(Block::FibLookup);
-        let route = find_route(
+        let mut route = find_route(
             arrival.fib,
             &self.key,
             &mut self.scratch.hint_hashes,
@@ -448,17 +448,13 @@ impl Pipelines {
             (arrival.hashes, arrival.probe),
             arrival.traits.scope,
         );
-        let above = self
-            .management_prefix
-            .as_ref()
-            .filter(|managed| interest.can_be_prefix() && managed.starts_with(interest.name()));
-        let route = match above {
-            None => route,
-            Some(managed) => {
-                let hashes = &mut self.scratch.hint_hashes;
-                find_management(arrival.fib, &self.key, hashes, managed.view(), route)
-            }
-        };
+        if interest.can_be_prefix()
+            && let Some(managed) = &self.management_prefix
+            && managed.starts_with(interest.name())
+        {
+            let hashes = &mut self.scratch.hint_hashes;
+            route = find_management(arrival.fib, &self.key, hashes, managed.view(), route);
+        }
         out.enter(Block::Strategy);
         let mut ask = Ask {
             now: self.now,

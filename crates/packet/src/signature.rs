@@ -83,6 +83,10 @@ impl ValidityPeriod {
 
     /// A period that says nothing is none: a packet is not dropped for it, and a
     /// certificate has to have one.
+    ///
+    /// Kept out of the reader of every Data's SignatureInfo: only certificates have a period.
+    #[cold]
+    #[inline(never)]
     fn find(value: &[u8]) -> Result<Option<Self>, DecodeError> {
         use DecodeError::{BadLength, BadValue, Missing, OutOfOrder, UnrecognisedCritical};
         match Self::parse(value) {
