@@ -393,9 +393,12 @@ fn each_downstream_gets_back_its_own_interest_and_no_other_ones_parameters() {
     other.send(&forged);
     wait_for(before + 1);
     other.send(&of_other);
-    // What comes behind it on the same connection is answered.
-    other.send(&interest("/nowhere"));
-    assert!(other.packet().0.nack.is_some());
+    // What comes behind it under the same name is answered: a nonce of another face.
+    other.send(&of_one);
+    assert_eq!(
+        other.packet().0.nack,
+        Some(tachonym_packet::NackReason::Duplicate)
+    );
     refuse(&mut producer, 7);
     let (headers, back) = one.packet();
     // An unknown code below all that are known says no more than None.
