@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// Whether an Interest will be dropped whatever any store has for it, so that none need be
-    /// asked: it may not go on, or has been here before. Counts nothing; to be carried as any
+    /// asked: it may not go on, or its nonce is dead. Counts nothing; to be carried as any
     /// other.
     pub fn refuses(
         &mut self,
