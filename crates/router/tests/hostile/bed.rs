@@ -219,21 +219,29 @@ impl<S: Read + Write> Stream<S> {
 
     /// The next frame; `None` if the router closed the connection.
     pub fn frame(&mut self) -> Option<Vec<u8>> {
+        match self.next_frame() {
+            Ok(frame) => frame,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("no answer in time: {error}"),
+        }
+    }
+
+    /// The next frame; `None` if the router closed the connection.
+    fn next_frame(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         loop {
             let bytes = self.pending.make_contiguous();
             if let Ok(Some(len)) = tlv::element_len(bytes)
                 && len <= bytes.len()
             {
-                return Some(self.pending.drain(..len).collect());
+                return Ok(Some(self.pending.drain(..len).collect()));
             }
             let mut room = [0; 65_536];
             match self.socket.read(&mut room) {
-                Ok(0) => return None,
+                Ok(0) => return Ok(None),
                 Ok(n_read) => self.pending.extend(&room[..n_read]),
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
                 // A thread that has made a router with io_uring may be interrupted by it.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => panic!("no answer in time: {error}"),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -248,20 +256,7 @@ impl<S: Read + Write> Stream<S> {
 
     /// The next frame, or `None` if the time-out of the socket is over first.
     pub fn frame_in_time(&mut self) -> Option<Vec<u8>> {
-        loop {
-            let bytes = self.pending.make_contiguous();
-            if let Ok(Some(len)) = tlv::element_len(bytes)
-                && len <= bytes.len()
-            {
-                return Some(self.pending.drain(..len).collect());
-            }
-            let mut room = [0; 65_536];
-            match self.socket.read(&mut room) {
-                Ok(n_read) if n_read > 0 => self.pending.extend(&room[..n_read]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return None,
-            }
-        }
+        self.next_frame().ok().flatten()
     }
 
     pub fn register(&mut self, prefix: &str) {
