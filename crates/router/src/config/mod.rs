@@ -57,7 +57,7 @@ pub struct Config {
     /// Which Data are cached, and which make room.
     pub content_store: ContentStore,
     /// Data on SSD behind those in memory, if there is a volume for them; see
-    /// docs/second-level.md. They survive restarts. Segments of an object are
+    /// docs/ssd.md. They survive restarts. Segments of an object are
     /// written and read together, a batch at a time.
     pub second_level: SecondLevel,
     /// How packets are forwarded.
