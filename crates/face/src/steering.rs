@@ -1,12 +1,18 @@
-//! Which of several sockets at one address gets a UDP peer's datagrams.
+//! Which of several sockets at one address receives a UDP peer's datagrams.
 //!
-//! Left alone, the kernel chooses among the sockets of a group
-//! (`SO_REUSEPORT`) by a hash over all of them, connected ones included: each
-//! socket that comes or goes moves other peers elsewhere. So the group gets a
-//! program that chooses by the peer's address and port alone. Owns the rule,
-//! as the kernel's classic BPF and as code, and the peers that are exempt from
-//! it. Refuses sockets. IPv6 datagrams with extension headers before that of UDP
-//! go where the first of these headers says, always to the same socket.
+//! By default the kernel chooses among the sockets of a group (`SO_REUSEPORT`) by a hash over
+//! all of them, connected ones included: each socket that opens or closes would move other
+//! peers. So the group gets a program (classic BPF, `SO_ATTACH_REUSEPORT_CBPF`, Linux 4.5) that
+//! chooses by the peer's address and port, with a secret seed, among the listeners' sockets
+//! only. Owns the rule, as the kernel's program and as code, and the peers that are exempt from
+//! it: [`MAX_PINS`] faces created by commands may be in another system than the rule says, for a
+//! few instructions each. Such a peer's datagrams reach its face at any local address. Refuses
+//! sockets.
+//!
+//! The first socket binds alone, so that another process at the address is noticed. All sockets
+//! drop everything until the last is bound and the program is attached. A process of the same
+//! user that joins the group later is never chosen. IPv6 datagrams with extension headers before
+//! that of UDP go where the first of these headers says, always to the same socket.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};

@@ -1,9 +1,16 @@
-//! Which Data earn their write.
+//! Admission policy: which Data packets are written to SSD.
 //!
-//! A name counts as asked for when the first level cannot answer, or answers with a Data that
-//! was not admitted. What it has of batches that were read is not seen here. So chunks of a
-//! batch that is stored are asked for seldom, however popular they are; one of it stands for
-//! all ([`Contest`]).
+//! A request counts if the DRAM level cannot answer it, or answers with Data that was not
+//! admitted. Interests for a prefix or a digest count only if the DRAM level answers them.
+//!
+//! - Hits on segments of a batch that was read are not seen here. So a stored batch counts one
+//!   per read, which is one per consumer that passes, like a segment that is not stored
+//!   ([`Contest`]).
+//! - TinyLFU compares a Data with one batch of the region that was emptied last, because a log
+//!   has no other victims. The batch is chosen by the Data's name, the same one for all segments
+//!   of a batch, and another one after a 64th of the window.
+//! - Data that replaces stored Data needs no admission. If there is no room for it, neither
+//!   version is served; after a restart the old one may be.
 
 use tachonym_memory::{MemoryError, PagePreference};
 use tachonym_packet::NameView;

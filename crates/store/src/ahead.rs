@@ -1,11 +1,15 @@
 //! How far ahead of a consumer batches are read.
 //!
-//! A consumer that asks for the last chunk but one of a batch is about to ask for the next
-//! batch (Mansilha 2017, section 3.2, left this for later). Owns when it has done so last, by
-//! which its pace is known: as many batches are read ahead as it asks for while one is read,
-//! and one more. Consumers of different objects, or at different places of one, are told
-//! apart by the batch that each is expected to reach; of two that share a place in the table,
-//! one is taken for new.
+//! The last Data but one of each batch is marked in the DRAM level: a consumer that requests it
+//! is about to request the next batch (left for later in Mansilha 2017, section 3.2). A hit then
+//! costs one look at a byte in the cache line at hand. The next batch is read unless the first
+//! level has it. If the consumer requests more than one batch during a read, as many more are
+//! read, and one in addition, up to `read_ahead`. Nothing is read ahead while half of the
+//! buffers are in use.
+//!
+//! Owns the time of each consumer's last request, from which its pace follows. Consumers of
+//! different objects, or at different places of one, are told apart by the batch that each is
+//! expected to reach; of two that share a place in the table, one is taken for new.
 
 use tachonym_packet::MonoNs;
 

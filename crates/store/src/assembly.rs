@@ -1,9 +1,9 @@
-//! Batches that are being put together.
+//! Batches that are being assembled.
 //!
-//! Owns copies of Data that are to be written, by batch, however interleaved, out of order
-//! and with gaps they come. A batch is closed when it is whole, when it has waited for long
-//! enough, or when memory runs out, the oldest first; it stays here, and can be read, until
-//! it is in the log.
+//! Owns copies of Data to be written, by batch, in any order of arrival, interleaved and with
+//! gaps. A batch is closed when it is complete, at the last segment of its object, when it has
+//! waited for `assembly_ms`, or when memory runs out, the oldest first. It stays here, and can
+//! be read, until it is in the log.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,20 @@
 //! What has been erased from the devices.
 //!
-//! Owns prefixes by their hashes, each with the place in the log before which what is below
-//! it is erased. An erasure is itself a record in the log, which says the same. Before that is
-//! written over it is written again, as long as anything that is older may be on a volume, be
-//! it in service or not; else it is forgotten. There is a bound to them: one more erases
-//! everything that is older than it.
+//! Owns prefixes by their hashes, each with the place in the log before which Data below it is
+//! erased. An erasure is itself a record in the log with the same contents. The erased bytes
+//! remain until they are overwritten.
+//!
+//! - Before the record is overwritten it is written again, as long as anything older may be on a
+//!   volume, in service or not; otherwise it is forgotten. All are written again when a volume
+//!   is lost.
+//! - After a start, the first region to be overwritten may be the one with the erasure. Its
+//!   former table of contents keeps the erasure until the next region, or a table of contents,
+//!   is written. If it has none after a start, its erasures are written again at once.
+//! - The number of prefixes is bounded: 65,536, or one for each KiB of the store if that is
+//!   less. One more erases everything that is older than it, because erased Data must not
+//!   return.
+//! - A region that cannot be read at a start loses its erasures. In a store with one region
+//!   left, a loss of power may undo erasures, because they are overwritten with it.
 
 use hashbrown::HashMap;
 

@@ -1,14 +1,19 @@
-//! Where batches lie, in DRAM.
+//! The index: where batches lie on SSD, held in DRAM.
 //!
-//! Owns a hash table of cache lines, each with six entries of ten bytes: a tag of sixteen
-//! bits, and a word that tells region, place, length, and which chunks of the batch are there.
-//! An entry is in one of two lines, of which either and the tag give the other (partial-key
-//! cuckoo hashing, Fan et al. 2014), so that the table may be filled to [`MAX_FILL_PCT`]
-//! percent and a batch costs 12.2 bytes. Names are not kept: of those that are not there, one
-//! in some thousand is taken for one that is, and found out when the record is read.
+//! Owns a hash table of cache lines, each with six entries of ten bytes: a tag of 16 bits, and a
+//! word with region, place, length, and the segments of the batch that are present. An entry may
+//! stand in two lines; each of them gives the other with the tag (partial-key cuckoo hashing,
+//! Fan et al. 2014). So the table may be filled to [`MAX_FILL_PCT`] percent, and a batch costs
+//! 12.2 bytes: 1.2 bytes a packet at ten segments, 1.3 to 1.4 with the entries of prefixes.
+//! Names are not kept. One absent name in 6,000 looks present; the record that is read shows it,
+//! by the hash of the whole name and the names of its Data.
 //!
-//! A key may have several entries: batches that were written in parts. What is looked for is
-//! told by a bit of the mask; entries of prefixes have none.
+//! A key may have several entries: batches that were written in parts. A bit of the mask says
+//! which segments an entry has; entries of prefixes have none. Each prefix of a name has an
+//! entry for the record written last below it, which is the one that is overwritten last. If
+//! that record is erased, damaged or lost with its volume, Data below the prefix is found by its
+//! full name only, until something below it is written again. Prefixes may use half of the
+//! table, so that names with many components do not displace Data.
 
 use tachonym_memory::{LINE_WORDS, MemoryError, PagePreference, Pages, PlainWords, prefetch};
 

@@ -1,18 +1,24 @@
-//! Writing, in the order of a log.
+//! The log: how records are written.
 //!
-//! Owns the regions of all volumes, what of the one in hand is not written yet, and the
-//! buffers for it. Records go one after another into a region; when the next does not fit,
-//! the table of contents is written at its end, and the next region of the ring is begun. So
-//! the device sees large writes, one after another, and nothing is written twice: what is
-//! oldest goes first. A region may be begun when what it held is out of the index
-//! ([`Log::set_free`]), which is its owner's affair.
+//! Owns the regions of all volumes, the unwritten part of the current region, and the write
+//! buffers. Records go one after another into a region, at multiples of 64 bytes, so that little
+//! more than the Data is written (1.02 to 1.04 bytes for each byte). A record that is at least
+//! [`MIN_RECORD_BY_PADDING`] times as long as the padding starts on a page. When the next record
+//! does not fit, the table of contents is written at the region's end, and the next region of
+//! the ring is started. So the device sees large sequential writes, and nothing is rewritten:
+//! the oldest region is overwritten. A region may be started when the index no longer has its
+//! former records ([`Log::set_free`]), which is the owner's responsibility.
 //!
-//! A loss of power undoes nothing but the last writing of a region: the next one is begun when
-//! the head of the one before [lasts](Log::set_lasting). Else something old might be there
-//! again of which what replaced or erased it has gone. For the same reason a region's table of
-//! contents outlives its head, and the erasures that were written first thing.
+//! **Loss of power.** Any part of what was not synced may be lost, in any order, so the log
+//! syncs once per region. A region is started only when the head of the previous one [is
+//! durable](Log::set_lasting). So a loss of power undoes only the last writing of a region, and
+//! what returns is the oldest of all: everything that replaced or erased it is still there. A
+//! region's table of contents is written when its head is durable; if the head is lost, the
+//! former table is still there, with its erasures. These waits are for a sync that started a
+//! region earlier. If a sync takes longer than a region, Data waits, and is refused when memory
+//! for it runs out.
 //!
-//! Nothing waits here: a record for which there is no buffer is refused.
+//! Nothing blocks here: a record for which there is no buffer is refused.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,12 @@
-//! Requests that the device has, but for writes, and who waits for them.
+//! Requests under way at the device except writes, and the Interests that wait for them.
 //!
-//! Owns the buffers that are read into. A read of a batch is known by the batch's position, so
-//! that whoever wants another chunk of it waits for the same one; what each wants is kept, for
-//! the index may have taken that batch for one of another. Tokens of requests tell whether a
-//! completion is of the request that is in a slot now, or of one that was given up.
+//! Owns the read buffers. A read of a batch is known by the batch's position, so that Interests
+//! for other segments of it wait for the same read. What each wants is kept, because the index
+//! may have taken one batch for another. Tokens of requests show whether a completion belongs to
+//! the request that is in a slot now, or to one that was given up.
+//!
+//! Faces share the buffers by source: each may hold [`SHARE_ALPHA`] times as many as are free,
+//! and always one.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,10 @@
-//! Putting what regions hold into the index, and taking it out, some entries at a time.
+//! Adding a region's entries to the index, and removing them, step by step.
 //!
 //! A region of many small Data, or of names with many components, has a million entries, and
-//! packets wait while any of them is dealt with. Owns what is left to be done of regions that
-//! have been looked through; [`SecondLevel::handle_timeout`] does a part, and is due again at
-//! once while anything is left.
+//! packets wait while entries are processed. Owns what remains to be done for regions that have
+//! been read; [`SecondLevel::handle_timeout`] processes [`MAX_ENTRIES`] and is due again at once
+//! while anything remains. Checking a table of contents is not divided: 466,000 Data of 50 bytes
+//! in a region of 64 MiB stop packets for about 3 ms.
 
 use crate::erasures::from_extent;
 use crate::index::Location;

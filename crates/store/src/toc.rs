@@ -1,7 +1,9 @@
-//! Tables of contents, which tell what a region holds without reading its records.
+//! Tables of contents, which list a region's records so that they need not be read.
 //!
-//! One is written when its region is ended: an entry for each record, and one for each prefix
-//! below which there are any. The foot behind it has the checksum of all.
+//! One is written when its region ends: an entry for each record, and one for each prefix of
+//! which the region has Data, at most [`MAX_TOC_PREFIXES`], so that hostile names with thirty
+//! components cost no more time than many small Data. The foot behind it has the checksum of
+//! everything.
 
 use crc_fast::{CrcAlgorithm, Digest};
 

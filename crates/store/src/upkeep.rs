@@ -1,4 +1,11 @@
-//! What devices answer, regions that are looked through, volumes that fail.
+//! Completions of devices, regions that are read at start, and volumes that fail.
+//!
+//! A failed or short write, eight failed reads in a row, or a request that takes longer than
+//! `stall_ms` takes a volume out of service; the others continue. Writes on their way to it
+//! count as lost. A flush under way, or queued behind it, reports the failure. If the remaining
+//! volumes have no room for all erasures, everything is erased. A volume that does not answer
+//! may hold three quarters of the read buffers; when it is taken out of service they are
+//! replaced.
 
 use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;

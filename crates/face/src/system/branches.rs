@@ -1,11 +1,23 @@
-//! Sockets of single UDP peers.
+//! Peer sockets: UDP sockets that receive from one peer only.
 //!
-//! All peers of a channel share its socket, and the queue that the kernel keeps
-//! for what they send: whoever fills that queue takes the others' room. So a face
-//! that was asked for gets a branch from the start, and of strangers whoever fills
-//! a read of the shared socket; the rest go on sharing, which costs the kernel
-//! less. A branch only receives; everybody is sent to by the channel. Owns who has
-//! a branch. Without one everything works as well, but for this.
+//! All peers of a channel share its socket, and its queue in the kernel: a peer that fills the
+//! queue takes the others' room. So some peers get a socket bound to the same address and
+//! connected to them, to which the kernel delivers their datagrams and no others. A peer socket
+//! only receives; everything is sent by the channel's socket. Without one (no descriptors, or
+//! the peer writes to another local address) everything works through the channel.
+//!
+//! - A face that was configured or created by a command gets one when it is created: it is a
+//!   neighbour that matters. Of on-demand faces, the one that sent most of a full read gets one,
+//!   and may lose it after a second of silence. Others share the channel, since few packets of
+//!   many peers are cheapest in one read.
+//! - A channel binds alone and allows peer sockets (`SO_REUSEPORT`) only after that, so that a
+//!   second router at the same address still fails to start.
+//! - A datagram that arrives before the socket is connected counts as the channel's. With
+//!   several systems at the address the socket is bound to the wildcard address until then,
+//!   where it receives no other peer's datagrams; it is given up if the kernel would then answer
+//!   from another address than the one that the peer writes to.
+//!
+//! Owns which faces have a peer socket.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

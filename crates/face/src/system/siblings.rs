@@ -1,11 +1,18 @@
 //! A system among others of the same router.
 //!
-//! Owns what a system does for the others and they for it: listening together,
-//! dealing out connections, taking what comes from them, and the question which of
-//! them makes a face. A UDP peer's datagrams come to one system, whichever: to that
-//! which has a face to it, because it was asked for there, or else to that which
-//! the rule of `steering` says. None of it happens where a system is alone. Next:
-//! `share`.
+//! Owns what the systems do together: opening listeners, distributing accepted connections, and
+//! choosing the system that creates a face.
+//!
+//! **UDP.** A peer's datagrams arrive at one system: at the one with a face to the peer that a
+//! command created there, and otherwise at the one that the rule of `steering` chooses. A new
+//! face to a peer whose datagrams were on their way to another system loses those
+//! (`unknown-peer`).
+//!
+//! **Connections.** A listener of Unix, TCP or WebSocket is one socket of one system, which
+//! gives each accepted connection to the system with the fewest. The kernel's hash would often
+//! give one thread two of four neighbours and another none.
+//!
+//! None of it happens where a system is alone. Next: `share`.
 
 use std::io;
 use std::net::SocketAddr;
