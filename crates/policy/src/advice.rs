@@ -132,8 +132,8 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// As measured: `docs/performance.md`, "Where the cycles go" for the packet path (of
-    /// 2.5 TSC cycles each nanosecond: 625 for every Interest, 651 more for a hit, 869 more
+    /// As measured: `docs/performance.md`, "Cycles by block of the packet path" (of 2.5 TSC
+    /// cycles each nanosecond: 625 for every Interest, 651 more for a hit, 869 more
     /// for a miss with its Data, 283 for an insertion with LRU's eviction), and "Cache
     /// admission and eviction" for B2, B12 and B13 with what they read fetched ahead.
     fn default() -> Self {
