@@ -131,8 +131,9 @@ fn local_field_on_an_interest_is_honoured_only_where_enabled_and_else_drops_it()
         .collect();
     assert_eq!(got.len(), 3);
     assert_eq!(got[0].next_hop_face_id, Some(FaceId(9)));
-    // The router itself knows where a packet came from.
-    assert!(got.iter().all(|headers| headers.incoming_face_id.is_none()));
+    // On a Nack it says which router refused; of other packets the router knows the face.
+    let incoming: Vec<_> = got.iter().map(|it| it.incoming_face_id).collect();
+    assert_eq!(incoming, [None, None, Some(FaceId(8))]);
     assert_eq!(bed.n_dropped(DropReason::LocalFieldsDisabled), 3);
 }
 
@@ -161,8 +162,8 @@ fn local_field_in_fragments_is_no_way_around() {
 }
 
 #[test]
-fn local_fields_on_data_need_no_permission() {
-    for has_local_fields in [false, true] {
+fn incoming_face_id_on_data_is_ignored_unless_local_fields_are_enabled() {
+    for (has_local_fields, incoming) in [(false, None), (true, Some(FaceId(8)))] {
         let mut bed = Bed::new(SystemOptions::default(), has_local_fields);
         bed.receive(&[
             with_fields(&[NO_CACHE], &data(1, 200)),
@@ -171,7 +172,7 @@ fn local_fields_on_data_need_no_permission() {
         ]);
         let got = bed.node.packets.iter().map(|packet| packet.headers);
         let got: Vec<_> = got.map(|it| (it.no_cache, it.incoming_face_id)).collect();
-        assert_eq!(got, [(true, None), (false, None), (true, None)]);
+        assert_eq!(got, [(true, None), (false, incoming), (true, incoming)]);
         assert_eq!(bed.node.info(bed.face).counters.drops.total(), 0);
     }
 }

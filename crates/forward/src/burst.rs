@@ -97,8 +97,9 @@ pub fn relend<'b>(mut packets: Vec<RxPacket<'_>>) -> Vec<RxPacket<'b>> {
 ///
 /// Calls come in the order in which packets must leave. What is passed is
 /// borrowed for the call only: an implementation copies it into the out-face's
-/// queue. On Interests and Data `headers.incoming_face_id` is always set; it
-/// must reach the wire only where local fields are enabled.
+/// queue. `headers.incoming_face_id` is always set; it must reach the wire only where local
+/// fields are enabled. On a Nack it is the upstream that refused, or [`FaceId::INTERNAL`] if
+/// this router refuses by itself.
 pub trait Output {
     /// Sends `interest`, changed as `rewrite` says, to `face`.
     fn send_interest(

@@ -15,8 +15,8 @@ use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits, Scope};
 use crate::pipelines::{
-    Arrival, Lent, NON_DISCOVERY, OTHER_PARAMETERS, Pipelines, STATES_LIFETIME, is_localhop,
-    is_localhost, is_loop,
+    Arrival, Lent, NON_DISCOVERY, OTHER_PARAMETERS, Pipelines, Refusal, STATES_LIFETIME,
+    is_localhop, is_localhost, is_loop,
 };
 use crate::second_level;
 use crate::strategy::{
@@ -491,7 +491,7 @@ impl Pipelines {
             Verdict::Strand => self.drop_packet(DropReason::NoRoute),
             Verdict::Reject => {
                 self.drop_packet(DropReason::NoRoute);
-                self.reject(idx, NackReason::NoRoute, out);
+                self.reject(idx, Refusal::own(NackReason::NoRoute), out);
             }
         }
         self.scratch.plan = plan;

@@ -6,7 +6,7 @@ use tachonym_tables::{EntryIdx, PitEntry};
 
 use crate::burst::Output;
 use crate::counters::DropReason;
-use crate::pipelines::{Arrival, Pipelines};
+use crate::pipelines::{Arrival, Pipelines, Refusal};
 use crate::sharing::Nacked;
 use crate::strategy::Answer;
 
@@ -129,15 +129,15 @@ impl Pipelines {
                 first_silent = first_silent.or(Some(record.face));
             }
         }
-        let reason = entry
+        let refusal = entry
             .out_records()
-            .filter_map(|record| record.nack)
-            .min_by_key(|reason| reason.severity())
-            .unwrap_or(NackReason::None);
+            .filter_map(|record| Some(Refusal::by_upstream(record.face, record.nack?)))
+            .min_by_key(|refusal| refusal.reason.severity())
+            .unwrap_or(Refusal::own(NackReason::None));
         match (n_silent, first_silent) {
-            (0, _) => self.reject(idx, reason, out),
+            (0, _) => self.reject(idx, refusal, out),
             (1, Some(face)) if entry.in_record(face).is_some() => {
-                self.reject_one(idx, face, reason, out);
+                self.reject_one(idx, face, refusal, out);
             }
             _ => {}
         }

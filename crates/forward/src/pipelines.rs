@@ -326,7 +326,7 @@ impl Pipelines {
     /// Sends Nacks to the downstreams of an entry, each with its own Interest and
     /// token, and ends the entry. Links with several peers get none: another
     /// peer may have the answer. Nor do those whose parameters are not kept.
-    pub(crate) fn reject(&mut self, idx: EntryIdx, reason: NackReason, out: &mut impl Output) {
+    pub(crate) fn reject(&mut self, idx: EntryIdx, refusal: Refusal, out: &mut impl Output) {
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
@@ -337,7 +337,7 @@ impl Pipelines {
                 .find(record.face)
                 .is_some_and(FaceTraits::is_point_to_point);
             if is_point_to_point && record.expiry > self.now && has_own_interest(record) {
-                send_nack(entry, record, reason, rewritten, out);
+                send_nack(entry, record, refusal, rewritten, out);
                 self.counters.n_out_nacks += 1;
             }
         }
@@ -349,7 +349,7 @@ impl Pipelines {
         &mut self,
         idx: EntryIdx,
         face: FaceId,
-        reason: NackReason,
+        refusal: Refusal,
         out: &mut impl Output,
     ) {
         let Some(record) = self.tables.pit_mut().remove_in_record(idx, face) else {
@@ -363,7 +363,7 @@ impl Pipelines {
             .find(face)
             .is_some_and(FaceTraits::is_point_to_point);
         if is_point_to_point && record.expiry > self.now && has_own_interest(&record) {
-            send_nack(entry, &record, reason, &mut self.scratch.nack, out);
+            send_nack(entry, &record, refusal, &mut self.scratch.nack, out);
             self.counters.n_out_nacks += 1;
         }
     }
@@ -378,7 +378,7 @@ impl Pipelines {
         out: &mut impl Output,
     ) {
         if arrival.traits.is_point_to_point() {
-            let headers = nack_headers(reason, arrival.headers.pit_token);
+            let headers = nack_headers(Refusal::own(reason), arrival.headers.pit_token);
             out.send_nack(arrival.face, reason, wire, &headers);
             self.counters.n_out_nacks += 1;
         }
@@ -418,25 +418,50 @@ const fn has_own_interest(record: &InRecord) -> bool {
     record.flags & OTHER_PARAMETERS == 0
 }
 
+/// Why Interests go back to their downstreams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) reason: NackReason,
+    /// The face that brought the Nack with this reason; [`FaceId::INTERNAL`] if this
+    /// router refuses by itself.
+    face: FaceId,
+}
+
+impl Refusal {
+    /// This router refuses.
+    pub(crate) const fn own(reason: NackReason) -> Self {
+        Self {
+            reason,
+            face: FaceId::INTERNAL,
+        }
+    }
+
+    /// The upstream behind `face` has refused.
+    pub(crate) const fn by_upstream(face: FaceId, reason: NackReason) -> Self {
+        Self { reason, face }
+    }
+}
+
 /// Returns its own Interest to the downstream of `record`.
 fn send_nack(
     entry: &PitEntry,
     record: &InRecord,
-    reason: NackReason,
+    refusal: Refusal,
     rewritten: &mut Vec<u8>,
     out: &mut impl Output,
 ) {
     let interest = entry.interest();
-    let headers = nack_headers(reason, record.pit_token);
+    let headers = nack_headers(refusal, record.pit_token);
     rewritten.clear();
     variant_of(record).write_into(&interest, rewritten);
-    out.send_nack(record.face, reason, rewritten, &headers);
+    out.send_nack(record.face, refusal.reason, rewritten, &headers);
 }
 
-fn nack_headers(reason: NackReason, pit_token: Option<PitToken>) -> Headers {
+fn nack_headers(refusal: Refusal, pit_token: Option<PitToken>) -> Headers {
     Headers {
-        nack: Some(reason),
+        nack: Some(refusal.reason),
         pit_token,
+        incoming_face_id: Some(refusal.face),
         ..Headers::default()
     }
 }

@@ -41,6 +41,18 @@ fn downstream_hears_a_nack_only_when_every_upstream_has_nacked() {
 }
 
 #[test]
+fn a_nack_names_the_face_of_the_upstream_or_the_router_itself() {
+    let mut node = node_with_two_upstreams();
+    let sent = ask_both(&mut node);
+    node.nack(B, NackReason::Congestion, &sent[0].wire);
+    let heard = node.nack(C, NackReason::NoRoute, &sent[1].wire);
+    assert_eq!(heard[0].headers.incoming_face_id, Some(B));
+    let own = node.interest(A, &interest("/unrouted"));
+    assert_eq!(summary(&own), [nack(NackReason::NoRoute, A)]);
+    assert_eq!(own[0].headers.incoming_face_id, Some(FaceId::INTERNAL));
+}
+
+#[test]
 fn least_severe_reason_reaches_the_downstream() {
     use NackReason::{Congestion, Duplicate, NoRoute, Other};
     for (first, second, heard) in [

@@ -147,7 +147,7 @@ impl Link {
 
     /// Whether the headers may be on this packet, and on this face. CachePolicy is no
     /// privilege: every peer may ask that its Data is not cached. IncomingFaceId on Data
-    /// is ignored. NFD does both.
+    /// is ignored where local fields are not enabled. NFD does both.
     fn check_headers(&self, received: &Received) -> Result<(), DropReason> {
         let headers = &received.headers;
         let is_nack = headers.nack.is_some();
@@ -179,15 +179,23 @@ impl Link {
             frag_index: 0,
             frag_count: 1,
             tx_sequence: None,
-            // The engine knows where a packet came from.
+            // The engine knows the face of a packet by itself.
             incoming_face_id: None,
             ..received.headers
         };
         match (received.kind, headers.nack) {
             (PacketKind::Interest, None) => cx.counters.n_in_interests += 1,
-            (PacketKind::Interest, Some(_)) => cx.counters.n_in_nacks += 1,
+            (PacketKind::Interest, Some(_)) => {
+                cx.counters.n_in_nacks += 1;
+                // A program reads from it which router refused; the engine ignores it.
+                headers.incoming_face_id = received.headers.incoming_face_id;
+            }
             (PacketKind::Data, _) => {
                 cx.counters.n_in_data += 1;
+                if self.options.local_fields {
+                    // A program reads from it where its answer was; the engine ignores it.
+                    headers.incoming_face_id = received.headers.incoming_face_id;
+                }
                 // More Data than Interests: some were not asked for.
                 if cx.counters.n_in_data <= cx.counters.n_out_interests {
                     self.last_exchange_at = cx.now;
