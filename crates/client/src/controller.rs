@@ -10,7 +10,7 @@ use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus,
-    RibEntry, Scope, StrategyChoice, TableMemory, WorkersStatus, status_code,
+    RibEntry, Scope, StrategyChoice, TableMemory, WorkersStatus, face_flags, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -180,6 +180,21 @@ impl<'e> Controller<'e> {
             ..command_interest(command.name())
         };
         self.give(command.scope, &interest)
+    }
+
+    /// Has the router write NDNLPv2 local fields on this face: then Data and Nacks say by
+    /// which of its faces they came. False if the router is not on this machine: only local
+    /// faces may have them.
+    ///
+    /// # Errors
+    /// If the router refuses or does not answer.
+    pub fn enable_local_fields(&mut self) -> Result<bool, CommandError> {
+        if !self.endpoint.accept_local_fields() {
+            return Ok(false);
+        }
+        let mut parameters = ControlParameters::default();
+        parameters.set_flag(face_flags::LOCAL_FIELDS, true);
+        self.command("faces", "update", &parameters).map(|_| true)
     }
 
     /// The content of the dataset `/localhost/nfd/<module>/<verb>`, followed by

@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tachonym_face::{
-    CloseReason, CreateError, DropReason, FaceParams, FaceSystem, RxBatch, SystemOptions,
-    monotonic_now,
+    CloseReason, CreateError, DropReason, FaceParams, FaceSystem, FaceUpdate, RxBatch,
+    SystemOptions, monotonic_now,
 };
 use tachonym_packet::lp::Headers;
 use tachonym_packet::types::component;
@@ -77,7 +77,30 @@ pub enum Received<'a> {
     /// A Data.
     Data(DataView<'a>, Headers),
     /// An Interest that comes back.
-    Nack(NackReason, InterestView<'a>),
+    Nack(NackReason, InterestView<'a>, Headers),
+}
+
+/// What came of one Interest.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// A Data.
+    Data(Answer),
+    /// A router refused.
+    Nack {
+        /// Why.
+        reason: NackReason,
+        /// The face of the router by which the Nack came, [`FaceId::INTERNAL`] if the router
+        /// itself refuses; `None` unless this face has
+        /// [local fields](crate::Controller::enable_local_fields).
+        incoming_face_id: Option<FaceId>,
+        /// Time from sending the Interest.
+        after: Duration,
+    },
+    /// Neither, until the lifetime of the Interest was over.
+    Nothing {
+        /// Time from sending the Interest.
+        after: Duration,
+    },
 }
 
 /// A Data that answers an Interest.
@@ -88,6 +111,10 @@ pub struct Answer {
     pub rtt: Duration,
     /// Congestion mark; 0 is none.
     pub congestion_mark: u64,
+    /// The face of the router by which the Data came, [`FaceId::CONTENT_STORE`] for its own
+    /// store; `None` unless this face has
+    /// [local fields](crate::Controller::enable_local_fields).
+    pub incoming_face_id: Option<FaceId>,
 }
 
 impl Answer {
@@ -249,6 +276,17 @@ impl Endpoint {
         }
     }
 
+    /// Accepts local fields (NDNLPv2) from the router, such as the IncomingFaceId of a
+    /// Nack. False if the router is not on this machine.
+    pub(crate) fn accept_local_fields(&mut self) -> bool {
+        let update = FaceUpdate {
+            local_fields: Some(true),
+            ..FaceUpdate::default()
+        };
+        let faces = &mut self.link.faces;
+        faces.update(self.link.face, &update).is_ok()
+    }
+
     /// This end of the connection, as a FaceUri.
     #[must_use]
     pub fn local_uri(&self) -> Option<FaceUri> {
@@ -279,7 +317,7 @@ impl Endpoint {
             self.next_idx += 1;
             let received = match (PacketView::parse(frame.l3), frame.headers.nack) {
                 (Ok(PacketView::Interest(interest)), Some(reason)) => {
-                    Received::Nack(reason, interest)
+                    Received::Nack(reason, interest, *frame.headers)
                 }
                 (Ok(PacketView::Interest(interest)), None)
                     if interest.verify_parameters_digest() =>
@@ -317,24 +355,38 @@ impl Endpoint {
     /// # Errors
     /// If there is no answer, or a Nack, or `wire` is no Interest.
     pub fn express_wire(&mut self, wire: &[u8], n_retries: u32) -> Result<Answer, ExpressError> {
-        let interest = InterestView::parse(wire)
-            .map_err(|error| ExpressError::Unsendable(error.to_string()))?;
-        let lifetime = Duration::from_millis(interest.lifetime_ms()) + LIFETIME_GRACE;
-        let mut renewed = Vec::new();
         for _ in 0..=n_retries {
-            let rewrite = InterestRewrite {
-                nonce: Some(self.link.nonce()),
-                ..InterestRewrite::default()
-            };
-            renewed.clear();
-            rewrite.write_into(&interest, &mut renewed);
-            self.link.send(&Headers::default(), &renewed);
-            let sent = monotonic_now();
-            if let Some(answer) = self.wait_for(&interest, sent, sent + lifetime)? {
-                return Ok(answer);
+            match self.ask_wire(wire)? {
+                Reply::Data(answer) => return Ok(answer),
+                Reply::Nack { reason, .. } => return Err(ExpressError::Nack(reason)),
+                Reply::Nothing { .. } => {}
             }
         }
         Err(ExpressError::TimedOut)
+    }
+
+    /// Sends `interest` once and waits for its lifetime. Like [`Endpoint::express`], but a
+    /// Nack and silence are replies, with what the router says about them.
+    ///
+    /// # Errors
+    /// If the Interest cannot be sent, or the connection is gone.
+    pub fn ask(&mut self, interest: &Interest) -> Result<Reply, ExpressError> {
+        self.ask_wire(&interest.encode())
+    }
+
+    fn ask_wire(&mut self, wire: &[u8]) -> Result<Reply, ExpressError> {
+        let interest = InterestView::parse(wire)
+            .map_err(|error| ExpressError::Unsendable(error.to_string()))?;
+        let lifetime = Duration::from_millis(interest.lifetime_ms()) + LIFETIME_GRACE;
+        let rewrite = InterestRewrite {
+            nonce: Some(self.link.nonce()),
+            ..InterestRewrite::default()
+        };
+        let mut renewed = Vec::new();
+        rewrite.write_into(&interest, &mut renewed);
+        self.link.send(&Headers::default(), &renewed);
+        let sent = monotonic_now();
+        Ok(self.wait_for(&interest, sent, sent + lifetime)?)
     }
 
     fn wait_for(
@@ -342,30 +394,38 @@ impl Endpoint {
         interest: &InterestView<'_>,
         sent: MonoNs,
         deadline: MonoNs,
-    ) -> Result<Option<Answer>, ExpressError> {
+    ) -> Result<Reply, EndpointError> {
         let mut result = None;
-        while result.is_none() {
+        loop {
             self.poll(Some(deadline), |_, received| {
                 match received {
                     Received::Data(data, headers) if satisfies(&data, interest) => {
-                        result = Some(Ok(Answer {
+                        result = Some(Reply::Data(Answer {
                             wire: data.wire().to_vec(),
                             rtt: monotonic_now().saturating_since(sent),
                             congestion_mark: headers.congestion_mark,
+                            incoming_face_id: headers.incoming_face_id,
                         }));
                     }
-                    Received::Nack(reason, back) if back.name() == interest.name() => {
-                        result = Some(Err(ExpressError::Nack(reason)));
+                    Received::Nack(reason, back, headers) if back.name() == interest.name() => {
+                        result = Some(Reply::Nack {
+                            reason,
+                            incoming_face_id: headers.incoming_face_id,
+                            after: monotonic_now().saturating_since(sent),
+                        });
                     }
                     _ => return ControlFlow::Continue(()),
                 }
                 ControlFlow::Break(())
             })?;
-            if result.is_none() && monotonic_now() >= deadline {
-                return Ok(None);
+            if let Some(reply) = result.take() {
+                return Ok(reply);
+            }
+            if monotonic_now() >= deadline {
+                let after = monotonic_now().saturating_since(sent);
+                return Ok(Reply::Nothing { after });
             }
         }
-        result.transpose()
     }
 
     /// One wait of the face system, until `deadline` at the latest.

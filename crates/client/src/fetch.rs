@@ -194,7 +194,7 @@ pub fn fetch(
                         }
                     }
                 }
-                Received::Nack(reason, back) => {
+                Received::Nack(reason, back, _) => {
                     if let Some(segment) = segment_under(back.name(), prefix)
                         && fetcher.is_awaited(segment)
                     {

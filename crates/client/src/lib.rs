@@ -31,6 +31,6 @@ pub mod transport;
 
 pub use controller::{CommandError, Controller};
 pub use discover::{DiscoverError, Discovery, Object, discover};
-pub use endpoint::{Answer, Endpoint, EndpointError, ExpressError, Link, Received, wall_ms};
+pub use endpoint::{Answer, Endpoint, EndpointError, ExpressError, Link, Received, Reply, wall_ms};
 pub use fetch::{FetchError, FetchOptions, FetchProgress, FetchReport, check_digest, fetch};
 pub use publish::{Content, Publication, PublishError, PublishOptions};

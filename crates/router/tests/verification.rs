@@ -142,7 +142,7 @@ impl Program {
                     Packet::Interest(interest.name().to_name(), headers.pit_token)
                 }
                 Received::Data(data, _) => Packet::Data(data.wire().to_vec()),
-                Received::Nack(reason, interest) => {
+                Received::Nack(reason, interest, _) => {
                     panic!("{} is refused: {reason}", interest.name())
                 }
             });

@@ -194,7 +194,7 @@ impl<'a> Pings<'a> {
                     return self.tell(number, Event::Content { rtt_ms });
                 }
             }
-            Received::Nack(reason, interest) => {
+            Received::Nack(reason, interest, _) => {
                 if let Some((number, _)) = self.take(interest.name()) {
                     self.n_nacks += 1;
                     self.last_nack = Some(reason);
