@@ -573,12 +573,16 @@ impl Pipelines {
 
 /// How far an Interest may go, by its name and where it came from.
 pub(crate) fn reach_of(faces: &FaceTable, outbound: &Outbound<'_>) -> Reach {
-    let name = outbound.interest.name();
-    let is_from_here = || {
+    reach_of_name(outbound.interest.name(), || {
         faces
             .find(outbound.ingress)
             .is_some_and(FaceTraits::is_local)
-    };
+    })
+}
+
+/// How far an Interest for `name` may go; `is_from_here`: a local face has it.
+#[inline]
+pub(crate) fn reach_of_name(name: NameView<'_>, is_from_here: impl FnOnce() -> bool) -> Reach {
     if is_localhost(name) || is_localhop(name) && !is_from_here() {
         Reach::LocalOnly
     } else {
@@ -594,7 +598,7 @@ fn delegations<'a>(interest: &InterestView<'a>) -> impl Iterator<Item = NameView
 /// The route of management, for an Interest that Data under `managed` can answer though
 /// its name is shorter; unless the name has a `route` of its own.
 #[cold]
-fn find_management<'a>(
+pub(crate) fn find_management<'a>(
     fib: &'a FibView<'_>,
     key: &HashKey,
     hashes: &mut NameHashes,

@@ -19,6 +19,7 @@ mod config;
 mod counters;
 mod data;
 mod engine;
+mod explain;
 mod faces;
 mod interest;
 mod learning;
@@ -42,6 +43,10 @@ pub use cache::{EngineError, StorePolicy};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableSizes};
+pub use explain::{
+    AskedFace, CachedData, Eligibility, ExplainedHop, ExplainedInterest, ExplainedRoute,
+    Explanation, SsdFinding, WaitingFace,
+};
 pub use faces::{FaceTraits, LinkType, Scope};
 pub use interest::MAX_DELEGATIONS;
 pub use management::RouteError;

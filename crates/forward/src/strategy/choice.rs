@@ -141,6 +141,18 @@ impl StrategyTable {
             .map_or(ROOT, |entry| entry.value)
     }
 
+    /// The prefix whose choice serves `name`, and the full name of the strategy.
+    pub(crate) fn choice(
+        &self,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+    ) -> (NameView<'_>, NameView<'_>) {
+        let entry = self.by_prefix.find_longest(name, hashes);
+        let prefix = entry.map_or(NameView::EMPTY, |entry| entry.name());
+        let instance = self.instance(entry.map_or(ROOT, |entry| entry.value));
+        (prefix, instance.name.view())
+    }
+
     pub(crate) fn strategy_mut(&mut self, idx: InstanceIdx) -> &mut Strategy {
         let instance = self.instances[idx.0 as usize].as_mut();
         &mut instance.expect("indices are of the present epoch").strategy

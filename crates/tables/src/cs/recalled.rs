@@ -5,7 +5,7 @@
 
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
-use super::entry::Marks;
+use super::entry::{DataRef, Marks};
 use super::{CachePolicy, ContentStore, MAX_CS_COMPONENTS, find_exact, need_bytes};
 use crate::buckets::BucketIndex;
 
@@ -70,6 +70,11 @@ impl<P: CachePolicy> ContentStore<P> {
             let marks = &mut self.slots[slot].marks;
             *marks = change(*marks);
         }
+    }
+
+    /// The Data in a slot. Counts as no use of it.
+    pub(crate) fn peek(&self, slot: u32) -> DataRef<'_> {
+        self.slots[slot].data()
     }
 
     /// Whether a Data of this name is cached. Counts as no use of it.

@@ -424,6 +424,13 @@ impl<P: CachePolicy> PitCs<P> {
         self.cs.lend(offer.slot)
     }
 
+    /// The Data of an offer, if nothing was cached or evicted since, and until when it is
+    /// fresh. Counts as no use of it.
+    #[must_use]
+    pub fn peek(&self, offer: Offer) -> (DataRef<'_>, MonoNs) {
+        (self.cs.peek(offer.slot), offer.fresh_until)
+    }
+
     /// With one probe, the Data under the name of `interest` that answers it, and if
     /// there is none, what of the pending Interests is under that name.
     #[inline]
