@@ -9,8 +9,9 @@ use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus,
-    RibEntry, Scope, StrategyChoice, TableMemory, WorkersStatus, face_flags, status_code,
+    ExplainQuery, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry,
+    ForwarderStatus, NameExplanation, RibEntry, Scope, StrategyChoice, TableMemory, WorkersStatus,
+    face_flags, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -268,6 +269,17 @@ impl<'e> Controller<'e> {
         Ok(DropCount::decode_list(
             &self.dataset("status", "drops", None)?,
         )?)
+    }
+
+    /// What a router of this kind would do with an Interest; others as for
+    /// [`drops`](Self::drops).
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn explain(&mut self, query: &ExplainQuery) -> Result<NameExplanation, CommandError> {
+        let suffix = Component::generic(query.encode());
+        let content = self.dataset("status", "explain", Some(&suffix))?;
+        Ok(NameExplanation::decode(&content)?)
     }
 
     /// What memory the tables have on pages that they asked the system for, in a

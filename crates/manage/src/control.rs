@@ -10,9 +10,9 @@
 
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
-    FaceStatus, FaceUri, FibEntry, ForwarderStatus, StrategyChoice, TableMemory, WorkersStatus,
-    face_flags, status_code,
+    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
+    FacePersistency, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
+    StrategyChoice, TableMemory, WorkersStatus, face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -156,6 +156,14 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn table_memory(&mut self) -> Result<TableMemory, ControlError>;
+
+    /// What would become of an Interest that came now. Changes nothing; the origins of routes
+    /// are left out.
+    ///
+    /// # Errors
+    /// [`ControlError::FaceNotFound`] if the Interest shall come from a face that does not
+    /// exist, [`ControlError::BadName`] if no Interest can have the name.
+    fn explain(&mut self, query: &ExplainQuery) -> Result<NameExplanation, ControlError>;
 
     /// How the workers stand; within the bounds that [`WorkersStatus`] has, so that those
     /// who ask can read it.
@@ -419,6 +427,9 @@ pub enum ControlError {
     /// The address cannot be one end of such a face.
     #[error("{0}")]
     BadAddress(&'static str),
+    /// No Interest can have the name.
+    #[error("an Interest has a name of one component at least")]
+    BadName,
     /// These properties cannot be had together, or on this face.
     #[error("invalid properties specified")]
     Conflict(Box<ControlParameters>),
@@ -461,7 +472,7 @@ impl ControlError {
         match self {
             Self::FaceNotFound | Self::StrategyNotFound => status_code::NOT_FOUND,
             Self::UnsupportedProtocol | Self::Unsupported(_) => status_code::UNSUPPORTED_PROTOCOL,
-            Self::BadAddress(_) | Self::CsPolicy(_) => status_code::BAD_REQUEST,
+            Self::BadAddress(_) | Self::BadName | Self::CsPolicy(_) => status_code::BAD_REQUEST,
             // NFD tells bad parameters from an unknown strategy by this code.
             Self::Conflict(_) | Self::StrategyParameters(_) | Self::Workers(_) => {
                 status_code::CONFLICT

@@ -11,9 +11,9 @@
 
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, SourceId, types};
 use tachonym_protocol::{
-    ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, FaceEventKind,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, RibEntry, Route, Scope, StrategyChoice,
-    status_code,
+    ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, ExplainQuery,
+    FaceEventKind, FaceEventNotification, FaceQueryFilter, FaceStatus, NameExplanation, RibEntry,
+    Route, Scope, StrategyChoice, status_code,
 };
 use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::debug;
@@ -555,6 +555,7 @@ impl<C: ControlPlane> Manager<C> {
                 DropCount::encode_list(&drops)
             }
             Dataset::Memory => control.table_memory()?.encode(),
+            Dataset::Explain => self.explanation(rest)?.encode(),
             Dataset::Workers => control.workers()?.encode(),
             Dataset::GeneralStatus => {
                 let mut content = Vec::new();
@@ -563,6 +564,23 @@ impl<C: ControlPlane> Manager<C> {
             }
         };
         Ok(content)
+    }
+
+    /// What would become of the Interest that the component behind the dataset's name asks
+    /// about.
+    fn explanation(&mut self, rest: NameView<'_>) -> Result<NameExplanation, ControlResponse> {
+        let query = rest
+            .get(0)
+            .and_then(|component| ExplainQuery::decode(component.value()).ok())
+            .ok_or_else(|| ControlResponse::new(status_code::BAD_REQUEST, "malformed query"))?;
+        let mut explanation = self.control.explain(&query)?;
+        if let Some(prefix) = &explanation.route_prefix {
+            for hop in &mut explanation.next_hops {
+                let face = FaceId(hop.face_id);
+                hop.origin = self.rib.origin_of(prefix.view(), face, hop.cost);
+            }
+        }
+        Ok(explanation)
     }
 
     fn rib_content(&self, now: MonoNs) -> Vec<u8> {

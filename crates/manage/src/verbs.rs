@@ -105,6 +105,8 @@ pub(crate) enum Dataset {
     /// Likewise.
     Memory,
     /// Likewise.
+    Explain,
+    /// Likewise.
     Workers,
 }
 
@@ -134,6 +136,7 @@ impl Target {
             ("status", "general") => Dataset::GeneralStatus,
             ("status", "drops") => Dataset::Drops,
             ("status", "memory") => Dataset::Memory,
+            ("status", "explain") => Dataset::Explain,
             ("workers", "list") => Dataset::Workers,
             _ => return Self::command(module, verb),
         };

@@ -117,6 +117,54 @@ fn a_query_lists_the_faces_that_match() {
 }
 
 #[test]
+fn a_name_is_explained_with_the_origins_of_its_routes() {
+    let mut site = site();
+    let client = site.client;
+    // With CHILD_INHERIT; /a/b has a route of its own besides the one that it inherits.
+    site.register("/a", client.0, 1);
+    let other = site.router().accept("udp4://192.0.2.1:6363");
+    let by_operator = ControlParameters {
+        face_id: Some(other.0),
+        origin: Some(route_origin::STATIC),
+        cost: Some(7),
+        ..named("/a/b")
+    };
+    assert_eq!(site.outcome("rib", "register", &by_operator).0, 200);
+    let query = |face_id| ExplainQuery {
+        name: name("/a/b/c"),
+        can_be_prefix: false,
+        must_be_fresh: true,
+        face_id,
+    };
+    let dataset = |query: &ExplainQuery| {
+        CommandName::local("status", "explain")
+            .name()
+            .with(&*query.encode())
+    };
+    let explanation = site.fetch(&dataset(&query(Some(other.0))));
+    let explanation = NameExplanation::decode(&explanation).unwrap();
+    assert_eq!(explanation.route_prefix, Some(name("/a/b")));
+    let hops = explanation.next_hops.iter();
+    let mut hops: Vec<_> = hops
+        .map(|hop| (hop.face_id, hop.cost, hop.origin))
+        .collect();
+    hops.sort_unstable();
+    let expected = [
+        (client.0, 0, Some(route_origin::APP)),
+        (other.0, 7, Some(route_origin::STATIC)),
+    ];
+    assert_eq!(hops, expected);
+    let code_of = |site: &mut Site, name| {
+        let reply = site.send_from(client, &discovery(name).encode()).remove(0);
+        assert_eq!(reply.content_type, types::content_type::NACK);
+        ControlResponse::decode(&reply.content).unwrap().code
+    };
+    assert_eq!(code_of(&mut site, dataset(&query(Some(9)))), 404);
+    let malformed = name("/localhost/nfd/status/explain/a");
+    assert_eq!(code_of(&mut site, malformed), 400);
+}
+
+#[test]
 fn datasets_that_cannot_be_served_are_answered_with_a_nack_data() {
     let mut site = site();
     let client = site.client;

@@ -95,6 +95,8 @@ closed_number_field!(
     crate::LinkType,
     crate::FaceEventKind,
     crate::FaceState,
+    crate::NextHopUse,
+    crate::SsdFinding,
     crate::WorkerState
 );
 

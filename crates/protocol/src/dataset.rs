@@ -1,7 +1,7 @@
 //! Status datasets and notifications: what the router tells about itself.
 //!
 //! Owns one value per kind of entry, and lists of them; those of `workers/list` are in
-//! `workers`. How datasets are cut into segments is `segments`' business.
+//! `workers`, those of `status/explain` in `explain`. How datasets are cut into segments is `segments`' business.
 //! Source: NFD Management protocol, "ForwarderStatus", "FaceMgmt", "FibMgmt",
 //! "RibMgmt", "StrategyChoice", "CsMgmt".
 //!
@@ -90,6 +90,30 @@
 //! | 36997 | NCrowdedOut | SecondLevelBalance |
 //! | 36999 | NEmptiedEarly | SecondLevelBalance |
 //! | 37001 | NPrefixesNotIndexed | SecondLevelBalance |
+//! | 37010 | ExplainQuery | parameters of `status/explain` |
+//! | 37011 | CanBePrefix | ExplainQuery, PendingInterest |
+//! | 37013 | MustBeFresh | ExplainQuery, PendingInterest |
+//! | 37014 | NameExplanation | `status/explain` |
+//! | 37015 | IsOutOfScope | NameExplanation |
+//! | 37017 | IsForLocalFaces | NameExplanation |
+//! | 37019 | StoreServes | NameExplanation |
+//! | 37020 | CachedData | NameExplanation |
+//! | 37021 | FreshForMs | CachedData |
+//! | 37023 | Answers | CachedData |
+//! | 37025 | SsdFinding | NameExplanation |
+//! | 37026 | PendingInterest | NameExplanation |
+//! | 37027 | HasForwardingHint | PendingInterest |
+//! | 37029 | IsSatisfied | PendingInterest |
+//! | 37031 | AwaitsStore | PendingInterest |
+//! | 37033 | ExpiresInMs | PendingInterest, WaitingFace |
+//! | 37034 | WaitingFace | PendingInterest |
+//! | 37035 | SinceMs | WaitingFace, AskedFace |
+//! | 37036 | AskedFace | PendingInterest |
+//! | 37038 | NackReason | AskedFace |
+//! | 37040 | RoutePrefix | NameExplanation |
+//! | 37042 | ExplainedNextHop | NameExplanation |
+//! | 37043 | NextHopUse | ExplainedNextHop |
+//! | 37045 | StrategyPrefix | NameExplanation |
 
 use tachonym_packet::{DecodeError, Name};
 

@@ -123,6 +123,39 @@ closed_numbers! {
     }
 }
 
+closed_numbers! {
+    /// Whether Interests for a name go to a next hop; this router's own.
+    NextHopUse {
+        /// The strategy may choose it, and its face is up.
+        Usable = 1, "usable";
+        /// The strategy may choose it, but its face is down: what is sent there is lost.
+        FaceDown = 2, "face-down";
+        /// Its face has gone.
+        FaceGone = 3, "face-gone";
+        /// The Interest comes from it.
+        Incoming = 4, "incoming-face";
+        /// The name is for programs on this machine alone, and the face leads elsewhere.
+        OutOfScope = 5, "out-of-scope";
+    }
+}
+
+closed_numbers! {
+    /// What the SSD level of the content store has for a name, by its index of hashes; this
+    /// router's own.
+    SsdFinding {
+        /// There is no such level.
+        NotConfigured = 1, "not-configured";
+        /// There is no Data.
+        Nothing = 2, "nothing";
+        /// There is a Data, unless its hash merely collides.
+        Probable = 3, "probable";
+        /// Data that is there is stale, and the Interest wants fresh Data.
+        OnlyStale = 4, "only-stale";
+        /// The level is still reading its index after the start.
+        Recovering = 5, "recovering";
+    }
+}
+
 /// Bits of the Flags of a face.
 pub mod face_flags {
     /// NextHopFaceId, CachePolicy and IncomingFaceId are honoured and written.

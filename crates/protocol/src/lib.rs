@@ -9,6 +9,7 @@ mod announcement;
 mod codec;
 mod command;
 mod dataset;
+mod explain;
 pub mod face_uri;
 mod kinds;
 pub mod rdr;
@@ -22,9 +23,13 @@ pub use dataset::{
     FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
     RibEntry, Route, SecondLevelBalance, SecondLevelStats, StrategyChoice, TableMemory,
 };
+pub use explain::{
+    AskedFace, CachedData, ExplainQuery, ExplainedNextHop, NameExplanation, PendingInterest,
+    WaitingFace,
+};
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{
-    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, WorkerState, cs_flags,
-    face_flags, route_flags, route_origin, status_code,
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, NextHopUse, SsdFinding,
+    WorkerState, cs_flags, face_flags, route_flags, route_origin, status_code,
 };
 pub use workers::{MovedName, ReceiverStatus, WorkerStatus, WorkersStatus};

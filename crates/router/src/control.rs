@@ -18,15 +18,17 @@ use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name, NameView};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
-    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, FacePersistency,
-    FaceState, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
-    StrategyChoice, TableMemory, WorkersStatus, cs_flags, face_flags,
+    ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
+    FacePersistency, FaceState, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
+    NextHopRecord, PopularityClass, StrategyChoice, TableMemory, WorkersStatus, cs_flags,
+    face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
-use tracing::warn;
 
 use crate::config::ContentStore;
+use crate::cs_capacity::{Shrinking, shrink_some};
 use crate::drops;
+use crate::explain_control;
 use crate::face_jobs;
 use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
@@ -39,8 +41,6 @@ use crate::workers_control::WorkersControl;
 /// tens of microseconds for which packets wait.
 const FIB_ENTRIES_PER_SLICE: usize = 256;
 const FACES_PER_JOB: usize = 64;
-/// Data that leave the content store at once when it shrinks.
-const CS_PKTS_PER_SLICE: usize = 1024;
 /// Most prefix announcements that one job forgets; likewise.
 const ANNOUNCEMENTS_PER_JOB: usize = 256;
 
@@ -582,6 +582,11 @@ impl ControlPlane for RouterControl {
         })
     }
 
+    fn explain(&mut self, query: &ExplainQuery) -> Result<NameExplanation, ControlError> {
+        let home = self.workers.home(&query.name);
+        explain_control::explain(&self.threads, home, query)
+    }
+
     fn workers(&mut self) -> Result<WorkersStatus, ControlError> {
         let status = self.workers.status();
         status.map_err(|WorkerGone| ControlError::Unavailable)
@@ -623,35 +628,6 @@ impl ControlPlane for RouterControl {
         status.n_name_tree_entries = status.n_fib_entries + status.n_pit_entries;
         Ok(status)
     }
-}
-
-/// How far a content store is from its capacity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shrinking {
-    Done,
-    GoesOn,
-    Refused,
-}
-
-/// Takes a content store some way to its part of the capacity: what has to go goes in parts,
-/// so that packets travel on meanwhile.
-fn shrink_some(plane: &mut Plane) -> Option<Shrinking> {
-    let part = plane.cs_part();
-    let engine = plane.engine_mut()?;
-    let most_now = engine.cs().len().saturating_sub(CS_PKTS_PER_SLICE);
-    let capacity = CsCapacity {
-        max_pkts: part.max_pkts.max(most_now),
-        ..part
-    };
-    if let Err(error) = engine.set_cs_capacity(capacity) {
-        // Whoever asked is told what it is now.
-        warn!("the content store keeps its capacity: {error}");
-        return Some(Shrinking::Refused);
-    }
-    Some(match capacity.max_pkts > part.max_pkts {
-        true => Shrinking::GoesOn,
-        false => Shrinking::Done,
-    })
 }
 
 fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {
@@ -758,7 +734,7 @@ fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
     plane.faces.info(id).map(|info| face_status(&info))
 }
 
-fn face_status(info: &FaceInfo) -> FaceStatus {
+pub(crate) fn face_status(info: &FaceInfo) -> FaceStatus {
     let interval_ns = info.link.base_congestion_marking_interval.as_nanos();
     let expires_ms = info.expires_in.map(|left| left.as_millis());
     let counters = &info.counters;

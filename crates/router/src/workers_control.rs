@@ -145,6 +145,12 @@ impl WorkersControl {
         })
     }
 
+    /// The worker at which a name is at home now.
+    pub(crate) fn home(&mut self, name: &Name) -> WorkerId {
+        self.dispatcher.refresh();
+        self.dispatcher.home(name.view())
+    }
+
     /// Changes them; whether there are more or fewer afterwards, so that content stores have
     /// another size.
     ///

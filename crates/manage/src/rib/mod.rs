@@ -343,6 +343,18 @@ impl Rib {
         Some(self.tree.name(idx))
     }
 
+    /// The origin of the route by which `name` has a next hop: of those to `face` with this
+    /// cost, the one of the longest prefix, and the lowest origin there.
+    #[must_use]
+    pub fn origin_of(&self, name: NameView<'_>, face: FaceId, cost: u64) -> Option<u64> {
+        let nodes = self.tree.path(name);
+        nodes.into_iter().rev().find_map(|idx| {
+            let routes = self.routes.of(self.tree.value(idx).routes);
+            let makes_hop = |route: &&RibRoute| route.face == face && route.cost == cost;
+            routes.filter(makes_hop).map(|route| route.origin).min()
+        })
+    }
+
     /// Prefixes that have lost their last route of origin
     /// [`PREFIX_ANNOUNCEMENT`](route_origin::PREFIX_ANNOUNCEMENT) since this was
     /// last asked. One may have got a new one since.

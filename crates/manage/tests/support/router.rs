@@ -515,6 +515,42 @@ impl ControlPlane for MemoryRouter {
         })
     }
 
+    /// That of a name under the longest prefix in the FIB, with nothing else found.
+    fn explain(&mut self, query: &ExplainQuery) -> Result<NameExplanation, ControlError> {
+        self.check()?;
+        if query
+            .face_id
+            .is_some_and(|id| !self.faces.contains_key(&id))
+        {
+            return Err(ControlError::FaceNotFound);
+        }
+        let routes = self.fib.iter();
+        let route = routes
+            .filter(|(prefix, _)| query.name.starts_with(prefix.view()))
+            .max_by_key(|(prefix, _)| prefix.len());
+        let next_hops = route.into_iter().flat_map(|(_, hops)| hops);
+        let next_hops = next_hops.map(|(&face_id, &cost)| ExplainedNextHop {
+            face_id,
+            cost,
+            usage: NextHopUse::Usable,
+            origin: None,
+        });
+        Ok(NameExplanation {
+            worker: 0,
+            is_out_of_scope: false,
+            is_for_local_faces: false,
+            store_serves: true,
+            cached: None,
+            on_ssd: SsdFinding::NotConfigured,
+            pending: Vec::new(),
+            next_hops: next_hops.collect(),
+            route_prefix: route.map(|(prefix, _)| prefix.clone()),
+            strategy: self.strategies[&Name::new()].clone(),
+            strategy_prefix: Name::new(),
+            faces: self.faces.values().cloned().collect(),
+        })
+    }
+
     fn workers(&mut self) -> Result<WorkersStatus, ControlError> {
         self.check()?;
         self.workers.n_away = self.workers.moved_names.len() as u64;
