@@ -13,8 +13,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
-    self, cs, dissect, face, get, keys, output, peek, ping, pingserver, poke, put, route, status,
-    strategy, workers,
+    self, cs, dissect, explain, face, get, keys, output, peek, ping, pingserver, poke, put, route,
+    status, strategy, workers,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -45,6 +45,7 @@ enum Command {
         reference: bool,
     },
     Status(status::Arguments),
+    Explain(explain::Arguments),
     Face(face::Arguments),
     Route(route::Arguments),
     Strategy(strategy::Arguments),
@@ -70,6 +71,10 @@ fn main() -> ExitCode {
         Command::Run { config } => run(config.as_deref()),
         Command::CheckConfig { file, reference } => check_config(file.as_deref(), reference),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Explain(arguments) => match explain::run(&arguments) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Face(arguments) => face::run(&arguments),
         Command::Route(arguments) => route::run(&arguments),
         Command::Strategy(arguments) => strategy::run(&arguments),

@@ -10,6 +10,7 @@ mod asked;
 pub mod cs;
 pub mod dissect;
 mod drops;
+pub mod explain;
 pub mod face;
 mod failure;
 pub mod get;
@@ -161,11 +162,15 @@ impl Connection {
     /// # Errors
     /// If there is no router.
     pub fn open(&self) -> anyhow::Result<Endpoint> {
-        let uri = match &self.transport {
+        Ok(Endpoint::connect(&self.uri()?)?)
+    }
+
+    /// The router's address.
+    fn uri(&self) -> anyhow::Result<FaceUri> {
+        Ok(match &self.transport {
             Some(uri) => transport::resolve(uri.clone())?,
             None => transport::find()?,
-        };
-        Ok(Endpoint::connect(&uri)?)
+        })
     }
 }
 

@@ -1,0 +1,181 @@
+//! The next step to try, in one line.
+//!
+//! Owns the order in which findings count: what keeps an Interest from being answered comes
+//! first, in the order in which the Interest meets it.
+
+use tachonym_packet::{FaceId, Name, types};
+use tachonym_protocol::{ExplainedNextHop, NextHopUse, PendingInterest, SsdFinding};
+
+use super::Report;
+use super::report::{face, strategy, time};
+use super::sending::{Outcome, Sent};
+
+/// What to try when no Interest was sent.
+pub(super) fn before(report: &Report) -> String {
+    let name = &report.query.name;
+    let it = &report.explanation;
+    if it.is_out_of_scope {
+        return "ask from a program on the router's machine, over its Unix socket".into();
+    }
+    if it.cached.as_ref().is_some_and(|data| data.answers) {
+        return format!("the content store answers: {}", peek(report));
+    }
+    if it.on_ssd == SsdFinding::Probable {
+        return format!("the SSD level probably answers: {}", peek(report));
+    }
+    if let Some(advice) = pending(report) {
+        return advice;
+    }
+    let Some(prefix) = &it.route_prefix else {
+        return no_route(report);
+    };
+    let chosen = it
+        .next_hops
+        .iter()
+        .find(|hop| matches!(hop.usage, NextHopUse::Usable | NextHopUse::FaceDown));
+    match chosen {
+        Some(hop) if hop.usage == NextHopUse::FaceDown => down(report, hop),
+        Some(hop) if FaceId(hop.face_id) == FaceId::NULL => format!(
+            "the route drops every Interest; `tachonym route remove {prefix} null://` removes it"
+        ),
+        Some(_) => format!(
+            "nothing is in the way: {}, or `tachonym explain --send {name}`",
+            peek(report)
+        ),
+        None => no_usable(report, prefix),
+    }
+}
+
+/// What to try after an Interest was sent.
+pub(super) fn after(report: &Report, sent: &Sent) -> String {
+    let name = &report.query.name;
+    match (&sent.outcome, sent.face) {
+        (Outcome::Data { .. }, _) => format!("the name has an answer: {}", peek(report)),
+        (Outcome::Nack(_), Some(id)) if !sent.is_by_this_router() => {
+            let faces: Vec<_> = sent.status.iter().cloned().collect();
+            format!(
+                "run `tachonym explain {name}` on the router behind {}",
+                face(id.0, &faces)
+            )
+        }
+        (Outcome::Nack(_), _) => before(report),
+        (Outcome::Nothing, _) => {
+            let silent = sent.pending.iter().flat_map(|pending| &pending.asked);
+            let mut silent = silent.filter(|asked| asked.nack.is_none());
+            match silent.next() {
+                Some(asked) => silence(name, &face(asked.face_id, &sent.asked)),
+                None => before(report),
+            }
+        }
+    }
+}
+
+fn peek(report: &Report) -> String {
+    let query = &report.query;
+    let prefix = if query.can_be_prefix { "--prefix " } else { "" };
+    let fresh = if query.must_be_fresh { "--fresh " } else { "" };
+    format!("`tachonym peek {prefix}{fresh}{}`", query.name)
+}
+
+fn silence(name: &Name, face: &str) -> String {
+    format!(
+        "{face} does not answer: check that a producer of {name} runs there, or run \
+         `tachonym explain {name}` on that router"
+    )
+}
+
+/// What to do about the same Interest that is pending.
+fn pending(report: &Report) -> Option<String> {
+    let query = &report.query;
+    let is_same = |it: &&PendingInterest| {
+        it.can_be_prefix == query.can_be_prefix && it.must_be_fresh == query.must_be_fresh
+    };
+    let mut pending = report.explanation.pending.iter();
+    let pending = pending.find(|it| is_same(it) && !it.is_satisfied)?;
+    let silent = pending.asked.iter().find(|asked| asked.nack.is_none())?;
+    Some(format!(
+        "{} has not answered for {}: check the producer there; \
+         `tachonym explain --send {}` asks again",
+        face(silent.face_id, &report.explanation.faces),
+        time(silent.since_ms),
+        query.name
+    ))
+}
+
+fn no_route(report: &Report) -> String {
+    let name = &report.query.name;
+    if strategy(&report.explanation.strategy) == "self-learning" {
+        return format!(
+            "self-learning asks every neighbour for a name without a route: \
+             `tachonym explain --send {name}`"
+        );
+    }
+    format!(
+        "`tachonym route add {} FACEURI`, or start a producer on this machine",
+        prefix_of(name)
+    )
+}
+
+/// The prefix that a producer of a name may have: without segment and version, and without
+/// the last component of what is left.
+fn prefix_of(name: &Name) -> Name {
+    let is_generic = |n: usize| {
+        let last = name.get(n - 1);
+        last.is_some_and(|last| last.typ() == types::component::GENERIC)
+    };
+    let mut n_components = name.len();
+    while n_components > 1 && !is_generic(n_components) {
+        n_components -= 1;
+    }
+    name.prefix(n_components.saturating_sub(1).max(1)).to_name()
+}
+
+fn down(report: &Report, hop: &ExplainedNextHop) -> String {
+    let id = hop.face_id;
+    let others = report.explanation.next_hops.iter();
+    let has_other = others
+        .filter(|other| other.usage == NextHopUse::Usable)
+        .count()
+        > 0;
+    let retry = match has_other {
+        true => {
+            "; until it is up, the first Interest is lost and only a repeated one takes \
+                 another next hop"
+        }
+        false => "",
+    };
+    format!(
+        "{} is down: `tachonym face show {id}`, and check the peer{retry}",
+        face(id, &report.explanation.faces)
+    )
+}
+
+/// No next hop may be used.
+fn no_usable(report: &Report, prefix: &Name) -> String {
+    let hops = &report.explanation.next_hops;
+    let has = |usage: NextHopUse| hops.iter().any(|hop| hop.usage == usage);
+    if has(NextHopUse::OutOfScope) {
+        format!("no program on this machine has registered {prefix}: start one")
+    } else if has(NextHopUse::Incoming) {
+        format!(
+            "the route leads back to the face that asks: `tachonym route add {prefix} FACEURI` \
+             adds another next hop"
+        )
+    } else {
+        no_route(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_advised_for_the_prefix_of_an_object() {
+        let prefix = |uri: &str| prefix_of(&uri.parse().expect("a name")).to_string();
+        assert_eq!(prefix("/example/hello"), "/example");
+        assert_eq!(prefix("/example"), "/example");
+        assert_eq!(prefix("/a/b/file/v=7/seg=0"), "/a/b");
+        assert_eq!(prefix("/seg=0"), "/seg=0");
+    }
+}

@@ -1,0 +1,409 @@
+//! How an explanation looks, as text and as JSON.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tachonym_packet::{FaceId, NackReason, Name};
+use tachonym_protocol::{
+    AskedFace, CachedData, ExplainedNextHop, FaceState, FaceStatus, NextHopUse, PendingInterest,
+    SsdFinding, WaitingFace, route_origin,
+};
+
+use super::super::text;
+use super::Report;
+use super::sending::{Outcome, Sent};
+
+/// What a strategy's short name stands behind.
+const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
+
+pub(super) fn row(label: &str, value: impl Into<String>) -> Vec<String> {
+    vec![label.to_owned(), value.into()]
+}
+
+/// A face, as words: its number, and its peer if it is known.
+pub(super) fn face(id: u64, faces: &[FaceStatus]) -> String {
+    let status = faces.iter().find(|face| face.face_id == id);
+    match (FaceId(id), status) {
+        (FaceId::INTERNAL, _) => format!("face {id} (this router)"),
+        (_, Some(face)) => format!("face {id} ({})", face.uri),
+        _ => format!("face {id}"),
+    }
+}
+
+/// Milliseconds, rounded: `340 ms`, `2.1 s`, `5 min 6 s`.
+pub(super) fn time(ms: u64) -> String {
+    match ms {
+        ..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{:.1} s", ms as f64 / 1e3),
+        _ => text::duration(Duration::from_millis(ms)),
+    }
+}
+
+/// A strategy by its short name, if it has one.
+pub(super) fn strategy(strategy: &Name) -> String {
+    let full = strategy.to_string();
+    let short = full.strip_prefix(STRATEGY_PREFIX);
+    let short = short.and_then(|rest| rest.split('/').next());
+    short.unwrap_or(&full).to_owned()
+}
+
+/// The rows of an explanation, but the next step.
+pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
+    let it = &report.explanation;
+    let mut rows = vec![row("name", asked(report)), row("scope", scope(report))];
+    if report.is_whole {
+        rows.push(row("content store", dram(report)));
+        if it.store_serves {
+            rows.push(row("", format!("SSD level: {}", ssd(it.on_ssd))));
+        }
+        if it.pending.is_empty() {
+            rows.push(row("pending", "no"));
+        }
+        for (i, pending) in it.pending.iter().enumerate() {
+            let label = if i == 0 { "pending" } else { "" };
+            let [head, rest @ ..] = &pending_lines(pending, &it.faces)[..] else {
+                continue;
+            };
+            rows.push(row(label, head));
+            rows.extend(rest.iter().map(|line| row("", format!("  {line}"))));
+        }
+    } else {
+        let unknown = format!("unknown: {} does not answer `explain`", report.version);
+        rows.push(row("content store", unknown.clone()));
+        rows.push(row("pending", unknown));
+    }
+    let Some(prefix) = &it.route_prefix else {
+        rows.push(row("route", "none: no prefix of the name has a route"));
+        rows.push(row("strategy", strategy_line(report)));
+        return rows;
+    };
+    rows.push(row("route", prefix.to_string()));
+    for (i, hop) in it.next_hops.iter().enumerate() {
+        let label = if i == 0 { "next hops" } else { "" };
+        rows.push(row(label, hop_line(hop, &it.faces)));
+    }
+    rows.push(row("strategy", strategy_line(report)));
+    rows
+}
+
+/// The Interest that was asked about.
+fn asked(report: &Report) -> String {
+    let query = &report.query;
+    let selectors = selectors(query.can_be_prefix, query.must_be_fresh);
+    let from = query.face_id.map_or_else(String::new, |id| {
+        format!(", from {}", face(id, &report.explanation.faces))
+    });
+    format!("{}{selectors}{from}", query.name)
+}
+
+fn selectors(can_be_prefix: bool, must_be_fresh: bool) -> String {
+    let words = [
+        (can_be_prefix, ", CanBePrefix"),
+        (must_be_fresh, ", MustBeFresh"),
+    ];
+    let words = words
+        .iter()
+        .filter_map(|&(is_set, word)| is_set.then_some(word));
+    words.collect()
+}
+
+fn scope(report: &Report) -> &'static str {
+    let it = &report.explanation;
+    let is_localhop = report
+        .query
+        .name
+        .get(0)
+        .is_some_and(|it| it.value() == b"localhop");
+    if it.is_out_of_scope {
+        "refused: names under /localhost are for programs on the router's machine alone"
+    } else if it.is_for_local_faces && is_localhop {
+        "goes to programs on this machine alone: it is under /localhop, and a neighbour asks"
+    } else if it.is_for_local_faces {
+        "programs on this machine alone, who asks and who answers"
+    } else if is_localhop {
+        "programs on this machine, and neighbours one hop away"
+    } else {
+        "any face may ask, and any next hop may answer"
+    }
+}
+
+fn dram(report: &Report) -> String {
+    let it = &report.explanation;
+    if !it.store_serves {
+        return "off: it answers no Interests".into();
+    }
+    let Some(data) = &it.cached else {
+        return "DRAM level: nothing".into();
+    };
+    let CachedData { name, n_bytes, .. } = data;
+    let n_bytes = text::bytes(*n_bytes);
+    match (data.answers, data.fresh_for_ms) {
+        (true, 0) => format!("DRAM level: hit, stale: {name}, {n_bytes}"),
+        (true, ms) => format!("DRAM level: hit, fresh for {}: {name}, {n_bytes}", time(ms)),
+        (false, _) => {
+            format!("DRAM level: miss: {name} is stale, and the Interest has MustBeFresh")
+        }
+    }
+}
+
+const fn ssd(finding: SsdFinding) -> &'static str {
+    match finding {
+        SsdFinding::NotConfigured => "none configured",
+        SsdFinding::Nothing => "nothing",
+        SsdFinding::Probable => "probably there; the Interest waits for a read",
+        SsdFinding::OnlyStale => "not asked: it has no fresh Data",
+        SsdFinding::Recovering => "not ready: it reads its index after the start",
+    }
+}
+
+fn pending_lines(pending: &PendingInterest, faces: &[FaceStatus]) -> Vec<String> {
+    let state = match (pending.is_satisfied, pending.awaits_store) {
+        (true, _) => "answered, kept for slower next hops",
+        (_, true) => "waits for a read of the SSD level",
+        _ => "yes",
+    };
+    let selectors = selectors(pending.can_be_prefix, pending.must_be_fresh);
+    let hint = if pending.has_hint {
+        ", forwarding hint"
+    } else {
+        ""
+    };
+    let expires = time(pending.expires_in_ms);
+    let mut lines = vec![format!("{state}, expires in {expires}{selectors}{hint}")];
+    lines.extend(pending.waiting.iter().map(|it: &WaitingFace| {
+        format!(
+            "{} asked {} ago and waits {} more",
+            face(it.face_id, faces),
+            time(it.since_ms),
+            time(it.expires_in_ms)
+        )
+    }));
+    lines.extend(pending.asked.iter().map(|it| asked_line(it, faces)));
+    lines
+}
+
+/// A next hop that an Interest went to.
+fn asked_line(asked: &AskedFace, faces: &[FaceStatus]) -> String {
+    let answer = match asked.nack.map(NackReason::from_code) {
+        Some(reason) => format!("it sent a Nack: {reason}"),
+        None => "no answer yet".into(),
+    };
+    format!(
+        "sent to {} {} ago: {answer}",
+        face(asked.face_id, faces),
+        time(asked.since_ms)
+    )
+}
+
+fn hop_line(hop: &ExplainedNextHop, faces: &[FaceStatus]) -> String {
+    let status = faces.iter().find(|face| face.face_id == hop.face_id);
+    let state = status.and_then(|face| face.state);
+    let state = state.map_or("", FaceState::as_str);
+    let usage = match hop.usage {
+        NextHopUse::Usable if FaceId(hop.face_id) == FaceId::NULL => "drops everything",
+        NextHopUse::Usable => state,
+        NextHopUse::FaceDown => "down: what is sent there is lost",
+        NextHopUse::FaceGone => "gone: the route goes with it",
+        NextHopUse::Incoming => "not used: the Interest comes from it",
+        NextHopUse::OutOfScope => "not used: it leads to another machine",
+    };
+    let mut line = format!("{}, cost {}", face(hop.face_id, faces), hop.cost);
+    if let Some(origin) = hop.origin {
+        let name = route_origin::name(origin);
+        let name = name.map_or_else(|| format!("origin {origin}"), Into::into);
+        line.push_str(&format!(", {name}"));
+    }
+    if !usage.is_empty() {
+        line.push_str(&format!(", {usage}"));
+    }
+    line
+}
+
+fn strategy_line(report: &Report) -> String {
+    let it = &report.explanation;
+    let short = strategy(&it.strategy);
+    format!("{short}, set at {}", it.strategy_prefix)
+}
+
+/// The rows of an Interest that was sent, but the next step.
+pub(super) fn rows_of_sent(sent: &Sent) -> Vec<Vec<String>> {
+    let after = time_of(sent.after);
+    let mut rows = Vec::new();
+    match &sent.outcome {
+        Outcome::Data {
+            name,
+            n_bytes,
+            freshness_ms,
+            signature_type,
+        } => {
+            rows.push(row("sent", format!("Data came after {after}: {name}")));
+            let fresh = match freshness_ms {
+                0 => "never fresh".into(),
+                &ms => format!("fresh for {}", time(ms)),
+            };
+            let signature = text::signature_type(*signature_type);
+            let n_bytes = text::bytes(*n_bytes as u64);
+            rows.push(row("", format!("{n_bytes}, {fresh}, {signature}")));
+            rows.push(row("from", source(sent)));
+        }
+        Outcome::Nack(reason) => {
+            rows.push(row("sent", format!("a Nack came after {after}: {reason}")));
+            rows.push(row("from", source(sent)));
+        }
+        Outcome::Nothing => {
+            rows.push(row("sent", format!("nothing came within {after}")));
+            if let Some(pending) = &sent.pending {
+                let asked = pending.asked.iter();
+                let lines = asked.map(|it| row("", asked_line(it, &sent.asked)));
+                rows.extend(lines);
+                if pending.asked.is_empty() {
+                    rows.push(row("", "it was sent to no next hop"));
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// Where an answer came from.
+fn source(sent: &Sent) -> String {
+    let is_nack = matches!(sent.outcome, Outcome::Nack(_));
+    match sent.face {
+        Some(FaceId::CONTENT_STORE) => "this router's content store".into(),
+        Some(FaceId::INTERNAL) => "this router".into(),
+        Some(id) => {
+            let faces: Vec<_> = sent.status.iter().cloned().collect();
+            let face = face(id.0, &faces);
+            match is_nack {
+                true => format!("behind {face}"),
+                false => face,
+            }
+        }
+        None => "unknown: the router says that only to programs on its machine".into(),
+    }
+}
+
+fn time_of(duration: Duration) -> String {
+    match duration.as_micros() {
+        us @ ..10_000 => format!("{:.1} ms", us as f64 / 1e3),
+        us => time(u64::try_from(us / 1_000).unwrap_or(u64::MAX)),
+    }
+}
+
+pub(super) fn to_json(report: &Report) -> Value {
+    let it = &report.explanation;
+    let hops = it.next_hops.iter().map(|hop| {
+        let status = it.faces.iter().find(|face| face.face_id == hop.face_id);
+        json!({
+            "face_id": hop.face_id,
+            "remote": status.map(|face| face.uri.clone()),
+            "state": status.and_then(|face| face.state).map(FaceState::as_str),
+            "cost": hop.cost,
+            "origin": hop.origin.and_then(route_origin::name),
+            "use": hop.usage.as_str(),
+        })
+    });
+    let mut value = json!({
+        "name": report.query.name.to_string(),
+        "can_be_prefix": report.query.can_be_prefix,
+        "must_be_fresh": report.query.must_be_fresh,
+        "from_face": report.query.face_id,
+        "router": report.version,
+        "scope": {
+            "refused": it.is_out_of_scope,
+            "local_faces_only": it.is_for_local_faces,
+        },
+        "content_store": null,
+        "pending": null,
+        "route": it.route_prefix.as_ref().map(|prefix| json!({
+            "prefix": prefix.to_string(),
+            "next_hops": hops.collect::<Vec<_>>(),
+        })),
+        "strategy": {
+            "name": it.strategy.to_string(),
+            "prefix": it.strategy_prefix.to_string(),
+        },
+    });
+    if report.is_whole {
+        value["worker"] = it.worker.into();
+        value["content_store"] = json!({
+            "serves": it.store_serves,
+            "dram": it.cached.as_ref().map(|data| json!({
+                "name": data.name.to_string(),
+                "bytes": data.n_bytes,
+                "fresh_for_ms": data.fresh_for_ms,
+                "answers": data.answers,
+            })),
+            "ssd": it.on_ssd.as_str(),
+        });
+        value["pending"] = it.pending.iter().map(pending_to_json).collect();
+    }
+    value
+}
+
+fn pending_to_json(pending: &PendingInterest) -> Value {
+    let waiting = pending.waiting.iter().map(|it| {
+        json!({
+            "face_id": it.face_id,
+            "since_ms": it.since_ms,
+            "expires_in_ms": it.expires_in_ms,
+        })
+    });
+    json!({
+        "can_be_prefix": pending.can_be_prefix,
+        "must_be_fresh": pending.must_be_fresh,
+        "forwarding_hint": pending.has_hint,
+        "satisfied": pending.is_satisfied,
+        "awaits_store": pending.awaits_store,
+        "expires_in_ms": pending.expires_in_ms,
+        "waiting": waiting.collect::<Vec<_>>(),
+        "asked": pending.asked.iter().map(asked_to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn asked_to_json(asked: &AskedFace) -> Value {
+    let nack = asked.nack.map(NackReason::from_code);
+    json!({
+        "face_id": asked.face_id,
+        "since_ms": asked.since_ms,
+        "nack": nack.map(|reason| reason.to_string()),
+    })
+}
+
+pub(super) fn sent_to_json(sent: &Sent) -> Value {
+    let from = match sent.face {
+        Some(FaceId::CONTENT_STORE) => "content-store",
+        Some(FaceId::INTERNAL) => "this-router",
+        Some(_) => "face",
+        None => "unknown",
+    };
+    let mut value = json!({
+        "after_ms": sent.after.as_secs_f64() * 1e3,
+        "from": from,
+        "from_face": sent.face.map(|face| face.0),
+        "remote": sent.status.as_ref().map(|face| face.uri.clone()),
+    });
+    match &sent.outcome {
+        Outcome::Data {
+            name,
+            n_bytes,
+            freshness_ms,
+            signature_type,
+        } => {
+            value["outcome"] = "data".into();
+            value["name"] = name.to_string().into();
+            value["bytes"] = (*n_bytes).into();
+            value["freshness_ms"] = (*freshness_ms).into();
+            value["signature_type"] = (*signature_type).into();
+        }
+        Outcome::Nack(reason) => {
+            value["outcome"] = "nack".into();
+            value["reason"] = reason.to_string().into();
+        }
+        Outcome::Nothing => {
+            value["outcome"] = "nothing".into();
+            value["pending"] = sent.pending.as_ref().map(pending_to_json).into();
+        }
+    }
+    value
+}

@@ -1,0 +1,170 @@
+//! One Interest on its way, and what came of it.
+
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use tachonym_client::{Controller, Endpoint, Reply};
+use tachonym_packet::{FaceId, Interest, NackReason, Name};
+use tachonym_protocol::{ExplainQuery, FaceQueryFilter, FaceStatus, PendingInterest};
+use tachonym_security::Signer;
+
+use super::super::exit;
+use super::Arguments;
+
+/// Time before the end of the Interest at which the router is asked where it went.
+const LOOK_BEFORE_END: Duration = Duration::from_millis(300);
+
+/// An Interest that was sent.
+pub(super) struct Sent {
+    /// What came back.
+    pub(super) outcome: Outcome,
+    /// Time from sending it.
+    pub(super) after: Duration,
+    /// The face of the router by which it came; `None`: the router did not say.
+    pub(super) face: Option<FaceId>,
+    /// That face, if the router has it and shows it.
+    pub(super) status: Option<FaceStatus>,
+    /// If nothing came: the Interest as it was pending just before its end.
+    pub(super) pending: Option<PendingInterest>,
+    /// The faces that are mentioned in `pending`.
+    pub(super) asked: Vec<FaceStatus>,
+}
+
+/// What came back.
+pub(super) enum Outcome {
+    /// A Data.
+    Data {
+        name: Name,
+        n_bytes: usize,
+        freshness_ms: u64,
+        signature_type: u64,
+    },
+    /// A Nack.
+    Nack(NackReason),
+    /// Nothing within the lifetime.
+    Nothing,
+}
+
+impl Sent {
+    /// What it means to a shell.
+    pub(super) const fn exit_code(&self) -> u8 {
+        match self.outcome {
+            Outcome::Data { .. } => 0,
+            Outcome::Nack(_) => exit::NACK,
+            Outcome::Nothing => exit::TIMED_OUT,
+        }
+    }
+
+    /// Whether the router that was asked sent it, and none behind it.
+    pub(super) fn is_by_this_router(&self) -> bool {
+        matches!(
+            self.face,
+            Some(FaceId::CONTENT_STORE | FaceId::INTERNAL | FaceId::NULL)
+        )
+    }
+}
+
+/// Sends an Interest and waits for what comes of it.
+pub(super) fn send(
+    arguments: &Arguments,
+    endpoint: &mut Endpoint,
+    signer: &Signer,
+) -> anyhow::Result<Sent> {
+    // Without local fields it stays unknown where an answer came from.
+    let _refused = Controller::new(endpoint, signer.clone()).enable_local_fields();
+    let interest = Interest {
+        can_be_prefix: arguments.can_be_prefix,
+        must_be_fresh: arguments.must_be_fresh,
+        lifetime_ms: Some(arguments.lifetime_ms),
+        ..Interest::new(arguments.name.clone())
+    };
+    let pending = look_before_end(arguments, signer);
+    let mut sent = Sent {
+        outcome: Outcome::Nothing,
+        after: Duration::ZERO,
+        face: None,
+        status: None,
+        pending: None,
+        asked: Vec::new(),
+    };
+    match endpoint.ask(&interest)? {
+        Reply::Data(answer) => {
+            let data = answer.data();
+            sent.outcome = Outcome::Data {
+                name: data.name().to_name(),
+                n_bytes: answer.wire().len(),
+                freshness_ms: data.freshness_period_ms(),
+                signature_type: data.signature_info().typ(),
+            };
+            sent.after = answer.rtt;
+            sent.face = answer.incoming_face_id;
+        }
+        Reply::Nack {
+            reason,
+            incoming_face_id,
+            after,
+        } => {
+            sent.outcome = Outcome::Nack(reason);
+            sent.after = after;
+            sent.face = incoming_face_id;
+        }
+        Reply::Nothing { after } => {
+            sent.after = after;
+            if let Ok((pending, faces)) = pending.recv() {
+                sent.pending = Some(pending);
+                sent.asked = faces;
+            }
+        }
+    }
+    if let Some(face) = sent.face.filter(|_| !sent.is_by_this_router()) {
+        let filter = FaceQueryFilter {
+            face_id: Some(face.0),
+            ..FaceQueryFilter::default()
+        };
+        let mut controller = Controller::new(endpoint, signer.clone());
+        // A face of a program that has just ended is gone.
+        let faces = controller.query_faces(&filter);
+        sent.status = faces.ok().and_then(|mut faces| faces.pop());
+    }
+    Ok(sent)
+}
+
+/// Asks the router just before the end of the Interest where it went, over another
+/// connection, since this one waits for the answer. A router of another kind says nothing,
+/// and then the channel is closed.
+fn look_before_end(
+    arguments: &Arguments,
+    signer: &Signer,
+) -> Receiver<(PendingInterest, Vec<FaceStatus>)> {
+    let (found, pending) = mpsc::channel();
+    let lifetime = Duration::from_millis(arguments.lifetime_ms);
+    let query = ExplainQuery {
+        name: arguments.name.clone(),
+        can_be_prefix: arguments.can_be_prefix,
+        must_be_fresh: arguments.must_be_fresh,
+        face_id: None,
+    };
+    let uri = arguments.management.connection.uri();
+    let signer = signer.clone();
+    // If an answer comes, the program ends without waiting for this thread.
+    thread::spawn(move || {
+        thread::sleep(lifetime - LOOK_BEFORE_END.min(lifetime / 4));
+        let Ok(mut endpoint) = uri.and_then(|uri| Ok(Endpoint::connect(&uri)?)) else {
+            return;
+        };
+        let explanation = Controller::new(&mut endpoint, signer).explain(&query);
+        let Ok(explanation) = explanation else {
+            return;
+        };
+        let mut pending = explanation.pending.into_iter();
+        let is_same = |it: &PendingInterest| {
+            it.can_be_prefix == query.can_be_prefix && it.must_be_fresh == query.must_be_fresh
+        };
+        if let Some(pending) = pending.find(is_same) {
+            // The receiver may have gone.
+            let _ = found.send((pending, explanation.faces));
+        }
+    });
+    pending
+}
