@@ -9,6 +9,7 @@ use tachonym_packet::{
 };
 
 use crate::block::Block;
+use crate::recent_drops::{Dropped, PacketKind};
 
 /// A network-layer packet with the face it came from.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,20 @@ impl<'a> RxPacket<'a> {
     /// Whether the FIB is asked about its name.
     pub(crate) fn is_routed_by_name(&self) -> bool {
         matches!(&self.packet, RxKind::Interest(interest) if !interest.has_forwarding_hint())
+    }
+
+    /// What is recorded of it when it is dropped.
+    #[must_use]
+    pub fn as_dropped(&self) -> Dropped<'a> {
+        Dropped {
+            kind: match self.packet {
+                RxKind::Interest(_) => PacketKind::Interest,
+                RxKind::Data(_) => PacketKind::Data,
+                RxKind::Nack(..) => PacketKind::Nack,
+            },
+            face: self.face,
+            name: self.name(),
+        }
     }
 
     /// Its name; of a Nack, that of the Interest in it.

@@ -7,8 +7,9 @@ use tachonym_tables::{EntryIdx, Known, PitEntry};
 use crate::block::Block;
 use crate::burst::Output;
 use crate::counters::{Counters, DropReason};
-use crate::faces::{FaceTable, LinkType};
+use crate::faces::{FaceTraits, LinkType};
 use crate::pipelines::{Arrival, Downstream, Pipelines, asked_at, is_localhost};
+use crate::recent_drops::{Dropped, RecentDrops};
 use crate::sharing::Served;
 use crate::strategy::{Answer, is_awaited};
 
@@ -129,7 +130,8 @@ impl Pipelines {
         self.counters.n_in_data += 1;
         let is_in_scope = arrival.traits.is_local() || !is_localhost(data.name());
         if !is_in_scope {
-            self.drop_packet(DropReason::LocalhostScope);
+            let dropped = Dropped::data(arrival.face, data.name());
+            self.drop_packet(DropReason::LocalhostScope, dropped);
         }
         is_in_scope
     }
@@ -198,7 +200,8 @@ impl Pipelines {
         if self.unsolicited_data.admits(arrival.traits) {
             self.store(arrival, data, (&[], known));
         } else if !is_own {
-            self.drop_packet(DropReason::UnsolicitedData);
+            let dropped = Dropped::data(arrival.face, data.name());
+            self.drop_packet(DropReason::UnsolicitedData, dropped);
         }
     }
 
@@ -237,7 +240,17 @@ impl Pipelines {
         for record in entry.in_records() {
             if record.expiry > self.now {
                 let downstream = Downstream::of(record);
-                send_data(&downstream, delivery, &self.faces, &mut self.counters, out);
+                match self.faces.find(downstream.face) {
+                    Some(traits) => {
+                        let counters = &mut self.counters;
+                        send_data((&downstream, traits), delivery, counters, out);
+                    }
+                    None => drop_for_gone(
+                        delivery,
+                        self.now,
+                        (&mut self.counters, &mut self.recent_drops),
+                    ),
+                }
             }
         }
     }
@@ -271,7 +284,17 @@ impl Pipelines {
             served.add(downstreams);
         }
         for downstream in downstreams {
-            send_data(downstream, delivery, &self.faces, &mut self.counters, out);
+            match self.faces.find(downstream.face) {
+                Some(traits) => {
+                    let counters = &mut self.counters;
+                    send_data((downstream, traits), delivery, counters, out);
+                }
+                None => drop_for_gone(
+                    delivery,
+                    self.now,
+                    (&mut self.counters, &mut self.recent_drops),
+                ),
+            }
         }
     }
 
@@ -364,20 +387,28 @@ pub(crate) fn live_downstreams(entry: &PitEntry, now: MonoNs) -> impl Iterator<I
     live.map(Downstream::of)
 }
 
-/// Sends a Data to a downstream, unless it came from there over a link on which
-/// everyone has heard it. Scope needs no look: who waits for a name under
+/// Drops a Data for a downstream whose face has gone.
+#[cold]
+fn drop_for_gone(
+    delivery: &Delivery<'_>,
+    now: MonoNs,
+    (counters, recent_drops): (&mut Counters, &mut RecentDrops<DropReason>),
+) {
+    counters.count_drop(DropReason::DownstreamGone);
+    let dropped = Dropped::data(delivery.arrival.face, delivery.data.name());
+    recent_drops.record(now, DropReason::DownstreamGone, &dropped);
+}
+
+/// Sends a Data to a downstream, unless it came from there over a link on which every
+/// peer has received it. Scope needs no check: a downstream that waits for a name under
 /// `/localhost` is local.
 fn send_data(
-    downstream: &Downstream,
+    (downstream, traits): (&Downstream, FaceTraits),
     delivery: &Delivery<'_>,
-    faces: &FaceTable,
     counters: &mut Counters,
     out: &mut impl Output,
 ) {
     let arrival = delivery.arrival;
-    let Some(traits) = faces.find(downstream.face) else {
-        return counters.count_drop(DropReason::DownstreamGone);
-    };
     if downstream.face == arrival.face && traits.link != LinkType::AdHoc {
         return;
     }

@@ -12,6 +12,7 @@ use crate::cache::EngineError;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
 use crate::pipelines::{Arrival, Pipelines};
+use crate::recent_drops::RecentDrops;
 use crate::routes::Routes;
 use crate::schedule::{MAX_BURST_DISTANCE, Schedule};
 
@@ -173,6 +174,12 @@ impl Engine {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.pipelines.counters
+    }
+
+    /// Packets that this engine dropped lately, with face and reason.
+    #[must_use]
+    pub const fn recent_drops(&self) -> &RecentDrops<DropReason> {
+        &self.pipelines.recent_drops
     }
 
     /// How full the tables are.
@@ -386,6 +393,12 @@ impl Pipelines {
         Sighted::default()
     }
 
+    /// Drops a packet whose face is not known (any more).
+    #[cold]
+    pub(crate) fn drop_of_unknown_face(&mut self, packet: &RxPacket<'_>) {
+        self.drop_packet(DropReason::UnknownFace, packet.as_dropped());
+    }
+
     #[cold]
     pub(crate) fn count_unknown_face(&mut self, packet: &RxPacket<'_>) {
         match packet.packet {
@@ -393,6 +406,6 @@ impl Pipelines {
             RxKind::Data(_) => self.counters.n_in_data += 1,
             RxKind::Nack(..) => self.counters.n_in_nacks += 1,
         }
-        self.counters.count_drop(DropReason::UnknownFace);
+        self.drop_of_unknown_face(packet);
     }
 }

@@ -18,6 +18,7 @@ use crate::pipelines::{
     Arrival, Lent, NON_DISCOVERY, OTHER_PARAMETERS, Pipelines, Refusal, STATES_LIFETIME,
     is_localhop, is_localhost, is_loop,
 };
+use crate::recent_drops::Dropped;
 use crate::second_level;
 use crate::strategy::{
     Ask, Departure, DepartureNonce, EntryState, Reach, Remarks, Verdict, is_eligible,
@@ -63,7 +64,7 @@ impl Pipelines {
     ) {
         self.counters.n_in_interests += 1;
         if let Some(reason) = self.refusal(interest, arrival.traits) {
-            return self.drop_packet(reason);
+            return self.drop_packet(reason, Dropped::interest(arrival.face, interest.name()));
         }
         match interest.nonce() {
             Some(nonce) if !self.is_in_producer_region(interest) => {
@@ -126,7 +127,10 @@ impl Pipelines {
                 self.admitted_interest(arrival, &amended, nonce, interest.wire(), out);
             }
             // The Nonce has made it too large.
-            Err(_) => self.drop_packet(DropReason::Oversized),
+            Err(_) => {
+                let dropped = Dropped::interest(arrival.face, interest.name());
+                self.drop_packet(DropReason::Oversized, dropped);
+            }
         }
         self.scratch.interest = buffer;
     }
@@ -154,7 +158,7 @@ impl Pipelines {
             .tables
             .find_or_insert(interest, arrival.hashes, missed, self.now);
         let Ok((mut idx, mut inserted)) = found else {
-            return self.refuse_for_room(arrival, wire, out);
+            return self.refuse_for_room(arrival, interest, wire, out);
         };
         let mut flags = 0;
         if inserted == Inserted::Existing {
@@ -169,7 +173,8 @@ impl Pipelines {
                     Parameters::Same => {}
                     Parameters::Other => flags = OTHER_PARAMETERS,
                     Parameters::Forged => {
-                        return self.drop_packet(DropReason::BadParametersDigest);
+                        let dropped = Dropped::interest(arrival.face, interest.name());
+                        return self.drop_packet(DropReason::BadParametersDigest, dropped);
                     }
                     Parameters::PendingForged => {
                         self.end(idx);
@@ -178,7 +183,7 @@ impl Pipelines {
                             .tables
                             .find_or_insert(interest, hashes, missed, self.now);
                         let Ok(begun) = begun else {
-                            return self.refuse_for_room(arrival, wire, out);
+                            return self.refuse_for_room(arrival, interest, wire, out);
                         };
                         (idx, inserted) = begun;
                     }
@@ -187,10 +192,11 @@ impl Pipelines {
             self.revive(idx);
         }
         if let Err(refusal) = self.join_downstream(idx, arrival, interest, (nonce, flags)) {
-            self.drop_packet(match refusal {
+            let reason = match refusal {
                 PitRefusal::SourceShareUsed => DropReason::PitShareUsed,
                 _ => DropReason::InRecordsFull,
-            });
+            };
+            self.drop_packet(reason, Dropped::interest(arrival.face, interest.name()));
             return self.nack_arrival(arrival, wire, NackReason::Congestion, out);
         }
         let outbound = Outbound {
@@ -210,8 +216,15 @@ impl Pipelines {
     }
 
     #[cold]
-    fn refuse_for_room(&mut self, arrival: &Arrival<'_>, wire: &[u8], out: &mut impl Output) {
-        self.drop_packet(DropReason::PitFull);
+    fn refuse_for_room(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &InterestView<'_>,
+        wire: &[u8],
+        out: &mut impl Output,
+    ) {
+        let dropped = Dropped::interest(arrival.face, interest.name());
+        self.drop_packet(DropReason::PitFull, dropped);
         self.nack_arrival(arrival, wire, NackReason::Congestion, out);
     }
 
@@ -242,7 +255,8 @@ impl Pipelines {
         wire: &[u8],
         out: &mut impl Output,
     ) {
-        self.drop_packet(DropReason::InterestLoop);
+        let dropped = Dropped::interest(arrival.face, interest.name());
+        self.drop_packet(DropReason::InterestLoop, dropped);
         let instance = self.strategies.find(interest.name(), arrival.hashes);
         if self.strategies.strategy_mut(instance).returns_nacks() {
             self.nack_arrival(arrival, wire, NackReason::Duplicate, out);
@@ -415,7 +429,8 @@ impl Pipelines {
         if is_eligible(&self.faces, next_hop, outbound.ingress, reach) {
             self.outgoing_interest(idx, &Departure::to(next_hop), outbound, out);
         } else {
-            self.drop_packet(DropReason::NextHopFaceUnusable);
+            let dropped = Dropped::interest(outbound.ingress, outbound.interest.name());
+            self.drop_packet(DropReason::NextHopFaceUnusable, dropped);
         }
     }
 
@@ -479,7 +494,8 @@ impl Pipelines {
             self.learn_from_interest(arrival, interest, out);
         }
         if remarks.is_cut {
-            self.drop_packet(DropReason::DiscoveryTooWide);
+            let dropped = Dropped::interest(arrival.face, interest.name());
+            self.drop_packet(DropReason::DiscoveryTooWide, dropped);
         }
         match verdict {
             Verdict::Forward => {
@@ -488,9 +504,13 @@ impl Pipelines {
                 }
             }
             Verdict::Hold => self.counters.n_aggregated_interests += 1,
-            Verdict::Strand => self.drop_packet(DropReason::NoRoute),
+            Verdict::Strand => {
+                let dropped = Dropped::interest(arrival.face, interest.name());
+                self.drop_packet(DropReason::NoRoute, dropped);
+            }
             Verdict::Reject => {
-                self.drop_packet(DropReason::NoRoute);
+                let dropped = Dropped::interest(arrival.face, interest.name());
+                self.drop_packet(DropReason::NoRoute, dropped);
                 self.reject(idx, Refusal::own(NackReason::NoRoute), out);
             }
         }
@@ -510,7 +530,8 @@ impl Pipelines {
         };
         out.enter(Block::InterestTransmission);
         if outbound.hop_limit == Some(0) && !traits.is_local() {
-            return self.drop_packet(DropReason::HopLimitExhausted);
+            let dropped = Dropped::interest(outbound.ingress, outbound.interest.name());
+            return self.drop_packet(DropReason::HopLimitExhausted, dropped);
         }
         let nonce = match departure.nonce {
             DepartureNonce::AsReceived => outbound.nonce,
@@ -530,7 +551,8 @@ impl Pipelines {
             .insert_out_record(idx, record)
             .is_err()
         {
-            return self.drop_packet(DropReason::OutRecordsFull);
+            let dropped = Dropped::interest(outbound.ingress, outbound.interest.name());
+            return self.drop_packet(DropReason::OutRecordsFull, dropped);
         }
         if let Some(timeout) = departure.timeout {
             let wakeup = Wakeup {

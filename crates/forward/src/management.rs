@@ -153,6 +153,7 @@ impl Engine {
     /// store.
     pub fn go_on_counting(&mut self, former: &Self) {
         self.pipelines.counters = former.pipelines.counters.clone();
+        self.pipelines.recent_drops = former.pipelines.recent_drops.clone();
     }
 
     /// The content store, to be read.

@@ -7,6 +7,7 @@ use tachonym_tables::{EntryIdx, PitEntry};
 use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::pipelines::{Arrival, Pipelines, Refusal};
+use crate::recent_drops::Dropped;
 use crate::sharing::Nacked;
 use crate::strategy::Answer;
 
@@ -21,7 +22,7 @@ impl Pipelines {
     ) {
         self.counters.n_in_nacks += 1;
         if let Nacked::Unknown { is_pending } = self.shared_nack(arrival, reason, interest, out) {
-            self.drop_unknown_nack(is_pending);
+            self.drop_unknown_nack(Dropped::nack(arrival.face, interest.name()), is_pending);
         }
     }
 
@@ -34,7 +35,8 @@ impl Pipelines {
         out: &mut impl Output,
     ) -> Nacked {
         if !arrival.traits.is_point_to_point() {
-            self.drop_packet(DropReason::NackLinkType);
+            let dropped = Dropped::nack(arrival.face, interest.name());
+            self.drop_packet(DropReason::NackLinkType, dropped);
             return Nacked::Done;
         }
         let exact = self.tables.find_pending(interest, arrival.hashes);
@@ -57,12 +59,12 @@ impl Pipelines {
 
     /// Drops a Nack that answers nothing that was sent, anywhere; `is_pending` tells whether
     /// an Interest like it is pending.
-    pub(crate) fn drop_unknown_nack(&mut self, is_pending: bool) {
-        self.drop_packet(if is_pending {
-            DropReason::NackMismatch
-        } else {
-            DropReason::NackNotPending
-        });
+    pub(crate) fn drop_unknown_nack(&mut self, nack: Dropped<'_>, is_pending: bool) {
+        let reason = match is_pending {
+            true => DropReason::NackMismatch,
+            false => DropReason::NackNotPending,
+        };
+        self.drop_packet(reason, nack);
     }
 
     /// The pending entry that a Nack answers: this Interest left to this face,

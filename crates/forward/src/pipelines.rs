@@ -22,6 +22,7 @@ use crate::config::{EngineConfig, UnsolicitedDataPolicy};
 use crate::counters::{Counters, DropReason};
 use crate::engine::TableSizes;
 use crate::faces::{FaceTable, FaceTraits};
+use crate::recent_drops::{Dropped, RecentDrops};
 use crate::rng::Rng;
 use crate::second_level::KnownStale;
 use crate::sharing::Served;
@@ -85,6 +86,8 @@ pub(crate) struct Pipelines {
     pub(crate) strategies: StrategyTable,
     pub(crate) announcements: Announcements,
     pub(crate) counters: Counters,
+    /// Packets that were lately dropped.
+    pub(crate) recent_drops: RecentDrops<DropReason>,
     pub(crate) upkeep: Upkeep,
     pub(crate) wakeups: Wakeups,
     pub(crate) max_lifetime_ms: u64,
@@ -253,6 +256,7 @@ impl Pipelines {
             key,
             announcements: Announcements::default(),
             counters: Counters::default(),
+            recent_drops: RecentDrops::new(),
             upkeep: Upkeep::default(),
             wakeups: Wakeups::default(),
             max_lifetime_ms: config.max_lifetime_ms,
@@ -278,9 +282,11 @@ impl Pipelines {
         }
     }
 
+    /// Counts a drop, and records which packet it was.
     #[cold]
-    pub(crate) fn drop_packet(&mut self, reason: DropReason) {
+    pub(crate) fn drop_packet(&mut self, reason: DropReason, packet: Dropped<'_>) {
         self.counters.count_drop(reason);
+        self.recent_drops.record(self.now, reason, &packet);
     }
 
     /// When an Interest that arrives now stops waiting.

@@ -16,7 +16,6 @@ use tachonym_packet::{InterestView, MonoNs};
 use tachonym_tables::{DataRef, Offer, OfferRank};
 
 use crate::burst::{Output, RxKind, RxPacket};
-use crate::counters::DropReason;
 use crate::engine::Engine;
 use crate::pipelines::{Arrival, Downstream, Lent};
 
@@ -235,8 +234,9 @@ impl Engine {
 
     /// Drops a Nack that is [unknown](Nacked::Unknown) wherever it was, and counts it;
     /// `is_pending` tells whether an Interest like the one in it was pending anywhere.
-    pub fn drop_nack(&mut self, is_pending: bool) {
-        self.pipelines.drop_unknown_nack(is_pending);
+    pub fn drop_nack(&mut self, packet: &RxPacket<'_>, is_pending: bool) {
+        let dropped = packet.as_dropped();
+        self.pipelines.drop_unknown_nack(dropped, is_pending);
     }
 
     /// Has one packet meet the tables; `is_counted` tells whether it has been counted as
@@ -258,7 +258,7 @@ impl Engine {
         };
         let Some(traits) = traits else {
             return match is_counted {
-                true => pipelines.counters.count_drop(DropReason::UnknownFace),
+                true => pipelines.drop_of_unknown_face(packet),
                 false => pipelines.count_unknown_face(packet),
             };
         };

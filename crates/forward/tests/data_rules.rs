@@ -3,7 +3,7 @@
 mod bed;
 
 use bed::*;
-use tachonym_forward::DropReason;
+use tachonym_forward::{DropReason, PacketKind};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, NackReason};
 
@@ -148,6 +148,56 @@ fn data_after_satisfaction_is_unsolicited() {
     // It has not replaced the first one in the store either.
     let sent = node.interest(D, &interest("/a").nonce(2));
     assert_eq!(sent[0].wire, data("/a").content(b"first").wire());
+}
+
+#[test]
+fn a_drop_is_on_record_with_face_kind_reason_and_time() {
+    let mut node = Node::with_remote_faces();
+    node.route("/a", B, 0);
+    node.now = node.now + ms(10);
+    node.data(A, &data("/a/unsolicited"));
+    node.now = node.now + ms(10);
+    node.interest(C, &interest("/elsewhere").nonce(7));
+    node.nack(B, NackReason::NoRoute, &interest("/a/nack").wire());
+    let last_ms = node.now;
+    node.now = node.now + ms(10);
+    node.interest(A, &interest("/a/answered"));
+    node.data(B, &data("/a/answered"));
+    let records = |prefix: &str| {
+        let found = node
+            .engine
+            .recent_drops()
+            .newest_under(name(prefix).view(), 9);
+        let told = found
+            .iter()
+            .map(|it| (it.name(), it.kind(), it.face(), it.reason()));
+        told.collect::<Vec<_>>()
+    };
+    let unsolicited = (
+        name("/a/unsolicited"),
+        PacketKind::Data,
+        A,
+        DropReason::UnsolicitedData,
+    );
+    let nack = (
+        name("/a/nack"),
+        PacketKind::Nack,
+        B,
+        DropReason::NackNotPending,
+    );
+    let stranded = (
+        name("/elsewhere"),
+        PacketKind::Interest,
+        C,
+        DropReason::NoRoute,
+    );
+    assert_eq!(records("/a"), [nack, unsolicited]);
+    assert_eq!(records("/elsewhere"), [stranded]);
+    let newest = node
+        .engine
+        .recent_drops()
+        .newest_under(name("/elsewhere").view(), 1);
+    assert_eq!((newest[0].last(), newest[0].n_drops()), (last_ms, 1));
 }
 
 #[test]

@@ -397,7 +397,7 @@ impl Worker {
     fn home_nack<P: Port>(&mut self, now: MonoNs, packet: &RxPacket<'_>, port: &mut P) {
         let others = self.dispatcher.other_holders(self.me, packet.name());
         let nacked = self.engine.visit_nack(now, packet, true, port);
-        self.pass_nack_on(nacked, others, &parcel_of(packet), port);
+        self.pass_nack_on(nacked, others, (packet, &parcel_of(packet)), port);
     }
 
     /// Takes a Nack of which nothing is known where it has been to the next of those who
@@ -406,7 +406,7 @@ impl Worker {
         &mut self,
         nacked: Nacked,
         mut rest: WorkerSet,
-        parcel: &Parcel<'_>,
+        (packet, parcel): (&RxPacket<'_>, &Parcel<'_>),
         port: &mut P,
     ) {
         let Nacked::Unknown { is_pending } = nacked else {
@@ -421,7 +421,7 @@ impl Worker {
                 return;
             }
         }
-        self.engine.drop_nack(is_pending);
+        self.engine.drop_nack(packet, is_pending);
     }
 
     /// Answers the parked Interests with a solicited Data, as the content store would if they
@@ -516,7 +516,7 @@ impl Worker {
                 {
                     *is_here |= is_pending;
                 }
-                self.pass_nack_on(nacked, rest, parcel, port);
+                self.pass_nack_on(nacked, rest, (packet, parcel), port);
             }
             (
                 Crossing::Asking {

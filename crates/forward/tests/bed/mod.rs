@@ -463,8 +463,19 @@ impl Node {
         )
     }
 
+    /// Packets dropped for `reason`. Checks that every drop is on record.
     pub(crate) fn n_dropped(&self, reason: tachonym_forward::DropReason) -> u64 {
-        self.engine.counters().n_dropped(reason)
+        let (counters, recent) = (self.engine.counters(), self.engine.recent_drops());
+        let n_counted: u64 = counters.drops().map(|(_, n)| n).sum();
+        assert_eq!(recent.n_drops(), n_counted, "a drop without a record");
+        let n_dropped = counters.n_dropped(reason);
+        if n_dropped > 0 && n_counted <= 64 {
+            let records = recent.newest_under(NameView::EMPTY, usize::MAX);
+            let of_reason = records.iter().filter(|record| record.reason() == reason);
+            let n_on_record: u64 = of_reason.map(|record| u64::from(record.n_drops())).sum();
+            assert_eq!(n_on_record, n_dropped, "{reason}");
+        }
+        n_dropped
     }
 }
 
