@@ -10,8 +10,8 @@ use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
     ExplainQuery, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry,
-    ForwarderStatus, NameExplanation, RibEntry, Scope, StrategyChoice, TableMemory, WorkersStatus,
-    face_flags, status_code,
+    ForwarderStatus, NameExplanation, RecentDrop, RibEntry, Scope, StrategyChoice, TableMemory,
+    TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -291,6 +291,27 @@ impl<'e> Controller<'e> {
         Ok(TableMemory::decode(
             &self.dataset("status", "memory", None)?,
         )?)
+    }
+
+    /// Packets under `prefix` that were dropped lately, newest first; only routers of this
+    /// kind keep a record of them.
+    ///
+    /// # Errors
+    /// If the router refuses, or does not answer, or not sensibly.
+    pub fn recent_drops(&mut self, prefix: &Name) -> Result<Vec<RecentDrop>, CommandError> {
+        let query = RecentDrop::query(prefix);
+        let content = self.dataset("status", "recent-drops", Some(&query))?;
+        Ok(RecentDrop::decode_list(&content)?)
+    }
+
+    /// What a trace has recorded since it was last read; only routers of this kind have
+    /// traces.
+    ///
+    /// # Errors
+    /// If the trace has ended, or the router does not answer, or not sensibly.
+    pub fn read_trace(&mut self, query: &TraceQuery) -> Result<TraceBatch, CommandError> {
+        let content = self.dataset("trace", "records", Some(&query.to_component()))?;
+        Ok(TraceBatch::decode(&content)?)
     }
 
     /// All faces.

@@ -52,7 +52,7 @@ pub use faces::{FaceTraits, LinkType, Scope};
 pub use interest::MAX_DELEGATIONS;
 pub use management::RouteError;
 pub use pipelines::Downstream;
-pub use recent_drops::{DropRecord, Dropped, NAME_BYTES, PacketKind, RecentDrops};
+pub use recent_drops::{DropRecord, Dropped, KeptName, NAME_BYTES, PacketKind, RecentDrops};
 pub use routes::{Routes, RoutesGuard};
 pub use schedule::{BURST_DISTANCE, MAX_BURST_DISTANCE, Schedule, UnknownSchedule};
 pub use sought::{MAX_SOUGHT, Seeker, Sought};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tachonym_packet::{FaceId, Name, NameHashes, NameView};
+use tachonym_packet::{FaceId, InterestView, Name, NameHashes, NameView};
 use tachonym_tables::{
     ContentStore, CsCapacity, FibError, NextHop, NextHops, NextHopsError, PitRefusals,
 };
@@ -154,6 +154,18 @@ impl Engine {
     pub fn go_on_counting(&mut self, former: &Self) {
         self.pipelines.counters = former.pipelines.counters.clone();
         self.pipelines.recent_drops = former.pipelines.recent_drops.clone();
+    }
+
+    /// Whether an Interest like this one from `face` is pending: it is a retransmission.
+    pub fn is_pending_from(&mut self, interest: &InterestView<'_>, face: FaceId) -> bool {
+        let pipelines = &self.pipelines;
+        self.hashes.clear();
+        let span = self.hashes.push_name(&pipelines.key, interest.name());
+        let pending = pipelines
+            .tables
+            .find_pending(interest, self.hashes.slice(span));
+        let entry = pending.and_then(|idx| pipelines.tables.pit().get(idx));
+        entry.is_some_and(|entry| entry.in_record(face).is_some())
     }
 
     /// The content store, to be read.

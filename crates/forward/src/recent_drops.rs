@@ -9,7 +9,7 @@
 use tachonym_packet::{FaceId, MonoNs, Name, NameView, tlv};
 
 /// Bytes of a name that a record keeps; longer names are cut.
-pub const NAME_BYTES: usize = 128;
+pub const NAME_BYTES: usize = 192;
 
 /// Groups of faces; a power of two.
 const N_GROUPS: usize = 16;
@@ -82,32 +82,96 @@ impl<'a> Dropped<'a> {
     }
 }
 
+/// The first [`NAME_BYTES`] bytes of a name, in memory of fixed size.
+#[derive(Clone, Debug)]
+pub struct KeptName {
+    bytes: [u8; NAME_BYTES],
+    /// Of the whole name.
+    n_bytes: u16,
+}
+
+impl KeptName {
+    /// Keeps as much of `name` as there is room for.
+    #[must_use]
+    pub fn new(name: NameView<'_>) -> Self {
+        let whole = name.value_bytes();
+        let kept = &whole[..whole.len().min(NAME_BYTES)];
+        let mut bytes = [0; NAME_BYTES];
+        bytes[..kept.len()].copy_from_slice(kept);
+        Self {
+            bytes,
+            n_bytes: u16::try_from(whole.len()).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// Whether the name is longer than what is kept.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        usize::from(self.n_bytes) > NAME_BYTES
+    }
+
+    /// The name. Of one that [is cut](Self::is_cut), the components that are kept whole.
+    #[must_use]
+    pub fn name(&self) -> Name {
+        let kept = self.kept();
+        let mut end = 0;
+        while let Ok(Some(len)) = tlv::element_len(&kept[end..])
+            && let Some(next) = end.checked_add(len).filter(|&next| next <= kept.len())
+        {
+            end = next;
+        }
+        let name = NameView::parse_value(&kept[..end]);
+        name.map_or_else(|_| Name::new(), |name| name.to_name())
+    }
+
+    /// Whether the name is `prefix` or under it. Of a name that is cut and a prefix longer
+    /// than what is kept, the kept bytes decide.
+    #[must_use]
+    pub fn is_under(&self, prefix: NameView<'_>) -> bool {
+        let prefix = prefix.value_bytes();
+        match prefix.len() <= NAME_BYTES {
+            // A prefix ends with a component, so equal bytes are equal components.
+            true => self.kept().starts_with(prefix),
+            false => {
+                prefix.len() <= usize::from(self.n_bytes) && *self.kept() == prefix[..NAME_BYTES]
+            }
+        }
+    }
+
+    fn kept(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.n_bytes).min(NAME_BYTES)]
+    }
+}
+
+/// Names of the same length of which the same bytes are kept are taken for the same.
+impl PartialEq for KeptName {
+    fn eq(&self, other: &Self) -> bool {
+        self.n_bytes == other.n_bytes && self.kept() == other.kept()
+    }
+}
+
+impl Eq for KeptName {}
+
 /// What is known of a dropped packet, or of several alike: same kind, face, name and reason.
 #[derive(Clone, Debug)]
 pub struct DropRecord<R> {
     last: MonoNs,
     face: FaceId,
     n_drops: u32,
-    name_bytes: u16,
     kind: PacketKind,
     reason: R,
-    name: [u8; NAME_BYTES],
+    name: KeptName,
 }
 
 impl<R: Copy + Eq> DropRecord<R> {
     fn new(now: MonoNs, reason: R, packet: &Dropped<'_>) -> Self {
-        let bytes = packet.name.value_bytes();
-        let kept = &bytes[..bytes.len().min(NAME_BYTES)];
-        let mut name = [0; NAME_BYTES];
-        name[..kept.len()].copy_from_slice(kept);
         Self {
             last: now,
             face: packet.face,
             n_drops: 1,
-            name_bytes: u16::try_from(bytes.len()).unwrap_or(u16::MAX),
             kind: packet.kind,
             reason,
-            name,
+            name: KeptName::new(packet.name),
         }
     }
 
@@ -141,51 +205,17 @@ impl<R: Copy + Eq> DropRecord<R> {
         self.reason
     }
 
-    /// Whether the name was longer than [`NAME_BYTES`] and is cut.
+    /// Their name.
     #[must_use]
-    pub fn is_name_cut(&self) -> bool {
-        usize::from(self.name_bytes) > NAME_BYTES
-    }
-
-    /// Their name. Of one that [is cut](Self::is_name_cut), the components that are kept whole.
-    #[must_use]
-    pub fn name(&self) -> Name {
-        let kept = self.kept();
-        let mut end = 0;
-        while let Ok(Some(len)) = tlv::element_len(&kept[end..])
-            && len > 0
-            && let Some(next) = end.checked_add(len).filter(|&next| next <= kept.len())
-        {
-            end = next;
-        }
-        let name = NameView::parse_value(&kept[..end]);
-        name.map_or_else(|_| Name::new(), |name| name.to_name())
-    }
-
-    /// Whether the name is `prefix` or under it. Of a name that is cut and a prefix longer
-    /// than what is kept, the kept bytes decide.
-    #[must_use]
-    pub fn is_under(&self, prefix: NameView<'_>) -> bool {
-        let prefix = prefix.value_bytes();
-        match prefix.len() <= NAME_BYTES {
-            // A prefix ends with a component, so equal bytes are equal components.
-            true => self.kept().starts_with(prefix),
-            false => {
-                prefix.len() <= usize::from(self.name_bytes) && self.kept() == &prefix[..NAME_BYTES]
-            }
-        }
-    }
-
-    fn kept(&self) -> &[u8] {
-        &self.name[..usize::from(self.name_bytes).min(NAME_BYTES)]
+    pub const fn name(&self) -> &KeptName {
+        &self.name
     }
 
     fn is_like(&self, other: &Self) -> bool {
         self.face == other.face
             && self.reason == other.reason
             && self.kind == other.kind
-            && self.name_bytes == other.name_bytes
-            && self.kept() == other.kept()
+            && self.name == other.name
     }
 }
 
@@ -217,7 +247,7 @@ impl<R: Copy + Eq> RecentDrops<R> {
     /// Most records that are kept.
     pub const CAPACITY: usize = N_GROUPS * GROUP_LEN;
 
-    /// An empty record. Allocates all the memory that it will use: about 150 KiB, which the
+    /// An empty record. Allocates all the memory that it will use: about 220 KiB, which the
     /// system provides as drops are recorded.
     #[must_use]
     pub fn new() -> Self {
@@ -248,7 +278,9 @@ impl<R: Copy + Eq> RecentDrops<R> {
     #[must_use]
     pub fn newest_under(&self, prefix: NameView<'_>, limit: usize) -> Vec<&DropRecord<R>> {
         let records = self.groups.iter().flat_map(|group| &group.records);
-        let mut found: Vec<_> = records.filter(|record| record.is_under(prefix)).collect();
+        let mut found: Vec<_> = records
+            .filter(|record| record.name.is_under(prefix))
+            .collect();
         found.sort_unstable_by_key(|record| std::cmp::Reverse(record.last));
         found.truncate(limit);
         found
@@ -290,7 +322,10 @@ mod tests {
 
     fn names(drops: &RecentDrops<u8>, prefix: &str, limit: usize) -> Vec<String> {
         let found = drops.newest_under(name(prefix).view(), limit);
-        found.iter().map(|it| it.name().to_string()).collect()
+        found
+            .iter()
+            .map(|it| it.name().name().to_string())
+            .collect()
     }
 
     #[test]
@@ -351,18 +386,25 @@ mod tests {
 
     #[test]
     fn a_long_name_is_cut_and_found_by_what_is_kept() {
-        let long = format!("/a/{}/{}/end", "b".repeat(60), "c".repeat(80));
+        let long = format!("/a/{}/{}/end", "b".repeat(60), "c".repeat(180));
         let mut drops = RecentDrops::new();
         record(&mut drops, 1, 256, &long);
         let found = drops.newest_under(name("/a").view(), 9);
-        assert!(found[0].is_name_cut());
-        assert_eq!(found[0].name(), name(&format!("/a/{}", "b".repeat(60))));
+        assert!(found[0].name().is_cut());
+        assert_eq!(
+            found[0].name().name(),
+            name(&format!("/a/{}", "b".repeat(60)))
+        );
         assert_eq!(names(&drops, &long, 9).len(), 1);
-        let other = format!("/a/{}/{}/end", "b".repeat(60), "x".repeat(80));
+        let other = format!("/a/{}/{}/end", "b".repeat(60), "x".repeat(180));
         assert!(names(&drops, &other, 9).is_empty());
         assert!(names(&drops, &format!("{long}/{}", "d".repeat(90)), 9).is_empty());
         let short = format!("/a/{}", "b".repeat(20));
         record(&mut drops, 2, 256, &short);
-        assert!(!drops.newest_under(name(&short).view(), 9)[0].is_name_cut());
+        assert!(
+            !drops.newest_under(name(&short).view(), 9)[0]
+                .name()
+                .is_cut()
+        );
     }
 }

@@ -170,7 +170,7 @@ fn a_drop_is_on_record_with_face_kind_reason_and_time() {
             .newest_under(name(prefix).view(), 9);
         let told = found
             .iter()
-            .map(|it| (it.name(), it.kind(), it.face(), it.reason()));
+            .map(|it| (it.name().name(), it.kind(), it.face(), it.reason()));
         told.collect::<Vec<_>>()
     };
     let unsolicited = (

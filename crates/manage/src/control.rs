@@ -11,8 +11,8 @@
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
-    FacePersistency, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
-    StrategyChoice, TableMemory, WorkersStatus, face_flags, status_code,
+    FacePersistency, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation, RecentDrop,
+    StrategyChoice, TableMemory, TraceBatch, WorkersStatus, face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -181,6 +181,36 @@ pub trait ControlPlane {
     ///
     /// [`workers`]: Self::workers
     fn change_workers(&mut self, change: &WorkersChange) -> Result<(), ControlError>;
+
+    /// Packets under `prefix` that were dropped lately, newest first, `limit` at most.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn recent_drops(
+        &mut self,
+        prefix: &Name,
+        limit: usize,
+    ) -> Result<Vec<RecentDrop>, ControlError>;
+
+    /// Begins to record packets, and returns the number of the trace, which cannot be
+    /// guessed.
+    ///
+    /// # Errors
+    /// [`ControlError::LimitReached`] if as many traces run as may.
+    fn start_trace(&mut self, request: &TraceRequest) -> Result<u64, ControlError>;
+
+    /// Takes out what a trace has recorded, and keeps the trace from ending for want of a
+    /// reader. The same `read` number again returns the same again.
+    ///
+    /// # Errors
+    /// [`ControlError::TraceNotFound`].
+    fn read_trace(&mut self, trace_id: u64, read: u64) -> Result<TraceBatch, ControlError>;
+
+    /// Ends a trace; one that has ended already is a success.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn stop_trace(&mut self, trace_id: u64) -> Result<(), ControlError>;
 
     /// Version, times and counters of the router.
     ///
@@ -411,6 +441,19 @@ pub enum WorkersChange {
     },
 }
 
+/// Which packets a trace records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// Names under this prefix.
+    pub prefix: Name,
+    /// It ends with this many; `None`: with its time.
+    pub max_records: Option<u64>,
+    /// How long it records, in milliseconds.
+    pub duration_ms: u64,
+    /// It records one of this many packets; at least 1.
+    pub sample: u64,
+}
+
 /// Why the router did not do as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -445,6 +488,9 @@ pub enum ControlError {
     /// The workers cannot be changed so; why, and what to do instead.
     #[error("{0}")]
     Workers(String),
+    /// There is no such trace.
+    #[error("the trace has ended; start it again")]
+    TraceNotFound,
     /// The name has more components than the table takes.
     #[error("name has more than {max_components} components")]
     NameTooLong {
@@ -470,7 +516,9 @@ impl ControlError {
     #[must_use]
     pub const fn status_code(&self) -> u64 {
         match self {
-            Self::FaceNotFound | Self::StrategyNotFound => status_code::NOT_FOUND,
+            Self::FaceNotFound | Self::StrategyNotFound | Self::TraceNotFound => {
+                status_code::NOT_FOUND
+            }
             Self::UnsupportedProtocol | Self::Unsupported(_) => status_code::UNSUPPORTED_PROTOCOL,
             Self::BadAddress(_) | Self::BadName | Self::CsPolicy(_) => status_code::BAD_REQUEST,
             // NFD tells bad parameters from an unknown strategy by this code.

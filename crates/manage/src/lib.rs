@@ -17,6 +17,7 @@ mod datasets;
 mod learning;
 mod manager;
 mod notifications;
+mod packet_trace;
 mod registration;
 mod replies;
 mod rib;
@@ -26,7 +27,8 @@ pub use authorize::{AuthorizeRule, LocalhopRule, ManagementTrust};
 pub use carriers::CommandTransport;
 pub use control::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
-    FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
+    FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, TraceRequest,
+    WorkersChange,
 };
 pub use counters::{Counters, DropReason};
 pub use learning::Brought;

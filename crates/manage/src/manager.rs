@@ -26,6 +26,7 @@ use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefus
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
 use crate::notifications::NotificationStream;
+use crate::packet_trace;
 use crate::replies;
 use crate::rib::{Rib, RibLimits};
 use crate::verbs::{Dataset, Module, Target, Verb};
@@ -392,6 +393,7 @@ impl<C: ControlPlane> Manager<C> {
             Verb::StrategySet => commands::set_strategy(control, &parameters),
             Verb::StrategyUnset => commands::unset_strategy(control, &parameters),
             Verb::Workers(verb) => commands::change_workers(control, verb, &parameters),
+            Verb::Trace(verb) => packet_trace::command(control, verb, &parameters),
             Verb::RibRegister | Verb::RibUnregister | Verb::RibAnnounce => {
                 unreachable!("commands on the RIB were dealt with above")
             }
@@ -556,6 +558,8 @@ impl<C: ControlPlane> Manager<C> {
             }
             Dataset::Memory => control.table_memory()?.encode(),
             Dataset::Explain => self.explanation(rest)?.encode(),
+            Dataset::RecentDrops => packet_trace::recent_drops(control, rest)?,
+            Dataset::TraceRecords => packet_trace::records(control, rest)?,
             Dataset::Workers => control.workers()?.encode(),
             Dataset::GeneralStatus => {
                 let mut content = Vec::new();

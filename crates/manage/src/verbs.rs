@@ -6,7 +6,7 @@
 //! each module.
 
 use tachonym_packet::NameView;
-use tachonym_protocol::{CommandName, ControlParameters};
+use tachonym_protocol::{CommandName, ControlParameters, TRACE_MAX_MS};
 
 /// A part of the router that is managed; privileges are given by module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,17 +23,20 @@ pub enum Module {
     StrategyChoice,
     /// `workers`, this router's own.
     Workers,
+    /// `trace`, this router's own.
+    Trace,
 }
 
 impl Module {
     /// Every module that takes commands.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Faces,
         Self::Fib,
         Self::Rib,
         Self::Cs,
         Self::StrategyChoice,
         Self::Workers,
+        Self::Trace,
     ];
 
     /// The name component.
@@ -46,6 +49,7 @@ impl Module {
             Self::Cs => "cs",
             Self::StrategyChoice => "strategy-choice",
             Self::Workers => "workers",
+            Self::Trace => "trace",
         }
     }
 
@@ -72,6 +76,7 @@ pub(crate) enum Verb {
     StrategySet,
     StrategyUnset,
     Workers(WorkersVerb),
+    Trace(TraceVerb),
 }
 
 /// A command on the workers.
@@ -83,6 +88,13 @@ pub(crate) enum WorkersVerb {
     Unpin,
     Add,
     Remove,
+}
+
+/// A command on traces of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceVerb {
+    Start,
+    Stop,
 }
 
 /// Something to read.
@@ -108,6 +120,10 @@ pub(crate) enum Dataset {
     Explain,
     /// Likewise.
     Workers,
+    /// Packets that were dropped lately; this router's own.
+    RecentDrops,
+    /// What a trace of packets has recorded; this router's own.
+    TraceRecords,
 }
 
 /// What a module and a verb together name.
@@ -137,6 +153,8 @@ impl Target {
             ("status", "drops") => Dataset::Drops,
             ("status", "memory") => Dataset::Memory,
             ("status", "explain") => Dataset::Explain,
+            ("status", "recent-drops") => Dataset::RecentDrops,
+            ("trace", "records") => Dataset::TraceRecords,
             ("workers", "list") => Dataset::Workers,
             _ => return Self::command(module, verb),
         };
@@ -147,7 +165,7 @@ impl Target {
     /// module or a prefix of one: the one whose name the module's others follow, or the
     /// router's status.
     pub(crate) fn of_prefix(name: NameView<'_>) -> Option<CommandName<'static>> {
-        const REPRESENTATIVES: [(&str, &str); 7] = [
+        const REPRESENTATIVES: [(&str, &str); 8] = [
             ("status", "general"),
             ("faces", "list"),
             ("fib", "list"),
@@ -155,6 +173,7 @@ impl Target {
             ("cs", "info"),
             ("strategy-choice", "list"),
             ("workers", "list"),
+            ("trace", "records"),
         ];
         let names = REPRESENTATIVES.map(|(module, verb)| CommandName::local(module, verb));
         names
@@ -185,6 +204,8 @@ impl Target {
             (Module::Workers, "unpin") => Verb::Workers(WorkersVerb::Unpin),
             (Module::Workers, "add") => Verb::Workers(WorkersVerb::Add),
             (Module::Workers, "remove") => Verb::Workers(WorkersVerb::Remove),
+            (Module::Trace, "start") => Verb::Trace(TraceVerb::Start),
+            (Module::Trace, "stop") => Verb::Trace(TraceVerb::Stop),
             _ => return Self::Unknown(Some(module)),
         };
         Self::Command(module, verb)
@@ -215,8 +236,10 @@ impl Fields {
     const MTU: Self = Self(1 << 15);
     const CS_POLICY: Self = Self(1 << 16);
     const WORKER: Self = Self(1 << 17);
+    const TRACE_ID: Self = Self(1 << 18);
+    const SAMPLE: Self = Self(1 << 19);
 
-    const NAMES: [&'static str; 18] = [
+    const NAMES: [&'static str; 20] = [
         "Name",
         "FaceId",
         "Uri",
@@ -235,6 +258,8 @@ impl Fields {
         "Mtu",
         "CsPolicy",
         "Worker",
+        "TraceId",
+        "Sample",
     ];
 
     const fn and(self, other: Self) -> Self {
@@ -265,6 +290,8 @@ impl Fields {
             p.mtu_bytes.is_some(),
             p.cs_policy.is_some(),
             p.worker.is_some(),
+            p.trace_id.is_some(),
+            p.sample.is_some(),
         ];
         let bits = present.iter().enumerate();
         Self(bits.fold(0, |bits, (i, &is_there)| bits | u32::from(is_there) << i))
@@ -323,6 +350,8 @@ impl Verb {
             Self::StrategySet => (F::NAME.and(F::STRATEGY), F::NONE),
             Self::StrategyUnset => (F::NAME, F::NONE),
             Self::Workers(verb) => (verb.fields(), F::NONE),
+            Self::Trace(TraceVerb::Start) => (F::NAME, F::COUNT.and(F::EXPIRATION).and(F::SAMPLE)),
+            Self::Trace(TraceVerb::Stop) => (F::TRACE_ID, F::NONE),
         }
     }
 
@@ -349,6 +378,12 @@ impl Verb {
                 .is_some_and(|origin| origin > u64::from(u16::MAX))
                 .then_some("Origin"),
             Self::CsErase => (parameters.count == Some(0)).then_some("Count"),
+            Self::Trace(TraceVerb::Start) if parameters.count == Some(0) => Some("Count"),
+            Self::Trace(TraceVerb::Start) if parameters.sample == Some(0) => Some("Sample"),
+            Self::Trace(TraceVerb::Start) => parameters
+                .expiration_period_ms
+                .is_some_and(|ms| ms == 0 || ms > TRACE_MAX_MS)
+                .then_some("ExpirationPeriod"),
             Self::StrategyUnset => parameters
                 .name
                 .as_ref()

@@ -97,6 +97,7 @@ closed_number_field!(
     crate::FaceState,
     crate::NextHopUse,
     crate::SsdFinding,
+    crate::TraceDecision,
     crate::WorkerState
 );
 

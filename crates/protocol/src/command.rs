@@ -53,6 +53,10 @@ management_value! {
         cs_policy: Optional<String> = 36880,
         /// Number of a worker. This router's own.
         worker: Optional<u64> = 36908,
+        /// Number of a trace of packets. This router's own.
+        trace_id: Optional<u64> = 37142,
+        /// Of how many packets a trace shows one. This router's own.
+        sample: Optional<u64> = 37146,
     }
 }
 

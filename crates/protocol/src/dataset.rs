@@ -12,9 +12,9 @@
 //! | TLV-TYPE | element | in |
 //! |---|---|---|
 //! | 36864 | DropCount | `status/drops` |
-//! | 36865 | DropReason | DropCount |
+//! | 36865 | DropReason | DropCount, RecentDrop, TraceRecord |
 //! | 36866 | FaceState | FaceStatus |
-//! | 36867 | NDropped | DropCount, WorkerStatus |
+//! | 36867 | NDropped | DropCount, WorkerStatus, RecentDrop |
 //! | 36868 | TableMemory | `status/memory` |
 //! | 36869 | PagesAskedFor | TableMemory |
 //! | 36871 | NBaseBytes | TableMemory |
@@ -114,6 +114,24 @@
 //! | 37042 | ExplainedNextHop | NameExplanation |
 //! | 37043 | NextHopUse | ExplainedNextHop |
 //! | 37045 | StrategyPrefix | NameExplanation |
+//! | 37120 | RecentDrop | `status/recent-drops` |
+//! | 37121 | IsNameCut | RecentDrop, TraceRecord |
+//! | 37123 | PacketKind | RecentDrop, TraceRecord |
+//! | 37125 | AgeMs | RecentDrop |
+//! | 37140 | TraceQuery | name of `trace/records` |
+//! | 37142 | TraceId | TraceQuery, ControlParameters |
+//! | 37143 | Read | TraceQuery |
+//! | 37144 | TraceBatch | `trace/records` |
+//! | 37145 | NNotShown | TraceBatch |
+//! | 37146 | Sample | ControlParameters |
+//! | 37147 | HasEnded | TraceBatch |
+//! | 37148 | TraceRecord | TraceBatch |
+//! | 37149 | AtUs | TraceRecord |
+//! | 37151 | TraceDecision | TraceRecord |
+//! | 37152 | TraceFace | TraceRecord |
+//! | 37153 | NMoreFaces | TraceRecord |
+//! | 37154 | NackedFace | TraceRecord |
+//! | 37156 | NackReason | TraceRecord |
 
 use tachonym_packet::{DecodeError, Name};
 

@@ -156,6 +156,46 @@ closed_numbers! {
     }
 }
 
+closed_numbers! {
+    /// What became of a packet that a trace shows; this router's own.
+    TraceDecision {
+        /// An Interest was sent to other faces.
+        Forwarded = 1, "forwarded";
+        /// An Interest was sent to the router's management.
+        ToManagement = 2, "to-management";
+        /// The DRAM level of the content store answered an Interest.
+        AnsweredFromDram = 3, "answered-from-dram";
+        /// The SSD level of the content store answered an Interest.
+        AnsweredFromSsd = 4, "answered-from-ssd";
+        /// An Interest waits until the SSD level has been read.
+        WaitsForSsd = 5, "waits-for-ssd";
+        /// An Interest waits until other workers have looked into their content stores.
+        AsksWorkers = 6, "asks-workers";
+        /// An Interest joined a pending one from another face.
+        Aggregated = 7, "aggregated";
+        /// An Interest came again from the same face, too soon to be sent again.
+        RetransmissionSuppressed = 8, "retransmission-suppressed";
+        /// A pending Interest was sent again, or to another next hop, by the strategy.
+        SentAgain = 9, "sent-again";
+        /// A Data was sent to the faces that asked for it.
+        Delivered = 10, "delivered";
+        /// A Data that no pending Interest asked for is in the content store now.
+        CachedUnsolicited = 11, "cached-unsolicited";
+        /// A Data met no pending Interest of another face.
+        NotAwaited = 12, "not-awaited";
+        /// A Data or Nack went to another worker.
+        HandedOver = 13, "handed-over";
+        /// A Nack went on to the faces that asked.
+        Nacked = 14, "nacked";
+        /// A Nack was taken, and the pending Interest waits for other next hops.
+        WaitsForOthers = 15, "waits-for-others";
+        /// It was dropped.
+        Dropped = 16, "dropped";
+        /// An Interest waits, and was sent nowhere.
+        Pending = 17, "pending";
+    }
+}
+
 /// Bits of the Flags of a face.
 pub mod face_flags {
     /// NextHopFaceId, CachePolicy and IncomingFaceId are honoured and written.

@@ -12,7 +12,9 @@ mod dataset;
 mod explain;
 pub mod face_uri;
 mod kinds;
+mod packet_trace;
 pub mod rdr;
+mod recent_drops;
 pub mod segments;
 mod workers;
 
@@ -30,6 +32,11 @@ pub use explain::{
 pub use face_uri::{FaceUri, FaceUriError, HostUri, IpFamily, IpTransport};
 pub use kinds::{
     FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, NextHopUse, SsdFinding,
-    WorkerState, cs_flags, face_flags, route_flags, route_origin, status_code,
+    TraceDecision, WorkerState, cs_flags, face_flags, route_flags, route_origin, status_code,
 };
+pub use packet_trace::{
+    MAX_TRACES, TRACE_DEFAULT_MS, TRACE_LEASE_MS, TRACE_MAX_MS, TraceBatch, TraceFace, TraceQuery,
+    TraceRecord,
+};
+pub use recent_drops::RecentDrop;
 pub use workers::{MovedName, ReceiverStatus, WorkerStatus, WorkersStatus};

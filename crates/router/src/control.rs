@@ -12,16 +12,16 @@ use tachonym_face::{
 use tachonym_forward::{Engine, Routes, StorePolicy, StrategyError};
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
-    FaceCreated, FibChange, FibRefusal, FibSlice, LinkOptions, WorkersChange,
+    FaceCreated, FibChange, FibRefusal, FibSlice, LinkOptions, TraceRequest, WorkersChange,
 };
 use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name, NameView};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
-    FacePersistency, FaceState, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
-    NextHopRecord, PopularityClass, StrategyChoice, TableMemory, WorkersStatus, cs_flags,
-    face_flags,
+    FacePersistency, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
+    NextHopRecord, PopularityClass, RecentDrop, StrategyChoice, TableMemory, TraceBatch,
+    WorkersStatus, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 
@@ -29,12 +29,14 @@ use crate::config::ContentStore;
 use crate::cs_capacity::{Shrinking, shrink_some};
 use crate::drops;
 use crate::explain_control;
-use crate::face_jobs;
+use crate::face_jobs::{self, face_status, status};
 use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
 use crate::null_face;
 use crate::plane::Plane;
+use crate::recent_drops;
 use crate::second_level;
+use crate::trace_control::TraceControl;
 use crate::workers_control::WorkersControl;
 
 /// Most FIB entries that are copied at once, and most faces by one job, which takes some
@@ -48,6 +50,7 @@ const ANNOUNCEMENTS_PER_JOB: usize = 256;
 pub(crate) struct RouterControl {
     threads: Threads,
     workers: WorkersControl,
+    traces: TraceControl,
     routes: Routes,
     link: FaceOptions,
     pages: PagePreference,
@@ -67,6 +70,7 @@ impl RouterControl {
     ) -> Self {
         Self {
             routes: threads.team().blueprint.routes().clone(),
+            traces: TraceControl::new(threads.clone()),
             threads,
             workers,
             link,
@@ -569,6 +573,27 @@ impl ControlPlane for RouterControl {
             .collect())
     }
 
+    fn recent_drops(
+        &mut self,
+        prefix: &Name,
+        limit: usize,
+    ) -> Result<Vec<RecentDrop>, ControlError> {
+        let drops = recent_drops::of_all(&self.threads, prefix, limit);
+        drops.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    fn start_trace(&mut self, request: &TraceRequest) -> Result<u64, ControlError> {
+        self.traces.start(request)
+    }
+
+    fn read_trace(&mut self, trace_id: u64, read: u64) -> Result<TraceBatch, ControlError> {
+        self.traces.read(trace_id, read)
+    }
+
+    fn stop_trace(&mut self, trace_id: u64) -> Result<(), ControlError> {
+        self.traces.stop(trace_id)
+    }
+
     fn table_memory(&mut self) -> Result<TableMemory, ControlError> {
         let got = self.each_engine(|engine| (engine.fib_pages(), engine.own_pages()))?;
         let fib = got.first().map(|&(fib, _)| fib).unwrap_or_default();
@@ -727,40 +752,5 @@ fn fib_entry(entry: &tachonym_tables::FibEntry) -> FibEntry {
                 cost: hop.cost(),
             })
             .collect(),
-    }
-}
-
-fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
-    plane.faces.info(id).map(|info| face_status(&info))
-}
-
-pub(crate) fn face_status(info: &FaceInfo) -> FaceStatus {
-    let interval_ns = info.link.base_congestion_marking_interval.as_nanos();
-    let expires_ms = info.expires_in.map(|left| left.as_millis());
-    let counters = &info.counters;
-    FaceStatus {
-        face_id: info.id.0,
-        uri: info.remote.to_string(),
-        local_uri: info.local.to_string(),
-        expiration_period_ms: expires_ms.and_then(|ms| u64::try_from(ms).ok()),
-        face_scope: info.scope,
-        face_persistency: info.persistency,
-        link_type: info.link_type,
-        base_congestion_marking_interval_ns: u64::try_from(interval_ns).ok(),
-        default_congestion_threshold_bytes: Some(info.link.default_congestion_threshold_bytes),
-        mtu_bytes: info.mtu_bytes,
-        n_in_interests: counters.n_in_interests,
-        n_in_data: counters.n_in_data,
-        n_in_nacks: counters.n_in_nacks,
-        n_out_interests: counters.n_out_interests,
-        n_out_data: counters.n_out_data,
-        n_out_nacks: counters.n_out_nacks,
-        n_in_bytes: counters.n_in_bytes,
-        n_out_bytes: counters.n_out_bytes,
-        flags: info.flags(),
-        state: Some(match info.is_up {
-            true => FaceState::Up,
-            false => FaceState::Down,
-        }),
     }
 }

@@ -14,7 +14,7 @@ use tachonym_router::Router;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
     self, cs, dissect, explain, face, get, keys, output, peek, ping, pingserver, poke, put, route,
-    status, strategy, workers,
+    status, strategy, trace, workers,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -53,6 +53,7 @@ enum Command {
     Workers(workers::Arguments),
     Ping(ping::Arguments),
     Pingserver(pingserver::Arguments),
+    Trace(trace::Arguments),
     Peek(peek::Arguments),
     Poke(poke::Arguments),
     Put(put::Arguments),
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         Command::Workers(arguments) => workers::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Pingserver(arguments) => pingserver::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Peek(arguments) => peek::run(&arguments),
         Command::Poke(arguments) => poke::run(&arguments),
         Command::Put(arguments) => put::run(&arguments),

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crossbeam_channel::Receiver as Inbox;
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, monotonic_now};
-use tachonym_forward::{Engine, FaceTraits, LinkType, RxKind, RxPacket, Scope, relend};
+use tachonym_forward::{
+    Engine, FaceTraits, LinkType, RecentDrops, RxKind, RxPacket, Scope, relend,
+};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs, Name, PacketView};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
@@ -19,8 +21,10 @@ use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken
 use tracing::{debug, error, info};
 
 use crate::internal::InternalFace;
+use crate::packet_trace::Traces;
 use crate::ports::{ForeignDrops, Ports, refusal};
 use crate::second_level::Ssd;
+use crate::task::Task;
 use crate::team::{FaceNews, Team};
 use crate::verification::DataGate;
 use crate::worker::Busy;
@@ -58,6 +62,10 @@ pub(crate) struct Plane {
     done: Vec<(WorkerId, Box<Batch>)>,
     scratch: Vec<u8>,
     foreign_drops: ForeignDrops,
+    /// Packets that were lately refused before the engine saw them.
+    pub(crate) recent_drops: RecentDrops<DropReason>,
+    /// Traces of packets, while any runs.
+    pub(crate) traces: Option<Box<Traces>>,
     /// Its worker failed, and another one takes its place then.
     replace_at: Option<MonoNs>,
     replaced_at: MonoNs,
@@ -115,6 +123,8 @@ impl Plane {
             done: Vec::new(),
             scratch: Vec::new(),
             foreign_drops: ForeignDrops::default(),
+            recent_drops: RecentDrops::new(),
+            traces: None,
             replace_at: None,
             replaced_at: MonoNs::ZERO,
             n_since_pause: 0,
@@ -170,10 +180,7 @@ impl Plane {
         if self.worker().is_none() {
             ssd.forget_completions(now);
         }
-        self.work(now, |worker, ports| {
-            ssd.take_completions(now, worker.engine_mut(), ports);
-            worker.tell_sought(ports);
-        });
+        self.work(now, Task::Completions(&mut ssd));
         self.ssd = Some(ssd);
     }
 
@@ -220,9 +227,7 @@ impl Plane {
     pub(crate) fn shut_down(&mut self) {
         if let Some(mut ssd) = self.ssd.take() {
             let now = monotonic_now();
-            self.work(now, |worker, ports| {
-                ssd.shut_down(worker.engine_mut(), ports)
-            });
+            self.work(now, Task::ShutDown(&mut ssd));
         }
     }
 
@@ -275,7 +280,7 @@ impl Plane {
         };
         self.n_injected += 1;
         let now = monotonic_now();
-        self.work(now, |worker, ports| worker.handle_burst(now, &[rx], ports));
+        self.work(now, Task::Burst(&[rx]));
     }
 
     /// Drops until then what a face has to say to management.
@@ -472,20 +477,32 @@ impl Plane {
                     prefix_announcement: frame.prefix_announcement,
                     ..packet
                 }),
-                (_, reason) => {
+                (packet, reason) => {
                     let reason = reason.unwrap_or(DropReason::Malformed);
                     self.faces.count_drop(frame.face, reason);
+                    if let Some(packet) = packet {
+                        self.note_refused(now, reason, &packet);
+                    }
                 }
             }
         }
         self.counters.n_at_home += burst.len() as u64;
         if self.worker().is_some() {
-            self.work(now, |worker, ports| worker.handle_burst(now, &burst, ports));
+            self.work(now, Task::Burst(&burst));
         } else {
             self.counters.n_without_worker += burst.len() as u64;
         }
         burst.clear();
         relend(burst)
+    }
+
+    /// Records a packet that is dropped before the engine sees it.
+    #[cold]
+    fn note_refused(&mut self, now: MonoNs, reason: DropReason, packet: &RxPacket<'_>) {
+        self.recent_drops.record(now, reason, &packet.as_dropped());
+        if let Some(traces) = &mut self.traces {
+            traces.note_refused(now, reason, packet);
+        }
     }
 
     /// Sees which names have moved, and carries what has waited for that.
@@ -570,7 +587,7 @@ impl Plane {
 
     fn handle_batch(&mut self, now: MonoNs, batch: &Batch) {
         if self.worker().is_some() {
-            self.work(now, |worker, ports| worker.handle_batch(now, batch, ports));
+            self.work(now, Task::Batch(batch));
         } else {
             let leaving = batch.iter().filter(|it| it.crossing == Crossing::Leaving);
             self.counters.n_without_worker += (batch.len() - leaving.count()) as u64;
@@ -582,7 +599,7 @@ impl Plane {
         if self.replace_at.is_some_and(|at| at <= now) {
             self.replace_worker(now);
         }
-        self.work(now, |worker, ports| worker.handle_timeout(now, ports));
+        self.work(now, Task::Timeout);
     }
 
     /// Hands everything over to the kernel and to other threads.
@@ -604,7 +621,7 @@ impl Plane {
 
     /// Has the worker do something, if there is one. If it panics, another one will take its
     /// place: what is pending and cached is lost, all else goes on.
-    fn work(&mut self, now: MonoNs, work: impl FnOnce(&mut Worker, &mut Ports<'_>)) {
+    fn work(&mut self, now: MonoNs, task: Task<'_, '_>) {
         let Some(worker) = self.worker.as_mut().filter(|_| self.replace_at.is_none()) else {
             return;
         };
@@ -618,11 +635,29 @@ impl Plane {
             links: &mut self.links,
             scratch: &mut self.scratch,
             foreign_drops: &mut self.foreign_drops,
+            recent_drops: &mut self.recent_drops,
             tokens: worker.token_maker(),
         };
-        if catch_unwind(AssertUnwindSafe(|| work(worker, &mut ports))).is_err() {
+        let traces = &mut self.traces;
+        let done = catch_unwind(AssertUnwindSafe(|| match traces {
+            None => task.run(now, worker, &mut ports),
+            Some(traces) => traces.run(now, task, worker, &mut ports),
+        }));
+        if done.is_err() {
             self.note_panic(now);
         }
+        if self.traces.is_some() {
+            self.expire_traces(now);
+        }
+    }
+
+    /// Forgets traces that are not read any more, so that packets run without them again.
+    #[cold]
+    fn expire_traces(&mut self, now: MonoNs) {
+        if let Some(traces) = &mut self.traces {
+            traces.expire(now);
+        }
+        self.traces.take_if(|traces| traces.is_empty());
     }
 
     /// Runs a job of another thread, which may fail too.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{DropReason, FaceSystem};
-use tachonym_forward::{Output, RxKind, RxPacket};
+use tachonym_forward::{Output, RecentDrops, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, InterestRewrite, InterestView, MonoNs, NackReason, NameView};
 use tachonym_workers::{Crossing, Links, Parcel, Port, TokenMaker};
@@ -27,6 +27,7 @@ pub(crate) struct Ports<'a> {
     /// For Interests that leave by another thread as they do not lie in memory.
     pub(crate) scratch: &'a mut Vec<u8>,
     pub(crate) foreign_drops: &'a mut ForeignDrops,
+    pub(crate) recent_drops: &'a mut RecentDrops<DropReason>,
     /// What brings answers home, if Interests carry it.
     pub(crate) tokens: Option<TokenMaker>,
 }
@@ -95,6 +96,24 @@ impl Ports<'_> {
 }
 
 impl Ports<'_> {
+    /// Why a packet that another thread has received is refused, if it is; counted and
+    /// recorded.
+    pub(crate) fn refuse(&mut self, packet: &RxPacket<'_>) -> Option<DropReason> {
+        let reason = refusal(self.internal, self.gate, packet, self.now)?;
+        self.note_refused(packet, reason);
+        Some(reason)
+    }
+
+    #[cold]
+    fn note_refused(&mut self, packet: &RxPacket<'_>, reason: DropReason) {
+        match self.elsewhere(packet.face) {
+            None => self.faces.count_drop(packet.face, reason),
+            Some(_) => self.foreign_drops.add(packet.face, reason),
+        }
+        let dropped = packet.as_dropped();
+        self.recent_drops.record(self.now, reason, &dropped);
+    }
+
     fn send_to_management(
         &mut self,
         interest: &InterestView<'_>,
@@ -194,16 +213,7 @@ impl Port for Ports<'_> {
     }
 
     fn admits(&mut self, packet: &RxPacket<'_>) -> bool {
-        match refusal(self.internal, self.gate, packet, self.now) {
-            None => true,
-            Some(reason) => {
-                match self.elsewhere(packet.face) {
-                    None => self.faces.count_drop(packet.face, reason),
-                    Some(_) => self.foreign_drops.add(packet.face, reason),
-                }
-                false
-            }
-        }
+        self.refuse(packet).is_none()
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
-    FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, WorkersChange,
+    FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, TraceRequest,
+    WorkersChange,
 };
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_protocol::*;
@@ -31,6 +32,9 @@ pub struct MemoryRouter {
     pub max_fib_batch: usize,
     pub n_fib_slices: usize,
     pub drops: Vec<DropCount>,
+    pub recent_drops: Vec<RecentDrop>,
+    /// What each trace was started with.
+    pub traces: BTreeMap<u64, TraceRequest>,
     /// Workers 0 and 1 run, 2 is spare.
     pub workers: WorkersStatus,
     /// Announcements by prefix, with their versions.
@@ -61,6 +65,8 @@ impl MemoryRouter {
             max_fib_batch: 0,
             n_fib_slices: 0,
             drops: Vec::new(),
+            recent_drops: Vec::new(),
+            traces: BTreeMap::new(),
             workers: two_workers_and_a_spare(),
             announcements: BTreeMap::new(),
             max_announcements: usize::MAX,
@@ -504,6 +510,43 @@ impl ControlPlane for MemoryRouter {
     fn drops(&mut self) -> Result<Vec<DropCount>, ControlError> {
         self.check()?;
         Ok(self.drops.clone())
+    }
+
+    fn recent_drops(
+        &mut self,
+        prefix: &Name,
+        limit: usize,
+    ) -> Result<Vec<RecentDrop>, ControlError> {
+        self.check()?;
+        let drops = self.recent_drops.iter();
+        let under = drops.filter(|drop| drop.name.starts_with(prefix));
+        Ok(under.take(limit).cloned().collect())
+    }
+
+    fn start_trace(&mut self, request: &TraceRequest) -> Result<u64, ControlError> {
+        self.check()?;
+        if self.traces.len() == MAX_TRACES {
+            return Err(ControlError::LimitReached("traces"));
+        }
+        let id = 1_000 + self.traces.len() as u64;
+        self.traces.insert(id, request.clone());
+        Ok(id)
+    }
+
+    fn read_trace(&mut self, trace_id: u64, read: u64) -> Result<TraceBatch, ControlError> {
+        self.check()?;
+        let trace = self.traces.get(&trace_id);
+        trace.ok_or(ControlError::TraceNotFound)?;
+        Ok(TraceBatch {
+            n_not_shown: read,
+            ..TraceBatch::default()
+        })
+    }
+
+    fn stop_trace(&mut self, trace_id: u64) -> Result<(), ControlError> {
+        self.check()?;
+        self.traces.remove(&trace_id);
+        Ok(())
     }
 
     fn table_memory(&mut self) -> Result<TableMemory, ControlError> {

@@ -47,6 +47,12 @@ pub(super) enum Failure {
         /// What is wrong, and in which line if that is known.
         problem: String,
     },
+    /// The forwarder, by what it calls itself, cannot show packets.
+    #[error(
+        "this forwarder ({0}) has no trace of packets: only Tachonym has one, from the version \
+         that this tool is of"
+    )]
+    NoTrace(String),
     /// No Interest has come yet from which anything could be told.
     #[error("the router has seen no request yet: ask again when it has")]
     NothingMeasured,
@@ -62,6 +68,7 @@ impl Failure {
             Self::NobodyAsked(_) | Self::AskedTooSeldom { .. } => exit::TIMED_OUT,
             Self::NotValidNow { .. } => exit::UNTRUSTED,
             Self::NothingMeasured => exit::FAILURE,
+            Self::NoTrace(_) => exit::REFUSED,
             Self::MulticastGroup(_) | Self::NothingToChange | Self::BadFile { .. } => exit::USAGE,
         }
     }

@@ -29,6 +29,7 @@ pub mod status;
 pub mod strategy;
 mod target;
 mod text;
+pub mod trace;
 pub mod workers;
 
 use std::fmt::{self, Display};
