@@ -76,6 +76,8 @@ management_value! {
         /// The face it came from; `None` if that is not known. Faces below 256 are the
         /// router's own: 1 is management, 254 the content store.
         face_id: Optional<u64> = 105,
+        /// The remote address of that face, if the thread that handled the packet has it.
+        remote: Optional<String> = 114,
         /// What became of it.
         decision: Required<TraceDecision> = 37151,
         /// Faces that it, or the Data that answers it, was sent to; up to
@@ -131,6 +133,7 @@ mod tests {
             name: "/a/b".parse().expect("a name"),
             is_name_cut: false,
             face_id: Some(262),
+            remote: Some("fd://15".into()),
             decision,
             to: vec![face(263), face(264)],
             n_more_faces: 1,

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 
 use tachonym_dispatch::WorkerId;
-use tachonym_face::{self as face, monotonic_now};
+use tachonym_face::{self as face, FaceSystem, monotonic_now};
 use tachonym_forward::{
     Block, Counters, DropReason, KeptName, Output, PacketKind, RxKind, RxPacket,
 };
@@ -90,6 +90,8 @@ pub(crate) struct Record {
     pub(crate) at: MonoNs,
     pub(crate) kind: PacketKind,
     pub(crate) face: Option<FaceId>,
+    /// Its remote address, if the face is this thread's. It may have gone when this is read.
+    pub(crate) remote: Option<String>,
     pub(crate) name: KeptName,
     pub(crate) decision: TraceDecision,
     pub(crate) to: FaceList,
@@ -251,9 +253,14 @@ impl Traces {
         now: MonoNs,
         reason: face::DropReason,
         packet: &RxPacket<'_>,
+        faces: &FaceSystem,
     ) {
         let choice = self.choose(now, packet.name());
+        if choice.wanted == 0 {
+            return;
+        }
         let mut record = Record::of(now, packet);
+        record.remote = remote_of(faces, packet.face);
         record.decision = TraceDecision::Dropped;
         record.drops[0] = Some(reason.as_str());
         self.push(choice.wanted, &record);
@@ -367,6 +374,7 @@ impl Traces {
             RxKind::Data(_) | RxKind::Nack(..) => false,
         };
         let mut record = Record::of(now, packet);
+        record.remote = remote_of(ports.faces, packet.face);
         let current = Current {
             kind: record.kind,
             name: packet.name(),
@@ -428,6 +436,11 @@ fn is_own(name: NameView<'_>) -> bool {
         .all(|own| components.next().is_some_and(|it| it.value() == *own))
 }
 
+/// The remote address of a face that this thread has.
+fn remote_of(faces: &FaceSystem, face: FaceId) -> Option<String> {
+    faces.info(face).map(|info| info.remote.to_string())
+}
+
 /// The packet in a parcel, if it is one.
 fn received<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
     let packet = PacketView::parse(parcel.wire).ok()?;
@@ -479,6 +492,7 @@ impl Record {
             at: now,
             kind,
             face,
+            remote: None,
             name: KeptName::new(name),
             decision: TraceDecision::Pending,
             to: FaceList::default(),
@@ -747,5 +761,94 @@ impl Port for Traced<'_, '_, '_> {
             self.seen.refused = refused;
         }
         refused.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> Name {
+        uri.parse().expect("a literal name")
+    }
+
+    fn order(sample: u64, max_records: u64) -> TraceOrder {
+        TraceOrder {
+            trace_id: 7,
+            prefix: name("/a"),
+            ends: monotonic_now().plus_ms(60_000),
+            max_records,
+            sample,
+        }
+    }
+
+    /// Has packets of a name come, all at `now`.
+    fn offer(traces: &mut Traces, now: MonoNs, uri: &str, n_packets: u64) {
+        let name = name(uri);
+        for _ in 0..n_packets {
+            let choice = traces.choose(now, name.view());
+            let packet = (PacketKind::Interest, name.view());
+            traces.push(choice.wanted, &Record::new(now, packet, None));
+        }
+    }
+
+    #[test]
+    fn a_flood_is_cut_to_the_rate_and_to_memory_and_what_is_left_out_is_counted() {
+        let mut traces = Traces::default();
+        traces.start(order(1, u64::MAX));
+        let now = monotonic_now();
+        offer(&mut traces, now, "/a/1", MAX_PER_SECOND + 10);
+        offer(&mut traces, now, "/b", 10);
+        let recorded = traces.read(7, usize::MAX);
+        assert_eq!(recorded.records.len() as u64, MAX_PER_SECOND);
+        assert_eq!(recorded.n_not_shown, 10);
+        for second in 1..4 {
+            let now = now.plus_ms(1_000 * second);
+            offer(&mut traces, now, "/a/1", MAX_PER_SECOND);
+        }
+        let recorded = traces.read(7, usize::MAX);
+        assert_eq!(recorded.records.len(), MAX_RECORDS);
+        let n_beyond = 3 * MAX_PER_SECOND - MAX_RECORDS as u64;
+        assert_eq!(recorded.n_not_shown, 10 + n_beyond);
+        assert!(!recorded.has_ended);
+    }
+
+    #[test]
+    fn a_trace_samples_and_ends_with_its_count() {
+        let mut traces = Traces::default();
+        traces.start(order(10, 3));
+        offer(&mut traces, monotonic_now(), "/a", 100);
+        let recorded = traces.read(7, usize::MAX);
+        assert_eq!(recorded.records.len(), 3);
+        assert!(recorded.has_ended);
+        assert_eq!(recorded.n_not_shown, 18, "none after the third record");
+    }
+
+    #[test]
+    fn a_trace_that_is_not_read_ends_and_keeps_nothing() {
+        let mut traces = Traces::default();
+        traces.start(order(1, u64::MAX));
+        let late = monotonic_now().plus_ms(TRACE_LEASE_MS + 1);
+        offer(&mut traces, late, "/a", 5);
+        traces.expire(late);
+        assert!(traces.is_empty());
+        let recorded = traces.read(7, usize::MAX);
+        assert!(recorded.has_ended && recorded.records.is_empty());
+        traces.start(order(1, u64::MAX));
+        traces.stop(7);
+        assert!(traces.is_empty());
+    }
+
+    #[test]
+    fn packets_of_traces_themselves_are_not_recorded() {
+        let mut traces = Traces::default();
+        traces.start(TraceOrder {
+            prefix: Name::new(),
+            ..order(1, u64::MAX)
+        });
+        let now = monotonic_now();
+        offer(&mut traces, now, "/localhost/nfd/trace/records/x", 5);
+        offer(&mut traces, now, "/localhost/nfd/faces/list", 1);
+        assert_eq!(traces.read(7, usize::MAX).records.len(), 1);
     }
 }

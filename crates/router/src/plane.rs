@@ -501,7 +501,7 @@ impl Plane {
     fn note_refused(&mut self, now: MonoNs, reason: DropReason, packet: &RxPacket<'_>) {
         self.recent_drops.record(now, reason, &packet.as_dropped());
         if let Some(traces) = &mut self.traces {
-            traces.note_refused(now, reason, packet);
+            traces.note_refused(now, reason, packet, &self.faces);
         }
     }
 

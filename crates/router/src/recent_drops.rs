@@ -14,8 +14,11 @@ use tachonym_protocol::RecentDrop;
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
 
+/// A drop, with the time of the last one.
+type Timed = (MonoNs, RecentDrop);
+
 /// The drops of a thread under `prefix`, newest first, `limit` at most.
-pub(crate) fn collect(plane: &Plane, prefix: &Name, limit: usize) -> Vec<RecentDrop> {
+pub(crate) fn collect(plane: &Plane, prefix: &Name, limit: usize) -> Vec<Timed> {
     let now = monotonic_now();
     let before = plane.recent_drops.newest_under(prefix.view(), limit);
     let before = before
@@ -40,19 +43,20 @@ pub(crate) fn of_all(
 ) -> Result<Vec<RecentDrop>, WorkerGone> {
     let prefix = prefix.clone();
     let drops = threads.each(move |plane| collect(plane, &prefix, limit))?;
-    Ok(newest(drops.into_iter().flatten(), limit))
+    let drops = newest(drops.into_iter().flatten(), limit);
+    Ok(drops.into_iter().map(|(_, drop)| drop).collect())
 }
 
-fn newest(drops: impl Iterator<Item = RecentDrop>, limit: usize) -> Vec<RecentDrop> {
+fn newest(drops: impl Iterator<Item = Timed>, limit: usize) -> Vec<Timed> {
     let mut drops: Vec<_> = drops.collect();
-    drops.sort_by_key(|drop| (drop.age_ms, Reverse(drop.n_drops)));
+    drops.sort_by_key(|&(last, _)| Reverse(last));
     drops.truncate(limit);
     drops
 }
 
-fn shown<R: Copy + Eq>(now: MonoNs, record: &DropRecord<R>, reason: &str) -> RecentDrop {
+fn shown<R: Copy + Eq>(now: MonoNs, record: &DropRecord<R>, reason: &str) -> Timed {
     let age = now.saturating_since(record.last());
-    RecentDrop {
+    let drop = RecentDrop {
         name: record.name().name(),
         is_name_cut: record.name().is_cut(),
         kind: record.kind().as_str().to_owned(),
@@ -60,5 +64,6 @@ fn shown<R: Copy + Eq>(now: MonoNs, record: &DropRecord<R>, reason: &str) -> Rec
         reason: reason.to_owned(),
         n_drops: record.n_drops().into(),
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-    }
+    };
+    (record.last(), drop)
 }

@@ -161,6 +161,7 @@ fn shown(clock: WallClock, record: &Record) -> TraceRecord {
         name: record.name.name(),
         is_name_cut: record.name.is_cut(),
         face_id: record.face.map(|face| face.0),
+        remote: record.remote.clone(),
         decision: record.decision,
         to: faces(&record.to),
         n_more_faces: record.to.n_more() + record.nacked.n_more(),
@@ -170,6 +171,13 @@ fn shown(clock: WallClock, record: &Record) -> TraceRecord {
     }
 }
 
+/// A reason as drops spell it.
 fn reason(reason: NackReason) -> String {
-    reason.to_string()
+    match reason {
+        NackReason::None => "none".to_owned(),
+        NackReason::Congestion => "congestion".to_owned(),
+        NackReason::Duplicate => "duplicate".to_owned(),
+        NackReason::NoRoute => "no-route".to_owned(),
+        NackReason::Other(code) => code.to_string(),
+    }
 }

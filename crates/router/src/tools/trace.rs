@@ -200,7 +200,11 @@ impl<'a> Shown<'a> {
 
     fn print_heading(&self) -> io::Result<()> {
         match self.arguments.management.json {
-            true => Ok(()),
+            true => output::line(json!({
+                "ready": true,
+                "prefix": self.arguments.prefix.to_string(),
+                "seconds": self.arguments.duration.as_secs_f64(),
+            })),
             false => output::line(row("TIME (UTC)", "PACKET", "FROM FACE", "DECISION", "NAME")),
         }
     }
@@ -212,9 +216,10 @@ impl<'a> Shown<'a> {
     ) -> anyhow::Result<()> {
         self.n_shown += 1;
         self.n_dropped += u64::from(record.drop_reason.is_some());
-        let remote = match record.face_id {
-            Some(face) => self.remote(controller, face)?,
-            None => None,
+        let remote = match (&record.remote, record.face_id) {
+            (Some(remote), _) => Some(remote.clone()),
+            (None, Some(face)) => self.remote(controller, face)?,
+            (None, None) => None,
         };
         if self.arguments.management.json {
             output::line(record_json(record, remote.as_deref()))?;
@@ -286,7 +291,7 @@ impl<'a> Shown<'a> {
 /// A line of the table. Packets come one by one, so the widths are fixed; the name has no
 /// bound and is last.
 fn row(time: &str, kind: &str, face: &str, decision: &str, name: &str) -> String {
-    format!("{time:<12}  {kind:<8}  {face:<26}  {decision:<30}  {name}")
+    format!("{time:<12}  {kind:<8}  {face:<26}  {decision:<39}  {name}")
 }
 
 /// Hour, minute, second and millisecond, UTC.
@@ -378,6 +383,7 @@ mod tests {
             name: "/a/b".parse().expect("a name"),
             is_name_cut: false,
             face_id: Some(262),
+            remote: None,
             decision,
             to: Vec::new(),
             n_more_faces: 0,
