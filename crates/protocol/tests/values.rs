@@ -29,7 +29,7 @@ fn link_type() -> impl Strategy<Value = LinkType> {
     prop::sample::select(LinkType::ALL)
 }
 
-type MaybeNumbers = [Option<u64>; 12];
+type MaybeNumbers = [Option<u64>; 14];
 
 fn parameters() -> impl Strategy<Value = ControlParameters> {
     (
@@ -60,6 +60,8 @@ fn parameters() -> impl Strategy<Value = ControlParameters> {
                     mtu_bytes: n[10],
                     cs_policy,
                     worker: n[11],
+                    sample: n[12],
+                    trace_id: n[13],
                 }
             },
         )
