@@ -12,7 +12,7 @@ pub mod namespace;
 mod peer;
 mod router;
 
-pub use peer::{Fetched, Peer, Registration, Serving, home};
+pub use peer::{Fetched, Peer, Registration, Serving, home, node};
 pub use router::{Router, in_namespace};
 
 use std::fmt::Write as _;

@@ -203,8 +203,9 @@ fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The Node.js that npm brought, or the system's.
-fn node() -> PathBuf {
+/// The Node.js that npm installed, or the system's.
+#[must_use]
+pub fn node() -> PathBuf {
     let architectures = ["x64", "arm64"].into_iter();
     let mut brought = architectures
         .map(|arch| installed(&format!("node/node_modules/node-linux-{arch}/bin/node")));

@@ -74,7 +74,10 @@ fn run_suites(workspace: &Workspace, peers: &Path, name: &str, config: &str, rep
         suite(workspace, peers, &called(suite_name), config, &tests)
     };
     report.step(&called("interop"), || {
-        run("interop", &["files", "management", "large_files"])
+        run(
+            "interop",
+            &["applications", "files", "management", "large_files"],
+        )
     });
     report.step(&called("interop ipv6"), || {
         match TcpListener::bind("[::1]:0") {
