@@ -116,7 +116,7 @@ async function put([name, file], face) {
   serveMetadata(new Metadata(versioned), { pOpts: { announcement: false } });
   let local;
   if (options["no-register"]) {
-    // One Interest, so that the router has a face for us; nobody answers it.
+    // One Interest, so that the router has a face for us; no producer answers it.
     await consume(new Interest("/interop/hello", Interest.Lifetime(100))).catch(() => {});
     local = face.localAddress;
   } else {

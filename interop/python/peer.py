@@ -103,7 +103,7 @@ async def put(app, arguments):
         if not await app.register(prefix):
             return 1
     else:
-        # One Interest, so that the router has a face for us; nobody answers it.
+        # One Interest, so that the router has a face for us; no producer answers it.
         app.express(Name.from_str("/interop/hello"), pass_all, lifetime=100).close()
         socket = app.face.transport if hasattr(app.face, "transport") else app.face.writer
         host, port = socket.get_extra_info("sockname")[:2]
@@ -173,7 +173,7 @@ def parse():
         "--no-register",
         dest="register",
         action="store_false",
-        help="let somebody else register the prefix for our face",
+        help="leave it to another program to register the prefix for our face",
     )
     return parser.parse_args()
 

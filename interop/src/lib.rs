@@ -2,8 +2,8 @@
 //!
 //! [`Router`] runs the binary as users do; [`Peer`] runs python-ndn, NDNts, jndn
 //! or the project's own tools as consumer and producer. Every program is an
-//! ordinary process and says what it did in one line of JSON. `cargo xtask
-//! interop` installs the programs and says where they are by [`INSTALLED`] and
+//! ordinary process and reports what it did in one line of JSON. `cargo xtask
+//! interop` installs the programs and passes their folders in [`INSTALLED`] and
 //! [`BINARIES`]; run the tests through it.
 #![forbid(unsafe_code)]
 
@@ -114,7 +114,7 @@ pub fn output_of(command: &mut Command) -> String {
 fn text_of(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What could be read is what there is to show.
+        // Whatever was read before an error is shown.
         let _ = stream.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -168,13 +168,13 @@ impl Running {
             .spawn()
             .unwrap_or_else(|error| panic!("{shown}: {error}"));
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (heard, lines) = mpsc::channel();
-        // Ends with the program. What nobody asks for is still read, or the
-        // program would wait for it.
+        let (sender, lines) = mpsc::channel();
+        // Ends with the program. Lines that no test reads are still taken from the
+        // pipe, or the program would block on it.
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // Whoever asked may be gone.
-                let _ = heard.send(line);
+                // The receiver may be gone.
+                let _ = sender.send(line);
             }
         });
         Self {
@@ -193,7 +193,7 @@ impl Running {
     /// The next line that it prints.
     ///
     /// # Panics
-    /// If it has ended, or says nothing for a minute.
+    /// If it has ended, or prints nothing for a minute.
     pub fn line(&mut self) -> String {
         let line = self.lines.recv_timeout(TIME_TO_SPEAK);
         line.unwrap_or_else(|error| panic!("{}: no line: {error}", self.shown))
@@ -215,7 +215,7 @@ impl Running {
     /// If it may not be asked.
     pub fn terminate(&self) {
         let id = Pid::from_child(&self.child);
-        kill_process(id, Signal::TERM).expect("a child that nobody waited for takes signals");
+        kill_process(id, Signal::TERM).expect("a child that was not waited for takes signals");
     }
 }
 

@@ -19,7 +19,7 @@ impl Namespace {
     #[must_use]
     pub fn new() -> Self {
         let mut command = Command::new("unshare");
-        // It speaks when it is inside, and ends with its input.
+        // It prints a line when it is inside, and ends with its input.
         command.args(["--net", "sh", "-c", "echo inside; exec cat"]);
         let mut holder = Running::start(&mut command);
         holder.line();
@@ -36,7 +36,7 @@ impl Namespace {
 
     /// Gives `device` one more address, with the length of its network.
     pub fn add_address(&self, address: &str, device: &str) {
-        // Nobody else has it, which is not to be waited for.
+        // No other process has it, so there is nothing to wait for.
         let nodad: &[&str] = if address.contains(':') {
             &["nodad"]
         } else {

@@ -31,7 +31,7 @@ pub struct Fetched {
 
 /// A producer that serves until it is dropped.
 pub struct Serving {
-    /// What it said when it was ready.
+    /// The line it printed when it was ready.
     pub ready: Value,
     _process: Running,
 }
@@ -46,12 +46,12 @@ impl Registration {
     /// If it fails.
     pub fn undo(&mut self) {
         self.0.press_enter();
-        assert_eq!(said(&mut self.0)["unregistered"], true);
+        assert_eq!(next_json(&mut self.0)["unregistered"], true);
     }
 }
 
 /// The next line of a program, as JSON.
-fn said(process: &mut Running) -> Value {
+fn next_json(process: &mut Running) -> Value {
     let line = process.line();
     serde_json::from_str(&line).expect(&line)
 }
@@ -111,7 +111,7 @@ impl Peer {
         let mut arguments = vec!["put", name, file.to_str().expect("text")];
         arguments.extend_from_slice(extra);
         let mut process = Running::start(&mut self.command(Command::new, transport, &arguments));
-        let ready = said(&mut process);
+        let ready = next_json(&mut process);
         assert_eq!(ready["ready"], true, "{ready}");
         Serving {
             ready,
@@ -128,7 +128,7 @@ impl Peer {
     pub fn register(self, transport: &str, name: &str) -> Registration {
         let mut command = self.command(Command::new, transport, &["register", name]);
         let mut process = Running::start(&mut command);
-        assert_eq!(said(&mut process)["registered"], true);
+        assert_eq!(next_json(&mut process)["registered"], true);
         Registration(process)
     }
 

@@ -77,7 +77,7 @@ fn an_interface_that_is_down_costs_packets_and_not_the_face() {
     pair.west.switch(DEVICES[0], false);
     let arguments = ["peek", "/down", "--lifetime-ms", "200"];
     let status = pair.consumers.tool_command(&arguments).status();
-    assert_eq!(status.expect("it runs").code(), Some(3), "nobody answers");
+    assert_eq!(status.expect("it runs").code(), Some(3), "no producer");
     let face = pair.face();
     assert!(face.contains("send-error"), "{face}");
     pair.west.switch(DEVICES[0], true);

@@ -29,7 +29,7 @@ fn a_large_file_crosses_three_routers_and_a_lossy_slow_link() {
     }
     assert_eq!(Peer::Ndnts.get(chain.west.uri("unix"), "/large"), expected);
 
-    // The link was as bad as it was said to be.
+    // The link was as bad as configured.
     let counted = chain.cut();
     assert_eq!(counted["impairment"]["delay_ms"], 10.0, "{counted}");
     for way in ["up", "down"] {

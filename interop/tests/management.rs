@@ -26,7 +26,7 @@ fn over_each_transport(peer: Peer, manage: impl Fn(&Router, &str)) {
     }
 }
 
-/// What the router itself says.
+/// The output of a tool of the project.
 fn own(router: &Router, arguments: &[&str]) -> Value {
     let mut arguments = arguments.to_vec();
     arguments.push("--json");

@@ -99,8 +99,8 @@ fn the_way_to_a_file_is_learnt_along_a_chain_and_handed_on() {
         assert!(route["expires_ms"].as_u64() <= Some(600_000), "{route}");
     }
 
-    // Who asks for the way later is told by the router in the middle, though that
-    // follows its own route by then.
+    // A router that discovers later gets the announcement from the router in the middle,
+    // although that one follows its own route by then.
     middle.tool(&["cs", "erase", "/"]);
     let latecomer = learner(&row.west);
     link(&latecomer, &middle, "10.77.4.2");
@@ -108,7 +108,7 @@ fn the_way_to_a_file_is_learnt_along_a_chain_and_handed_on() {
     assert_eq!(learnt(&latecomer), ["/site/file"]);
     drop(latecomer);
 
-    // The producer goes; whoever hears of it forgets the way.
+    // The producer goes; each router that learns of it removes the route.
     drop(serving);
     while json(&producer, &["route", "list"])
         .as_array()
@@ -120,12 +120,12 @@ fn the_way_to_a_file_is_learnt_along_a_chain_and_handed_on() {
     let output = peek.output().expect("it runs");
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     for router in [&consumer, &middle] {
-        // The Nack may overtake what it says.
+        // The Nack may arrive before the route is removed.
         while !learnt(router).is_empty() {}
     }
 
-    // It comes back elsewhere, and is found there, now that nobody can answer from
-    // the content store, without an announcement.
+    // It comes back elsewhere and is discovered there without an announcement, now that
+    // no content store answers.
     for router in [&consumer, &middle, &producer] {
         router.tool(&["cs", "erase", "/"]);
     }
