@@ -115,10 +115,12 @@ fn check_config(file: Option<&std::path::Path>, print_reference: bool) -> anyhow
         output::text(&reference::markdown())?;
     }
     if let Some(file) = file {
-        for warning in Config::load(file)?.warnings() {
+        let config = Config::load(file)?;
+        for warning in config.warnings() {
             output::note(format_args!("warning: {warning}"));
         }
-        output::line(format_args!("{}: good", file.display()))?;
+        output::line(format_args!("{} is correct", file.display()))?;
+        output::line(config.summary())?;
     }
     Ok(())
 }

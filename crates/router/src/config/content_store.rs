@@ -1,30 +1,36 @@
-//! `[content_store]`: which Data are cached, and which make room.
+//! `[content_store]`: the policy of the DRAM level.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig, PolicyError};
+use tachonym_tables::CsCapacity;
 
-/// Which Data are cached, and which make room. Its size is in `[tables]`.
+use super::Config;
+use super::faults::Faults;
+
+/// The policy of the DRAM level of the content store. Its size is set in `[tables]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContentStore {
-    /// Whether an arriving Data is cached, or one of the second level that has answered.
-    /// `filter` takes what was asked for
-    /// `filter_threshold` times among the last `filter_history` Interests; `filter-auto`
-    /// finds a threshold by itself; `tinylfu` what
-    /// was asked for more often than what would have to go; `w-tinylfu` the same, after a
-    /// small window for all; `lcp` takes each with `lcp_probability`.
+    /// Which Data packets are admitted to DRAM: those that arrive, and those that were read
+    /// from SSD for an Interest. `none` admits all of them; `lcp` each one with
+    /// `lcp_probability`; `filter` those requested `filter_threshold` times among the last
+    /// `filter_history` Interests; `filter-auto` does the same with a threshold that follows
+    /// the traffic; `tinylfu` those requested more often than the Data they would replace;
+    /// `w-tinylfu` does the same after a small window that admits everything.
+    /// `tachonym cs config --policy` changes it while the router runs.
     pub admission: Admission,
-    /// Which Data leaves the full content store first. `2q`, `arc`, `lirs` and `s3-fifo`
-    /// have a trial for newcomers of their own, and want `none` or `lcp` before them.
+    /// Which Data packet is replaced when the store is full. `2q`, `arc`, `lirs` and
+    /// `s3-fifo` test new Data by themselves and allow only `none` or `lcp` as `admission`.
+    /// `tachonym-lab` compares the policies on a trace; `tachonym cs config --policy`
+    /// changes it while the router runs.
     pub eviction: Eviction,
-    /// With `filter`: how often a name has to be asked for.
+    /// With `filter`: how often a name must be requested.
     pub filter_threshold: u32,
-    /// With `filter`: Interests among which that has to be; 0 for as many as the store
-    /// holds Data.
+    /// With `filter`: Interests that are remembered; 0: as many as the store holds packets.
     pub filter_history: usize,
-    /// With `lcp`: the probability, 0 to 1.
+    /// With `lcp`: probability with which a Data packet is admitted, 0 to 1.
     pub lcp_probability: f64,
 }
 
@@ -41,7 +47,7 @@ impl Default for ContentStore {
 }
 
 impl ContentStore {
-    /// The policy, but for the size of the store. `seed` is what it draws from.
+    /// The policy without the size of the store. `seed` seeds its random numbers.
     #[must_use]
     pub fn policy(&self, seed: u64) -> PolicyConfig {
         PolicyConfig {
@@ -54,15 +60,15 @@ impl ContentStore {
     }
 }
 
-/// What policies may take of memory in any case, in bytes.
+/// Memory that a policy may use for any size of store, in bytes.
 pub(crate) const FREE_TABLE_BYTES: u64 = 16 << 20;
 
 impl ContentStore {
-    /// Whether the policy's tables are no larger than what they decide about: `max_slots`
-    /// Data in `cs_bytes`.
+    /// Whether the policy's tables are no larger than the store: `max_slots` packets in
+    /// `cs_bytes`.
     ///
     /// # Errors
-    /// How large they are, for a person to read.
+    /// How large they are, as text.
     pub fn check_memory(&self, max_slots: usize, cs_bytes: usize) -> Result<(), String> {
         let policy = PolicyConfig {
             capacity: max_slots,
@@ -74,13 +80,12 @@ impl ContentStore {
             return Ok(());
         }
         Err(format!(
-            "the policy's tables take {table_bytes} bytes, more than the {max_bytes} that a \
-             policy may for so many bytes of Data"
+            "the policy's tables take {table_bytes} bytes, but only {max_bytes} are allowed \
+             for this tables.cs_bytes"
         ))
     }
 
-    /// As words `key=value` with commas between; those that the choice does not use are
-    /// left out.
+    /// As words `key=value` separated by commas, without the keys that the policy ignores.
     #[must_use]
     pub fn to_words(&self) -> String {
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -104,17 +109,17 @@ impl ContentStore {
         words
     }
 
-    /// The same with what `words` say, in the form of [`ContentStore::to_words`].
+    /// This policy changed by `words`, in the form of [`ContentStore::to_words`].
     ///
     /// # Errors
-    /// What is wrong with them, for a person to read.
+    /// What is wrong with `words`, as text.
     pub fn with_words(&self, words: &str) -> Result<Self, String> {
         let mut values = json!(self);
         for word in words.split(',') {
             let (key, text) = word
                 .split_once('=')
                 .ok_or_else(|| format!("`{word}` is not a key, an equals sign and a value"))?;
-            // Numbers are written as in JSON, all else is a string.
+            // Numbers are written as in JSON; everything else is a string.
             let value = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
             values[key] = value;
         }
@@ -124,23 +129,62 @@ impl ContentStore {
     }
 }
 
-/// Whether an arriving Data is cached.
+/// Checks `[content_store]` against the size in `[tables]`.
+pub(super) fn check(config: &Config, found: &mut Faults) {
+    let (store, t) = (&config.content_store, &config.tables);
+    let Err(error) = store.policy(0).check() else {
+        let capacity = CsCapacity {
+            max_pkts: t.cs_packets,
+            max_bytes: t.cs_bytes,
+        };
+        if let Err(reason) = store.check_memory(capacity.max_slots(), t.cs_bytes) {
+            let key = match (store.admission, store.filter_history) {
+                (Admission::Filter, 1..) => "content_store.filter_history",
+                _ => "tables.cs_packets",
+            };
+            found.conflict(
+                key,
+                reason,
+                "write a lower number, or raise tables.cs_bytes",
+            );
+        }
+        return;
+    };
+    let (key, remedy) = match error {
+        PolicyError::Senseless { .. } => (
+            "eviction",
+            "write \"fifo\", \"clock\", \"sieve\" or \"lru\" with this admission, or admission = \"none\"",
+        ),
+        PolicyError::Probability(_) => ("lcp_probability", "write a number from 0 to 1"),
+        PolicyError::Threshold { .. } => (
+            "filter_threshold",
+            "write 2, unless measurements show a better number",
+        ),
+        _ => (
+            "filter_history",
+            "write 0 for as many as the store holds packets, or at least filter_threshold",
+        ),
+    };
+    found.conflict(format!("content_store.{key}"), error.to_string(), remedy);
+}
+
+/// Whether an arriving Data packet is cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Admission {
-    /// All are.
+    /// Every packet is admitted.
     #[default]
     None,
-    /// Each with the same probability.
+    /// Each packet with the same probability.
     Lcp,
-    /// Those asked for often enough lately.
+    /// Packets requested often enough lately.
     Filter,
-    /// The same, with a threshold that follows what is asked for.
+    /// As `filter`, with a threshold that follows the traffic.
     FilterAuto,
-    /// Those asked for more often than what would have to go.
+    /// Packets requested more often than the one they would replace.
     #[serde(rename = "tinylfu")]
     TinyLfu,
-    /// The same, after a window for all.
+    /// As `tinylfu`, after a window that admits everything.
     #[serde(rename = "w-tinylfu")]
     WTinyLfu,
 }
@@ -158,26 +202,26 @@ impl From<Admission> for AdmissionKind {
     }
 }
 
-/// Which Data leaves the full content store first.
+/// Which Data packet is replaced when the store is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Eviction {
-    /// What came first.
+    /// The packet that was inserted first.
     Fifo,
-    /// Any.
+    /// A random packet.
     Random,
-    /// What was used longest ago.
+    /// The packet that was used longest ago.
     #[default]
     Lru,
-    /// First in, first out, but for what was used since the last round.
+    /// First in, first out, except packets that were used since the last round.
     Clock,
-    /// The same, with a count of uses.
+    /// As `clock`, with a count of uses.
     Gclock,
     /// Least recently used, in two segments.
     Slru,
-    /// What was used least often.
+    /// The packet that was used least often.
     Lfu,
-    /// What was used least often of 32 neighbours.
+    /// The least often used of 32 neighbours.
     LfuLocal,
     /// Adaptive replacement cache.
     Arc,

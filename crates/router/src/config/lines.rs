@@ -1,4 +1,4 @@
-//! Where in the file a key stands.
+//! The line of a key in the file.
 
 use std::ops::Range;
 
@@ -7,18 +7,33 @@ use toml::{Spanned, de::Error};
 
 /// The file as TOML, and where its lines begin.
 pub(super) struct Lines<'t> {
-    document: Result<Spanned<DeTable<'t>>, Error>,
+    document: Spanned<DeTable<'t>>,
+    /// Why the file is no TOML. `document` has the parts that are.
+    errors: Vec<Error>,
     /// Offsets of the line feeds, ascending.
     feeds: Vec<usize>,
 }
 
 impl<'t> Lines<'t> {
-    /// Reads `text` once, so that each question costs little.
+    /// Parses `text` once, for all questions about it.
     pub(super) fn new(text: &'t str) -> Self {
         let feeds = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let (document, errors) = DeTable::parse_recoverable(text);
         Self {
-            document: DeTable::parse(text),
+            document,
+            errors,
             feeds: feeds.map(|(at, _)| at).collect(),
+        }
+    }
+
+    /// The file as TOML.
+    ///
+    /// # Errors
+    /// Each place at which it is none.
+    pub(super) fn document(&self) -> Result<&Spanned<DeTable<'t>>, &[Error]> {
+        match self.errors.is_empty() {
+            true => Ok(&self.document),
+            false => Err(&self.errors),
         }
     }
 
@@ -31,20 +46,8 @@ impl<'t> Lines<'t> {
     /// or of the nearest table around it that the file has; `None` if it has
     /// none.
     pub(super) fn line_of(&self, key: &str) -> Option<usize> {
-        let (value, _) = self.nearest(key)?;
-        Some(self.line_at(&value.span()))
-    }
-
-    /// Line and value of `key`, if the file has it.
-    pub(super) fn value_at(&self, key: &str) -> Option<(usize, &DeValue<'t>)> {
-        let (value, is_all) = self.nearest(key)?;
-        is_all.then(|| (self.line_at(&value.span()), value.get_ref()))
-    }
-
-    /// The value at `key` or around it, and whether it is that of all of `key`.
-    fn nearest(&self, key: &str) -> Option<(&Spanned<DeValue<'t>>, bool)> {
         let mut found = None;
-        let mut table = self.document.as_ref().ok().map(Spanned::get_ref);
+        let mut table = Some(self.document.get_ref());
         let mut array: Option<&DeArray<'t>> = None;
         for step in key.split(['.', '[', ']']).filter(|s| !s.is_empty()) {
             let next: Option<&Spanned<DeValue<'t>>> = match (table, array) {
@@ -52,19 +55,17 @@ impl<'t> Lines<'t> {
                 (_, Some(a)) => step.parse().ok().and_then(|i: usize| a.get(i)),
                 _ => None,
             };
-            let Some(value) = next else {
-                return found.map(|value| (value, false));
-            };
+            let Some(value) = next else { break };
             found = Some(value);
             table = value.get_ref().as_table();
             array = value.get_ref().as_array();
         }
-        found.map(|value| (value, true))
+        found.map(|value| self.line_at(&value.span()))
     }
 
     /// The key whose value, or whose name, is at `span`.
     pub(super) fn key_at(&self, span: &Range<usize>) -> Option<String> {
-        key_in(self.document.as_ref().ok()?.get_ref(), "", span)
+        key_in(self.document.get_ref(), "", span)
     }
 }
 
@@ -79,8 +80,8 @@ fn key_in(table: &DeTable<'_>, path: &str, span: &Range<usize>) -> Option<String
     })
 }
 
-/// The innermost key at `span`: the only table of a list lies where the list
-/// does.
+/// The innermost key at `span`: a list with one table has the same span as that
+/// table.
 fn key_of(value: &Spanned<DeValue<'_>>, path: String, span: &Range<usize>) -> Option<String> {
     let inner = match value.get_ref() {
         DeValue::Table(table) => key_in(table, &path, span),

@@ -1,13 +1,18 @@
-//! Reading the file: from text to a checked [`Config`], or to complaints that
-//! name file, line and remedy.
+//! Reads the file: from text to a checked [`Config`], or to complaints with file,
+//! line and remedy.
 
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
+use serde::Deserialize as _;
+use toml::de::Deserializer;
+
+use super::document::Review;
 use super::lines::Lines;
-use super::wording::{bracket_complaints, syntax_complaint};
+use super::shape::Table;
+use super::wording::syntax_complaint;
 use super::{Config, Origin, check};
 
 /// One thing that is wrong with the configuration.
@@ -15,8 +20,8 @@ use super::{Config, Origin, check};
 pub struct Complaint {
     /// Line in the file, counted from 1.
     pub line: usize,
-    /// The key at fault as a dotted path, such as `faces.udp.listen[1]`; empty
-    /// where the file is no TOML at all.
+    /// The wrong key as a dotted path, such as `faces.udp.listen[1]`; empty where the
+    /// file is not valid TOML.
     pub key: String,
     /// What is wrong.
     pub message: String,
@@ -48,7 +53,7 @@ impl fmt::Display for ConfigError {
         match self {
             Self::Unreadable { path, source } => write!(
                 f,
-                "{}: cannot be read: {source}; check the path and its permissions",
+                "cannot read {}: {source}; check the path and its permissions",
                 path.display()
             ),
             Self::Invalid { path, complaints } => {
@@ -62,7 +67,10 @@ impl fmt::Display for ConfigError {
                     }
                     write!(f, "{}; {}", c.message, c.remedy)?;
                 }
-                Ok(())
+                match complaints.len() {
+                    1 => Ok(()),
+                    n => write!(f, "\n{}: {n} errors", path.display()),
+                }
             }
         }
     }
@@ -74,7 +82,7 @@ impl Config {
     /// Reads and checks the file at `path`; `-` is standard input.
     ///
     /// # Errors
-    /// When it cannot be read, is no TOML, has an unknown key, a value of the
+    /// If the file cannot be read, is not valid TOML, has an unknown key, a value of the
     /// wrong type or range, or values that contradict each other.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let bytes = read(path).map_err(|source| ConfigError::Unreadable {
@@ -94,31 +102,55 @@ impl Config {
     /// Reads and checks `text`.
     ///
     /// # Errors
-    /// Every complaint that can be told at once.
+    /// Everything that is wrong with it, in the order of its lines; only the syntax errors
+    /// if it is not valid TOML.
     pub fn parse(text: &str) -> Result<Self, Vec<Complaint>> {
         let lines = Lines::new(text);
-        let brackets = bracket_complaints(&lines);
-        if !brackets.is_empty() {
-            return Err(brackets);
-        }
-        let config: Self =
-            toml::from_str(text).map_err(|e| vec![syntax_complaint(text, &lines, &e)])?;
-        let faults = check::faults(&config);
-        if faults.is_empty() {
-            return Ok(config);
-        }
-        let mut complaints: Vec<_> = faults
-            .into_iter()
-            .map(|fault| Complaint {
-                line: lines.line_of(&fault.key).unwrap_or(1),
-                key: fault.key,
+        let document = lines.document().map_err(|errors| {
+            let errors = errors.iter();
+            let complaints = errors.map(|error| syntax_complaint(text, &lines, error));
+            in_order(complaints.collect())
+        })?;
+        let root = Table::root();
+        let review = Review::new(document, &root, &lines);
+        let is_well_shaped = review.complaints.is_empty();
+        let pruned = (!is_well_shaped).then(|| review.prune(document));
+        let mut complaints = review.complaints;
+        let document = pruned.as_ref().map_or(document, |pruned| &pruned.document);
+        let config = match Self::deserialize(Deserializer::from(document.clone())) {
+            Ok(config) => config,
+            // What the schema does not show.
+            Err(error) => {
+                complaints.push(syntax_complaint(text, &lines, &error));
+                return Err(in_order(complaints));
+            }
+        };
+        let faults = check::faults(&config).into_iter();
+        // Without the values that are left out, nothing certain can be said of how
+        // values go together.
+        let certain = faults.filter(|fault| is_well_shaped || !fault.is_conflict);
+        complaints.extend(certain.map(|fault| {
+            let key = match &pruned {
+                Some(pruned) => pruned.path_in_file(&fault.key),
+                None => fault.key,
+            };
+            Complaint {
+                line: lines.line_of(&key).unwrap_or(1),
+                key,
                 message: fault.message,
                 remedy: fault.remedy,
-            })
-            .collect();
-        complaints.sort_by_key(|c| c.line);
-        Err(complaints)
+            }
+        }));
+        match complaints.is_empty() {
+            true => Ok(config),
+            false => Err(in_order(complaints)),
+        }
     }
+}
+
+fn in_order(mut complaints: Vec<Complaint>) -> Vec<Complaint> {
+    complaints.sort_by_key(|c| c.line);
+    complaints
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -135,7 +167,7 @@ fn no_utf8(error: &FromUtf8Error) -> Complaint {
     Complaint {
         line: good.iter().filter(|&&byte| byte == b'\n').count() + 1,
         key: String::new(),
-        message: "a byte that is not UTF-8".into(),
+        message: "this line has a byte that is not UTF-8".into(),
         remedy: "save the file as UTF-8".into(),
     }
 }

@@ -1,14 +1,14 @@
-//! Who counts as local, and over which transports this machine commands.
+//! Which faces are local, and which transports carry commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_face::{Localities, Locality};
 use tachonym_manage::CommandTransport;
 
-use super::check::Faults;
+use super::faults::Faults;
 use super::{Config, Faces, Management};
 
-/// When a face counts as one of this machine.
+/// When a face is local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Local {
@@ -28,7 +28,7 @@ impl From<Local> for Locality {
 }
 
 impl Faces {
-    /// When faces of each transport count as local.
+    /// When faces of each transport are local.
     pub(crate) fn localities(&self) -> Localities {
         Localities {
             unix: self.unix.local.into(),
@@ -64,15 +64,15 @@ impl From<Transport> for CommandTransport {
     }
 }
 
-/// Checks what concerns the scope of faces.
+/// Checks which faces are local, and that commands can arrive.
 pub(super) fn check(config: &Config, found: &mut Faults) {
     origins(config, found);
     for (i, face) in config.face.iter().enumerate() {
         if face.local_fields && face.locality == Some(Local::Never) {
-            found.push(
+            found.conflict(
                 format!("face[{i}].local_fields"),
-                "local fields are for local faces, and this face is never local",
-                "remove it, or change locality",
+                "only local faces have local fields, and this face is never local",
+                "remove the key, or change locality",
             );
         }
     }
@@ -90,7 +90,7 @@ fn origins(config: &Config, found: &mut Faults) {
             found.push(
                 format!("{KEY}[{i}]"),
                 format!("`{origin}` is not an origin"),
-                "write scheme, host and port without a path, like \"https://app.example\", \
+                "write scheme, host and port without a path, such as \"https://app.example\", \
                  or \"null\"",
             );
         }
@@ -107,7 +107,7 @@ fn is_origin(text: &str) -> bool {
     text == "null" || parts.is_some_and(|(scheme, host)| is_plain(scheme) && is_plain(host))
 }
 
-/// A transport whose faces are never local carries no commands.
+/// Transports whose faces are never local carry no commands.
 fn transports(config: &Config, found: &mut Faults) {
     let f = &config.faces;
     let is_dialled_locally = || {

@@ -1,5 +1,4 @@
-//! Where a configuration was read, so that what goes wrong at the start still
-//! names file and line.
+//! Where a configuration was read, so that errors at the start name file and line.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,9 +7,9 @@ use std::sync::Arc;
 use super::Config;
 use super::lines::Lines;
 
-/// Where a configuration was read; nowhere for one that was made otherwise.
+/// The file that a configuration was read from, if any.
 ///
-/// It is no part of what the configuration says: all are equal.
+/// All origins are equal: two files with the same keys are the same configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Origin(Option<Arc<File>>);
 
@@ -27,21 +26,21 @@ impl PartialEq for Origin {
 }
 
 impl Origin {
-    /// The file at `path`, which reads `text`.
+    /// The file at `path` with the content `text`.
     pub(super) fn new(path: &Path, text: String) -> Self {
         let path = path.to_owned();
         Self(Some(Arc::new(File { path, text })))
     }
 }
 
-/// What the configuration asks for and the machine refuses.
+/// A configured value that the machine refuses at start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartError {
-    /// The file, and the line in it if it has the key.
+    /// The file, and the line if the file has the key.
     pub place: Option<(PathBuf, Option<usize>)>,
     /// The key as a dotted path, such as `faces.udp.listen[1]`.
     pub key: String,
-    /// What went wrong.
+    /// What failed and why.
     pub message: String,
     /// What to do about it.
     pub remedy: String,
@@ -61,7 +60,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 impl Config {
-    /// What to say when `key` has led to `message`.
+    /// The error for `key`, with its place in the file.
     pub(crate) fn failure(
         &self,
         key: impl Into<String>,

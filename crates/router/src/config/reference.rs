@@ -89,41 +89,11 @@ fn table(
 
 /// How a structure is written.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+enum Kind {
     /// Once, as `[path]`.
     Table,
     /// As often as one likes, as `[[path]]`.
     Array,
-}
-
-/// Every path at which a table is, or a list of tables.
-pub(super) fn tables() -> Vec<(String, Kind)> {
-    let schema = schema();
-    let root = schema.as_object().expect("a struct's schema is an object");
-    let definitions = root["$defs"]
-        .as_object()
-        .expect("the configuration has sub-tables");
-    let mut found = Vec::new();
-    let mut open = vec![(String::new(), root)];
-    while let Some((path, table)) = open.pop() {
-        let properties = table["properties"].as_object().into_iter().flatten();
-        for (key, property) in properties {
-            let property = property.as_object().expect("a property is a schema object");
-            let Some((definition, kind)) = sub_table(property, definitions) else {
-                continue;
-            };
-            let here = match path.is_empty() {
-                true => key.clone(),
-                false => format!("{path}.{key}"),
-            };
-            found.push((here.clone(), kind));
-            // What lies in a list has no path of its own.
-            if let Kind::Table = kind {
-                open.push((here, definition));
-            }
-        }
-    }
-    found
 }
 
 /// The structure behind a key that is a table or a list of tables.

@@ -1,4 +1,4 @@
-//! `[second_level]`: Data on SSD behind those in memory.
+//! `[second_level]`: the SSD level of the content store.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -12,99 +12,101 @@ use tachonym_store::device::Backend;
 use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{Geometry, Index};
 
-use super::check::Faults;
+use super::faults::Faults;
 use super::machine::volume_fault;
 
-/// The second level of the content store: Data on SSD behind those in memory, if
-/// `[[second_level.volume]]` names any place for them. It survives restarts. Segments of an
-/// object are written and read together, a batch at a time; an Interest for one waits while
-/// its batch is read, and finds the neighbours in memory.
+/// The SSD level of the content store. It is on if there is a `[[second_level.volume]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecondLevel {
-    /// Directories and block devices.
+    /// A directory or block device that holds Data. The SSD level is off without one. The
+    /// number, order and size of volumes cannot be changed for a store that has Data.
     pub volume: Vec<Volume>,
-    /// Segments of a batch, 1 to 16. It cannot be changed for volumes that are in use.
+    /// Segments of one object that are written and read together, 1 to 16. It cannot be
+    /// changed for a store that has Data.
     pub batch: usize,
-    /// Memory of the index, for all workers together, in bytes: some 12 for each batch, and as
-    /// much for each prefix of names. 0: enough for batches of packets of 2 KiB, so four times
-    /// too much for packets of 8 KiB. When it is full, what is oldest is forgotten early, which
-    /// the log tells.
+    /// Memory of the index of all workers, in bytes, 0 to 17592186044416: about 12 bytes for
+    /// each batch and for each name prefix. 0: enough for packets of 2 KiB, which is four
+    /// times too much for packets of 8 KiB. When the index is full, the oldest Data is
+    /// forgotten early, and the log says so.
     pub index_bytes: usize,
-    /// Most batches that are read ahead of a consumer; 0: none.
+    /// Most batches that are read ahead of a consumer, 0 to 64; 0 switches it off.
     pub read_ahead: u32,
-    /// Reads that each worker may have under way; one face has a share of them. An Interest
-    /// beyond goes upstream.
+    /// Most reads that each worker may have in progress, 4 to 4096. The faces share them. An
+    /// Interest that finds none free is forwarded instead.
     pub reads: usize,
-    /// Memory of each worker for batches that are being put together, in bytes.
+    /// Memory of each worker for batches that are being assembled, in bytes; 1048576 to
+    /// 1099511627776.
     pub assembly_bytes: usize,
-    /// How long a batch waits for what is missing in it, in milliseconds.
+    /// Milliseconds for which a batch waits for its missing segments before it is written, 1
+    /// to 3600000. Data that waits is lost if the router is killed.
     pub assembly_ms: u64,
-    /// Whether an arriving Data is written. `filter` takes what was asked for
-    /// `filter_threshold` times among the last `filter_history` Interests for Data that are
-    /// not in memory, or there without having been written; `filter-auto` takes all while there
-    /// is room, and then the same with a threshold of its own, such that about half of a
-    /// twentieth of `filter_history` names reach it, or of as many as volumes have room for;
-    /// `tinylfu` takes all while there is room, and then what was asked for more than once and
-    /// more often than what had to go last, by counts that are halved after `filter_history`
-    /// Interests; `lcp` takes each with `lcp_probability`.
+    /// Which arriving Data is written to SSD. `none` writes everything; `lcp` each packet
+    /// with `lcp_probability`; `filter` Data requested `filter_threshold` times among the
+    /// last `filter_history` Interests that DRAM could not answer; `filter-auto` everything
+    /// until the volumes are full, then as `filter` with a threshold that follows the
+    /// traffic; `tinylfu` everything until the volumes are full, then Data requested more
+    /// often than the Data it would replace. Every write wears the SSD: `filter` is a good
+    /// choice for most sites.
     pub admission: Admission,
-    /// With `filter`: how often a name has to be asked for.
+    /// With `filter`: how often a name must be requested, 1 to 15.
     pub filter_threshold: u32,
-    /// With `filter`, `filter-auto` and `tinylfu`: Interests that are remembered, by all workers
-    /// together. They may take as much memory as volumes have room, or 64 MiB.
+    /// With `filter`, `filter-auto` and `tinylfu`: Interests that are remembered by all
+    /// workers, 1 to 4294967296. Each takes 5 to 24 bytes; they may take 64 MiB, or as much
+    /// as the volumes hold if that is more.
     pub filter_history: usize,
-    /// With `lcp`: the probability, 0 to 1.
+    /// With `lcp`: probability with which a Data packet is written, 0 to 1.
     pub lcp_probability: f64,
-    /// How requests reach the disks: by io_uring, or by threads where there is none.
+    /// How the disks are read and written: with io_uring (`uring`), with threads
+    /// (`threads`), or with io_uring if the kernel has it (`auto`).
     pub io: Io,
-    /// How long a request may take, in milliseconds, until its volume is taken out of service;
-    /// a sync six times as long.
+    /// Milliseconds after which a disk request has failed and its volume is taken out of
+    /// service, 100 to 3600000; a sync may take six times as long.
     pub stall_ms: u64,
 }
 
-/// A place for the second level of the content store.
+/// A directory or block device that holds Data.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Volume {
-    /// A directory, in which files are made; or a block device, from its beginning.
+    /// Absolute path of a directory that exists, or of a block device. The router creates a
+    /// file for each worker in a directory, and uses a device from its beginning.
+    #[schemars(example = &"/var/cache/tachonym")]
     pub path: PathBuf,
-    /// How much of it is used, in bytes, by all workers together.
+    /// Bytes that all workers together use of the volume: at least 4 MiB (4194304) for each
+    /// worker.
+    #[schemars(example = 1_073_741_824)]
     pub bytes: u64,
 }
 
-/// Whether an arriving Data is written.
+/// Which arriving Data is written to SSD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Admission {
-    /// All are.
+    /// Everything is written.
     #[default]
     None,
-    /// Each with the same probability.
+    /// Each packet with the same probability.
     Lcp,
-    /// Those asked for often enough lately.
+    /// Data requested often enough lately.
     Filter,
-    /// The same, with a threshold that follows what is asked for.
+    /// As `filter`, with a threshold that follows the traffic.
     FilterAuto,
-    /// Those asked for more often than what had to go.
+    /// Data requested more often than the Data it would replace.
     #[serde(rename = "tinylfu")]
     TinyLfu,
-    /// Refused: the window before it is the memory.
-    #[serde(rename = "w-tinylfu")]
-    #[schemars(skip)]
-    WTinyLfu,
 }
 
-/// How requests reach the disks.
+/// How the disks are read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Io {
-    /// By io_uring if the kernel has it, or else by threads.
+    /// With io_uring if the kernel has it, otherwise with threads.
     #[default]
     Auto,
-    /// By io_uring.
+    /// With io_uring.
     Uring,
-    /// By threads.
+    /// With threads.
     Threads,
 }
 
@@ -118,10 +120,10 @@ impl From<Io> for Backend {
     }
 }
 
-/// Memory of the admission that is allowed though volumes are smaller.
+/// Memory that the admission policy may use even if the volumes are smaller.
 const MIN_ADMISSION_BYTES: u64 = 64 << 20;
 
-/// Bytes of a packet for which an index is made that nobody has said the size of.
+/// Size of a packet, in bytes, for which an index of no configured size is made.
 const ASSUMED_PACKET_BYTES: u64 = 2_048;
 
 impl Default for SecondLevel {
@@ -146,13 +148,13 @@ impl Default for SecondLevel {
 }
 
 impl SecondLevel {
-    /// Whether there is one.
+    /// Whether the SSD level has a volume.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.volume.is_empty()
     }
 
-    /// Bytes of each volume for one of so many workers.
+    /// Bytes of each volume for one of `n_workers` workers.
     pub(crate) fn part_bytes(&self, n_workers: usize) -> Vec<u64> {
         let parts = self
             .volume
@@ -161,7 +163,7 @@ impl SecondLevel {
         parts.map(|bytes| bytes - bytes % 4096).collect()
     }
 
-    /// What the store of one of so many workers is made with.
+    /// Configuration of the store of one of `n_workers` workers.
     pub(crate) fn store_config(
         &self,
         n_workers: usize,
@@ -191,7 +193,7 @@ impl SecondLevel {
         }
     }
 
-    /// Memory that the admissions of so many workers take, in bytes.
+    /// Memory that the admission policies of `n_workers` workers take, in bytes.
     fn admission_bytes(&self, n_workers: usize) -> u64 {
         let of_one = match self.store_admission(n_workers, 0) {
             tachonym_store::Admission::Filter { history_len, .. } => {
@@ -223,28 +225,27 @@ impl SecondLevel {
                     capacity: (history_len / HISTORY_BY_LEN).min(n_fit).max(1),
                 }
             }
-            // The latter is refused before.
-            Admission::TinyLfu | Admission::WTinyLfu => tachonym_store::Admission::TinyLfu {
+            Admission::TinyLfu => tachonym_store::Admission::TinyLfu {
                 window_len: history_len,
             },
         }
     }
 }
 
-/// Bytes of all, whatever somebody has written for each.
+/// Sum of all bytes; the greatest number if it is too large.
 fn total(bytes: impl IntoIterator<Item = u64>) -> u64 {
     bytes.into_iter().fold(0, u64::saturating_add)
 }
 
-/// What is wrong with it.
+/// Checks `[second_level]`.
 pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
     let default = SecondLevel::default();
     if !level.is_on() {
         if *level != default {
-            found.push(
+            found.conflict(
                 "second_level",
-                "there is no volume for it",
-                "add [[second_level.volume]] with path and bytes, or remove it",
+                "the SSD level has no volume, so these keys have no effect",
+                "add [[second_level.volume]] with path and bytes, or remove [second_level]",
             );
         }
         return;
@@ -282,21 +283,15 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
     let needed_bytes = level.admission_bytes(n_workers);
     let allowed_bytes = total(level.volume.iter().map(|it| it.bytes));
     if needed_bytes > allowed_bytes.max(MIN_ADMISSION_BYTES) {
-        found.push(
+        found.conflict(
             "second_level.filter_history",
             format!(
-                "{} Interests take {} MiB of memory, more than all volumes have",
+                "{} Interests take {} MiB of memory, which is more than 64 MiB and more than \
+                 the bytes of all volumes",
                 level.filter_history,
                 needed_bytes >> 20
             ),
-            "remember fewer",
-        );
-    }
-    if level.admission == Admission::WTinyLfu {
-        found.push(
-            "second_level.admission",
-            "w-tinylfu has a window before it that all Data enter; here that is the memory",
-            "use tinylfu",
+            "write a lower number, or raise the bytes of the volumes",
         );
     }
     let mut paths = HashSet::new();
@@ -304,14 +299,14 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
         if !volume.path.is_absolute() {
             found.push(
                 format!("second_level.volume[{i}].path"),
-                format!("{} does not begin at the root", volume.path.display()),
-                "write it from the first slash on",
+                format!("{} is not an absolute path", volume.path.display()),
+                "write a path that begins with a slash",
             );
         } else if !paths.insert(&volume.path) {
             found.push(
                 format!("second_level.volume[{i}].path"),
-                format!("{} is named twice", volume.path.display()),
-                "name each place once",
+                format!("{} is already a volume", volume.path.display()),
+                "keep one [[second_level.volume]] for each path",
             );
         } else if let Some((message, remedy)) = volume_fault(&volume.path) {
             found.push(format!("second_level.volume[{i}].path"), message, remedy);
@@ -320,15 +315,15 @@ pub(super) fn check(level: &SecondLevel, n_workers: usize, found: &mut Faults) {
     if level.volume.len() > usize::from(u8::MAX) {
         found.push(
             "second_level.volume",
-            format!("{} volumes", level.volume.len()),
-            "name no more than 255",
+            format!("the file has {} volumes", level.volume.len()),
+            "keep at most 255",
         );
     }
     let parts = level.part_bytes(n_workers);
     if let Err(error) = Geometry::new(&parts, level.batch.clamp(1, MAX_BATCH_LEN)) {
-        found.push(
+        found.conflict(
             "second_level.volume",
-            format!("for each of {n_workers} workers, {error}"),
+            format!("for each of {n_workers} workers: {error}"),
             "change the bytes of the volumes, or workers.max_threads",
         );
     }

@@ -1,80 +1,98 @@
 //! `[[verification]]`, `[management.localhop]` and `[management.announcements]`: whose
 //! signatures count for which names.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_manage::LocalhopRule;
+use tachonym_tables::MAX_PREFIX_COMPONENTS;
 
-/// Which names a trusted signer speaks for.
+use super::faults::Faults;
+use super::{Config, Tables};
+use crate::trust;
+
+/// Most prefixes whose Data is verified: each Data name is compared with all of them.
+const MAX_VERIFICATION_RULES: usize = 256;
+
+/// Which names a trusted signer may sign, register or announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Names {
-    /// Those under the identity of its key.
+    /// Names under the identity of its key.
     UnderSigner,
-    /// All.
+    /// All names.
     Any,
 }
 
-/// What signature Data under a prefix must have.
+/// The signature that Data under a prefix must have.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verification {
-    /// Name prefix of the Data. Of several, the longest that a name has counts;
-    /// certificates under it are Data, too.
+    /// Name prefix of the Data. If a name has several of the prefixes, the longest one
+    /// counts. Certificates under the prefix are Data too.
+    #[schemars(example = &"/example")]
     pub prefix: String,
-    /// Whether Data have to be signed by their SHA-256 digest, instead of a key:
-    /// that shows damage, but not who made them.
+    /// Whether Data must be signed by a SHA-256 digest instead of a key. A digest shows
+    /// damage, but not who produced the Data.
     #[serde(default)]
     pub digest_only: bool,
-    /// Files of certificates that are trusted, and so are those that they have
-    /// issued.
+    /// Files with trusted certificates: signers with such a certificate, or with one that
+    /// it issued, are accepted.
     #[serde(default)]
+    #[schemars(example = ["/etc/tachonym/anchor.cert"])]
     pub anchors: Vec<PathBuf>,
-    /// Files of certificates between an anchor and a signer, and those of
-    /// signers.
+    /// Files with the certificates of signers, and those between an anchor and a signer.
     #[serde(default)]
+    #[schemars(example = ["/etc/tachonym/signer.cert"])]
     pub certificates: Vec<PathBuf>,
     /// Accept only signers whose key name has this prefix.
+    #[schemars(example = &"/example/operator")]
     #[serde(default)]
     pub signers_under: Option<String>,
-    /// Which names a signer signs for: with `under-signer`, which is the default, only
-    /// those under its identity (a key `/id/KEY/x` signs `/id` and what is below); with
-    /// `any`, all under `prefix`.
+    /// Which names a signer may sign. With `under-signer`, the default, those under its
+    /// identity: a key `/id/KEY/x` signs `/id` and names below it. With `any`, all names
+    /// under `prefix`.
     #[serde(default)]
     pub names: Option<Names>,
 }
 
-/// Whether neighbours may register routes to themselves, by commands under
+/// Whether neighbours may register routes to themselves with commands under
 /// `/localhop/nfd/rib`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Localhop {
-    /// Whether they may.
+    /// Whether neighbours may register routes. Needs `any` or `anchors`.
     pub enabled: bool,
-    /// Accept any signer; digests are verified, keys believed.
+    /// Accept every signer. Digests are verified; signatures by keys are not, because no
+    /// certificate is known.
     pub any: bool,
-    /// Files of certificates that are trusted, and so are those that they have
-    /// issued.
+    /// Files with trusted certificates: signers with such a certificate, or with one that
+    /// it issued, are accepted.
+    #[schemars(example = ["/etc/tachonym/anchor.cert"])]
     pub anchors: Vec<PathBuf>,
-    /// Files of certificates between an anchor and a signer.
+    /// Files with the certificates between an anchor and a signer.
+    #[schemars(example = ["/etc/tachonym/signer.cert"])]
     pub certificates: Vec<PathBuf>,
     /// Accept only signers whose key name has this prefix.
+    #[schemars(example = &"/example/operator")]
     pub signers_under: Option<String>,
-    /// Which names a signer registers: with `under-signer`, which is the default where
-    /// there are `anchors`, only those under its identity (a key `/id/KEY/x` registers
-    /// `/id` and what is below); with `any`, all. Signers that `any = true` accepts have
-    /// no identity to go by, and register all names.
+    /// Which names a signer may register. With `under-signer`, the default with `anchors`,
+    /// those under its identity: a key `/id/KEY/x` registers `/id` and names below it. With
+    /// `any`, all names. With `any = true` a signer has no known identity and may register
+    /// all names.
     pub names: Option<Names>,
-    /// Least cost of a route that a neighbour registers; a lower one is raised to it. Keep
-    /// it above the costs of `[[route]]` that no neighbour shall take over.
+    /// Lowest cost of a route that a neighbour registers; lower costs are raised to it.
+    /// Write a number above the costs of `[[route]]`, so that no neighbour can take them
+    /// over.
     pub min_cost: u64,
-    /// Whether a route may keep routes of shorter prefixes from its names (the CAPTURE
-    /// flag); if not, it is made without that flag.
+    /// Whether a registered route may stop routes of shorter prefixes from being used for
+    /// its names (the CAPTURE flag). If not, the route is created without the flag.
     pub allow_capture: bool,
-    /// Longest life of a route, in seconds, which one also has that asks for none;
-    /// neighbours renew theirs meanwhile. 0: as long as they ask, or as their face.
+    /// Longest lifetime of a registered route, in seconds, 0 to 31622400; a route without
+    /// an expiry gets it too. Neighbours register again before it ends. 0: a route lives as
+    /// long as its neighbour wants, or as long as its face.
     pub max_expiry_s: u64,
 }
 
@@ -94,25 +112,62 @@ impl Default for Localhop {
     }
 }
 
-/// Whose prefix announcements count, and whether routes are learnt from them.
+/// Whose prefix announcements are accepted, and whether routes are learnt from them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Announcements {
-    /// Whether routes are learnt from announcements in Data. Needs `any` or
-    /// `anchors`.
+    /// Whether routes are learnt from announcements in Data packets, for names whose
+    /// strategy is `self-learning`. Needs `any` or `anchors`.
     pub learn: bool,
-    /// Accept any signer; digests are verified, keys believed.
+    /// Accept every signer. Digests are verified; signatures by keys are not, because no
+    /// certificate is known.
     pub any: bool,
-    /// Files of certificates that are trusted, and so are those that they have
-    /// issued.
+    /// Files with trusted certificates: signers with such a certificate, or with one that
+    /// it issued, are accepted.
+    #[schemars(example = ["/etc/tachonym/anchor.cert"])]
     pub anchors: Vec<PathBuf>,
-    /// Files of certificates between an anchor and a signer.
+    /// Files with the certificates between an anchor and a signer.
+    #[schemars(example = ["/etc/tachonym/signer.cert"])]
     pub certificates: Vec<PathBuf>,
     /// Accept only signers whose key name has this prefix.
+    #[schemars(example = &"/example/operator")]
     pub signers_under: Option<String>,
-    /// Which names a signer announces: with `under-signer`, which is the default where
-    /// there are `anchors`, only those under its identity (a key `/id/KEY/x` announces
-    /// `/id` and what is below); with `any`, all. Signers that `any = true` accepts have
-    /// no identity to go by, and announce all names.
+    /// Which names a signer may announce. With `under-signer`, the default with `anchors`,
+    /// those under its identity: a key `/id/KEY/x` announces `/id` and names below it. With
+    /// `any`, all names. With `any = true` a signer has no known identity and may announce
+    /// all names.
     pub names: Option<Names>,
+}
+
+/// Checks `[[verification]]` and what goes with it.
+pub(super) fn check(config: &Config, found: &mut Faults) {
+    let (rules, t) = (&config.verification, &config.tables);
+    let remembered = "tables.verified_data";
+    found.range(remembered, t.verified_data, 0, 1 << 24);
+    if rules.is_empty() && t.verified_data != Tables::default().verified_data {
+        found.idle(remembered, "there is no [[verification]]");
+    }
+    let mut known = HashSet::new();
+    for (i, rule) in rules.iter().enumerate() {
+        let key = format!("verification[{i}].prefix");
+        let prefix = found.name(&key, &rule.prefix, MAX_PREFIX_COMPONENTS);
+        if prefix.is_some_and(|prefix| !known.insert(prefix)) {
+            found.conflict(
+                key.as_str(),
+                format!("Data under {} is already verified", rule.prefix),
+                "keep one [[verification]] for each prefix; it may list several anchors",
+            );
+        }
+        if i == MAX_VERIFICATION_RULES {
+            found.conflict(
+                key,
+                format!("the file has more than {MAX_VERIFICATION_RULES} [[verification]]"),
+                "put prefixes with the same signers under a shorter prefix: each Data name is \
+                 compared with all of them",
+            );
+        }
+        if let Err(fault) = trust::required_signature(rule) {
+            found.trust(&format!("verification[{i}]"), fault);
+        }
+    }
 }

@@ -1,6 +1,5 @@
-//! What a good configuration may not do as its author thinks.
-//!
-//! Owns complaints that start the router all the same.
+//! Warnings: a configuration that is correct but may not do what its author
+//! expects.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +8,7 @@ use std::path::Path;
 
 use super::{Config, Local, StartError, Transport};
 
-/// One of them: file, line and key, what may be wrong, and a remedy.
+/// A warning: file, line and key, what may be wrong, and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning(StartError);
 
@@ -20,7 +19,7 @@ impl fmt::Display for Warning {
 }
 
 impl Config {
-    /// What to say of this configuration to its author, though it can be used.
+    /// Warnings about this configuration. The router starts in spite of them.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         self.open_beside_the_socket()
@@ -29,8 +28,8 @@ impl Config {
             .collect()
     }
 
-    /// The Unix socket is closed to some programs of this machine, and another
-    /// transport carries the commands of all of them.
+    /// The Unix socket is closed to some users of this machine, but another transport
+    /// carries commands of all of them.
     fn open_beside_the_socket(&self) -> Option<StartError> {
         let (unix, management) = (&self.faces.unix, &self.management);
         let needs_a_key =
@@ -43,7 +42,7 @@ impl Config {
             ("faces.unix.mode", format!("has mode {}", unix.mode))
         } else {
             let folder = closed_folder(&unix.path)?;
-            let closed = format!("lies in {}, which others cannot enter", folder.display());
+            let closed = format!("is in {}, which other users cannot enter", folder.display());
             ("faces.unix.path", closed)
         };
         let faces = &self.faces;
@@ -67,7 +66,7 @@ impl Config {
         Some(self.failure(
             key,
             format!(
-                "the Unix socket {closed}, but every program of this machine may command over {}",
+                "the Unix socket {closed}, but every user of this machine can send commands over {}",
                 open.join(" and ")
             ),
             format!("write management.transports = [\"unix\"], or faces.{first}.local = \"never\""),
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_socket_beside_an_open_port_is_warned_of() {
+    fn a_closed_socket_beside_an_open_port_gives_a_warning() {
         let mode = "faces.unix.mode = \"0660\"\n";
         let text = warning(mode).expect("a warning");
         for part in [
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_in_a_closed_folder_is_warned_of_too() {
+    fn a_socket_in_a_closed_folder_gives_a_warning() {
         let folder = tempfile::tempdir().expect("a folder");
         let set_mode = |mode| {
             let permissions = std::fs::Permissions::from_mode(mode);

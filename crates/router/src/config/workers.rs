@@ -1,4 +1,4 @@
-//! How many threads forward, and how packets come to them.
+//! `[workers]`: how many threads forward, and how packets are dispatched to them.
 
 use std::num::{NonZeroU8, NonZeroU32};
 
@@ -7,45 +7,50 @@ use serde::{Deserialize, Serialize};
 use tachonym_dispatch::{DispatchBy, MAX_WORKERS};
 use tachonym_face::SystemShare;
 
-use super::check::Faults;
+use super::faults::Faults;
 
-/// Threads that receive, and threads that forward. Each that forwards has a pending Interest
-/// table and a content store of its own, with its part of what `tables` allows; the FIB is
-/// shared.
+/// Threads that receive and forward. Each worker thread has a PIT and a content store of its
+/// own, with its share of the sizes in `[tables]`; the FIB is shared.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
-    /// Workers: threads that forward. More than one are of use where one cannot keep up, and
-    /// no more than there are processor cores. Of several, some serve the prefixes of
-    /// `[[verification]]` and the others all else, as many each as have to do: signatures
-    /// take long, and other packets do not wait for them.
+    /// Worker threads: threads that forward packets. Raise it if one thread cannot keep up
+    /// (`tachonym workers list`), to no more than the processor has cores. With several
+    /// workers and `[[verification]]`, some workers verify Data and the others forward
+    /// everything else, so that other packets do not wait for signatures.
     pub threads: u16,
-    /// Most workers that there may be: those that `tachonym workers add` adds while the
-    /// router runs included. 0: as many as `threads`. Of pending Interests and dead nonces
-    /// each has its part of so many; content stores are divided among those that run.
+    /// Most worker threads, with those that `tachonym workers add` starts while the router
+    /// runs; 0 means `threads`. The PIT, the dead nonces and the SSD level are divided into
+    /// this number of parts; the DRAM level is divided among the workers that run.
     pub max_threads: u16,
-    /// How packets come to the workers.
+    /// `run-to-completion`: each worker receives packets of a part of the faces, and passes
+    /// on those that belong to other workers. `io-threads`: separate threads receive and
+    /// send.
     pub feed: Feed,
-    /// Threads that only receive and send, with `io-threads`.
+    /// With `io-threads`: threads that receive and send.
     pub io_threads: u16,
-    /// By what a name is at home at a worker.
+    /// What decides which worker handles a name. `prefix`: its first `prefix_components`
+    /// components. `name`: the whole name, so that one busy prefix is spread over all
+    /// workers. `batch`: the object and a group of `batch_segments` segments.
     pub dispatch: Dispatch,
-    /// Components of a name that decide with `prefix`: names that begin with as many equal
-    /// ones are at home at one worker.
+    /// With `prefix`: components that decide, 1 to 32. Names that agree in them are handled
+    /// by the same worker.
     pub prefix_components: u8,
-    /// Segments of an object that are at home together with `batch`.
+    /// With `batch`: consecutive segments of an object that the same worker handles, 1 to
+    /// 1048576.
     pub batch_segments: u32,
-    /// Whether Interests that leave carry a PIT token that brings the answer to the worker
-    /// which waits for it, so that whoever receives it need not hash its name. Neighbours that
-    /// do not know PIT tokens drop what carries one; those that know, but return none, are
-    /// served all the same. With `[[verification]]` there are none: by one of them a neighbour
-    /// could bring Data to be verified to workers that do not.
+    /// Whether Interests are sent with a PIT token, which leads the Data directly to the
+    /// worker with the pending Interest. Neighbours that do not support PIT tokens drop such
+    /// Interests; neighbours that do not return the token still work. With
+    /// `[[verification]]` no tokens are sent, because they could lead Data past the workers
+    /// that verify it.
     pub pit_tokens: bool,
-    /// Processor cores that the threads are pinned to, workers first, one each. Empty: of
-    /// several threads each to one of the cores that the process may use, if these are
-    /// enough; a single thread to none.
+    /// Processor cores to which the threads are pinned: one for each of `max_threads`
+    /// workers, then one for each of `io_threads`. Empty: a single thread is not pinned;
+    /// several threads are pinned to the cores that the process may use, if there are enough.
+    #[schemars(example = [0, 1])]
     pub cpus: Vec<u16>,
-    /// Whether names move off workers that have more to do than others.
+    /// Whether names migrate from busy workers to less busy ones.
     pub balance: bool,
 }
 
@@ -66,15 +71,14 @@ impl Default for Workers {
     }
 }
 
-/// How packets come to the workers.
+/// Which threads receive packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Feed {
-    /// Each worker receives by itself, a part of all connections and peers, and takes to
-    /// others what is at home there.
+    /// Each worker receives the packets of a part of the faces.
     #[default]
     RunToCompletion,
-    /// Threads of their own receive and send.
+    /// Separate threads receive and send.
     IoThreads,
 }
 
@@ -89,28 +93,28 @@ impl Feed {
     }
 }
 
-/// By what a name is at home at a worker.
+/// What decides which worker handles a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dispatch {
-    /// Its first components: an Interest for whatever is below them concerns one worker.
+    /// Its first components.
     #[default]
     Prefix,
-    /// All of it: even a single busy prefix is spread over all workers.
+    /// The whole name: even one busy prefix is spread over all workers.
     Name,
-    /// The object, and which batch of its segments: as `name`, but segments that follow each
-    /// other stay together.
+    /// The object and a group of its segments: as `name`, but consecutive segments stay
+    /// together.
     Batch,
 }
 
 impl Workers {
-    /// Most workers.
+    /// Most worker threads.
     #[must_use]
     pub fn most(&self) -> usize {
         self.threads.max(self.max_threads).into()
     }
 
-    /// Threads that receive and send for workers.
+    /// Threads that only receive and send.
     #[must_use]
     pub fn n_io_threads(&self) -> usize {
         match self.feed {
@@ -119,7 +123,7 @@ impl Workers {
         }
     }
 
-    /// By what a name is at home at a worker.
+    /// What decides which worker handles a name.
     #[must_use]
     pub fn dispatch_by(&self) -> DispatchBy {
         match self.dispatch {
@@ -133,7 +137,7 @@ impl Workers {
         }
     }
 
-    /// The same in words.
+    /// What decides which worker handles a name, in words.
     #[must_use]
     pub fn dispatch_words(&self) -> String {
         match self.dispatch {
@@ -145,14 +149,13 @@ impl Workers {
 }
 
 impl super::Config {
-    /// Whether Data are verified by workers that do only that: with one worker it does
-    /// everything.
+    /// Whether separate workers verify Data; a single worker does everything.
     pub(crate) const fn verifies_apart(&self) -> bool {
         self.workers.threads > 1 && !self.verification.is_empty()
     }
 }
 
-/// What is wrong with it.
+/// Checks `[workers]`.
 pub(super) fn check(workers: &Workers, found: &mut Faults) {
     let most = MAX_WORKERS as u16 / 2;
     found.range("workers.threads", workers.threads, 1, most);
@@ -196,7 +199,7 @@ pub(super) fn check(workers: &Workers, found: &mut Faults) {
         );
     }
     if workers.most() == 1 {
-        let one = "there is one worker";
+        let one = "there is only one worker";
         if workers.pit_tokens && workers.n_io_threads() == 0 {
             found.idle("workers.pit_tokens", one);
         }
@@ -210,10 +213,14 @@ pub(super) fn check(workers: &Workers, found: &mut Faults) {
 fn cpus(workers: &Workers, found: &mut Faults) {
     let n_threads = workers.most() + workers.n_io_threads();
     if !workers.cpus.is_empty() && workers.cpus.len() != n_threads {
-        found.push(
+        found.conflict(
             "workers.cpus",
-            format!("{} cores for {n_threads} threads", workers.cpus.len()),
-            "list one for each of max_threads, and of io_threads with \"io-threads\", or none",
+            format!(
+                "the list has {} cores for {n_threads} threads",
+                workers.cpus.len()
+            ),
+            "list one core for each of max_threads, and with \"io-threads\" for each of \
+             io_threads; or write []",
         );
     }
     let usable = usable_cpus();
@@ -221,14 +228,14 @@ fn cpus(workers: &Workers, found: &mut Faults) {
         if !usable.contains(cpu) {
             found.push(
                 format!("workers.cpus[{i}]"),
-                format!("there is no core {cpu} that this process may use"),
-                "use numbers that `taskset -cp $$` shows",
+                format!("this process may not use a core {cpu}"),
+                "write numbers that `taskset -cp $$` shows",
             );
         } else if workers.cpus[..i].contains(cpu) {
             found.push(
                 format!("workers.cpus[{i}]"),
-                format!("core {cpu} is listed twice"),
-                "list each once",
+                format!("core {cpu} is already in the list"),
+                "list each core once",
             );
         }
     }
