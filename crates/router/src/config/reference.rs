@@ -1,5 +1,6 @@
-//! The configuration reference: Markdown made from the structures' own doc
-//! comments, types and defaults, so that it cannot differ from the code.
+//! The configuration reference: an introduction, and Markdown generated from the doc
+//! comments, types and defaults of the structures, so that it cannot differ from the
+//! code.
 
 use std::fmt::Write as _;
 
@@ -8,8 +9,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use super::Config;
+use super::summary::size;
 
-/// The reference as Markdown, as it stands in `docs/configuration.md`.
+/// The page `docs/configuration.md`.
 #[must_use]
 pub fn markdown() -> String {
     let schema = schema();
@@ -19,14 +21,7 @@ pub fn markdown() -> String {
         .expect("the configuration has sub-tables");
     let defaults = serde_json::to_value(Config::default()).expect("plain data serialises");
 
-    let mut out = String::from(
-        "# Configuration\n\n\
-         One TOML file, given with `tachonym run --config FILE`. Every key is optional; \
-         without a file the defaults below hold. `tachonym check-config FILE` says what is \
-         wrong with a file without starting anything; `-` is \
-         standard input. This page is generated from the code: \
-         `tachonym check-config --reference` prints it.\n",
-    );
+    let mut out = String::from(include_str!("introduction.md"));
     table(&mut out, "", root, definitions, Some(&defaults));
     out
 }
@@ -56,7 +51,7 @@ fn table(
         match sub_table(property, definitions) {
             Some((definition, kind)) => nested.push((key, property, definition, kind, default)),
             None => {
-                let default = default.map_or_else(|| "required".into(), toml_literal);
+                let default = default.map_or_else(|| "required".into(), |it| toml_literal(key, it));
                 let text = description(property).replace('\n', " ");
                 let values = values_of(property, definitions);
                 let _ = writeln!(rows, "| `{key}` | {values} | {default} | {text} |");
@@ -80,7 +75,7 @@ fn table(
         let _ = writeln!(out, "\n## `{heading}`\n\n{}", description(property));
         let own_default = match kind {
             Kind::Table => default.cloned(),
-            // An entry of a list has no default but for its optional keys.
+            // Only the optional keys of a list's entry have defaults.
             Kind::Array => element_default(definition),
         };
         table(out, &path, definition, definitions, own_default.as_ref());
@@ -92,7 +87,7 @@ fn table(
 enum Kind {
     /// Once, as `[path]`.
     Table,
-    /// As often as one likes, as `[[path]]`.
+    /// Any number of times, as `[[path]]`.
     Array,
 }
 
@@ -132,7 +127,7 @@ fn description(property: &Map<String, Value>) -> String {
         .to_string()
 }
 
-/// What may be written: a type, or the alternatives of an enumeration.
+/// The values of a key: a type, or the alternatives of an enumeration.
 fn values_of(property: &Map<String, Value>, definitions: &Map<String, Value>) -> String {
     // An optional one is a choice between it and null.
     let choice = property.get("anyOf").and_then(|any| any.get(0));
@@ -156,16 +151,29 @@ fn values_of(property: &Map<String, Value>, definitions: &Map<String, Value>) ->
         _ => None,
     };
     match type_name {
+        Some("array") if items_are_integers(property) => "list of integers".into(),
         Some("array") => "list of strings".into(),
         Some(other) => other.into(),
         None => "value".into(),
     }
 }
 
-fn toml_literal(value: &Value) -> String {
-    match value {
-        Value::Null => "none".into(),
-        other => format!("`{other}`"),
+fn items_are_integers(property: &Map<String, Value>) -> bool {
+    let items = property.get("items").and_then(|items| items.get("type"));
+    items.and_then(Value::as_str) == Some("integer")
+}
+
+/// `value` of `key` as the file has it; large sizes with their unit.
+fn toml_literal(key: &str, value: &Value) -> String {
+    let text = match value {
+        Value::Null => return "none".into(),
+        other => other.to_string().replace("\",\"", "\", \""),
+    };
+    match value.as_u64() {
+        Some(bytes @ 1024..) if key.ends_with("_bytes") && bytes % 1024 == 0 => {
+            format!("`{text}` ({})", size(bytes))
+        }
+        _ => format!("`{text}`"),
     }
 }
 
@@ -192,5 +200,21 @@ mod tests {
         for line in markdown.lines().filter(|l| l.starts_with("| `")) {
             assert!(!line.ends_with("|  |"), "no description: {line}");
         }
+    }
+
+    #[test]
+    fn every_sample_in_the_page_is_a_correct_configuration() {
+        let markdown = markdown();
+        let samples: Vec<_> = markdown.split("```toml\n").skip(1).collect();
+        assert!(samples.len() >= 4, "{}", samples.len());
+        for sample in samples {
+            let (sample, _) = sample.split_once("```").expect("the block ends");
+            if let Err(errors) = Config::parse(sample) {
+                panic!("{errors:?} in:\n{sample}");
+            }
+        }
+        // The first one is ten lines long.
+        let first = markdown.split("```").nth(1).expect("a block");
+        assert_eq!(first.lines().count(), 1 + 10, "{first}");
     }
 }

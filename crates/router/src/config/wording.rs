@@ -68,6 +68,10 @@ pub(super) fn unknown(
 pub(super) fn not_this_table(root: &Table, path: &str, key: &Key, value: &DeValue<'_>) -> Text {
     let path = path.split('[').next().unwrap_or(path);
     let header = key.written(path);
+    if let Some(place) = table_with_keys_of(root, &key.name, value).filter(|it| *it != header) {
+        let message = format!("{header} has no such keys");
+        return Text::new(message, format!("did you mean {place}?"));
+    }
     let message = match (&key.shape, value) {
         (Shape::Tables(_), DeValue::Table(_)) => {
             format!("`{path}` may occur several times and needs double brackets")
@@ -75,13 +79,7 @@ pub(super) fn not_this_table(root: &Table, path: &str, key: &Key, value: &DeValu
         (_, DeValue::Array(_)) => format!("`{path}` occurs once and needs single brackets"),
         _ => format!("`{path}` is a table with keys of its own"),
     };
-    match table_with_keys_of(root, &key.name, value) {
-        Some(place) if place != header => Text::new(
-            format!("{message}; its keys belong to another table"),
-            format!("did you mean {place}?"),
-        ),
-        _ => Text::new(message, format!("write {header}")),
-    }
+    Text::new(message, format!("write {header}"))
 }
 
 /// The table with a name like `name` that has the keys of `value`, as the file begins

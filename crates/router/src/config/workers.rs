@@ -15,7 +15,7 @@ use super::faults::Faults;
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
     /// Worker threads: threads that forward packets. Raise it if one thread cannot keep up
-    /// (`tachonym workers list`), to no more than the processor has cores. With several
+    /// (`tachonym workers` shows the load), to no more than the processor has cores. With several
     /// workers and `[[verification]]`, some workers verify Data and the others forward
     /// everything else, so that other packets do not wait for signatures.
     pub threads: u16,
