@@ -23,7 +23,7 @@ pub struct ContentStore {
     pub admission: Admission,
     /// Which Data packet is replaced when the store is full. `2q`, `arc`, `lirs` and
     /// `s3-fifo` test new Data by themselves and allow only `none` or `lcp` as `admission`.
-    /// `tachonym-lab` compares the policies on a trace; `tachonym cs config --policy`
+    /// `tachonym-lab cache` compares the policies on a trace; `tachonym cs config --policy`
     /// changes it while the router runs.
     pub eviction: Eviction,
     /// With `filter`: how often a name must be requested.

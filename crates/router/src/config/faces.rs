@@ -29,8 +29,8 @@ pub struct Faces {
     /// that is at least 10 seconds, or 1 second for a face that never had one; otherwise it
     /// is refused. Both are counted. An exchange is a Data packet sent to the face, or a
     /// requested Data packet received from it. Local faces and those created by `[[face]]`
-    /// or by a command are never replaced. Raise it for more peers; each face also needs a
-    /// file descriptor, unless it is a UDP peer that shares the port's socket.
+    /// or by a command are never replaced. Raise it for more peers, and with it the limit
+    /// of open files (`ulimit -n`).
     pub max_faces: usize,
     /// Most faces that the peers at one remote address may have at the same time, 0 to
     /// 1048576; 0 means no limit. One address is an IPv4 address or an IPv6 /64 network. A

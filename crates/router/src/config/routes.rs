@@ -41,7 +41,7 @@ pub struct StaticFace {
     #[serde(default)]
     pub persistency: Option<Persistency>,
     /// Largest datagram payload that is sent, in bytes; 128 to 65507, only over UDP.
-    /// Without this key: `faces.udp.mtu_bytes`.
+    /// Without this key: 8800.
     #[schemars(example = 1452)]
     #[serde(default)]
     pub mtu_bytes: Option<u64>,

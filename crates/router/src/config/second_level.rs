@@ -39,7 +39,7 @@ pub struct SecondLevel {
     /// 1099511627776.
     pub assembly_bytes: usize,
     /// Milliseconds for which a batch waits for its missing segments before it is written, 1
-    /// to 3600000. Data that waits is lost if the router is killed.
+    /// to 3600000. Data that waits is lost in a crash.
     pub assembly_ms: u64,
     /// Which arriving Data is written to SSD. `none` writes everything; `lcp` each packet
     /// with `lcp_probability`; `filter` Data requested `filter_threshold` times among the
@@ -73,8 +73,8 @@ pub struct Volume {
     /// file for each worker in a directory, and uses a device from its beginning.
     #[schemars(example = &"/var/cache/tachonym")]
     pub path: PathBuf,
-    /// Bytes that all workers together use of the volume: at least 4 MiB (4194304) for each
-    /// worker.
+    /// Bytes of the volume that all workers together use. All volumes need at least 5 MiB
+    /// (5242880) for each worker.
     #[schemars(example = 1_073_741_824)]
     pub bytes: u64,
 }

@@ -59,8 +59,9 @@ pub struct Tables {
     /// loops, 6000 to 600000. If `dead_nonces` is too small for that time, the oldest are
     /// forgotten early.
     pub dead_nonce_ms: u64,
-    /// Most nonces of expired Interests that are remembered, 1024 to 1073741824: as many as
-    /// Interests stay unanswered in `dead_nonce_ms`. Each takes 32 to 45 bytes.
+    /// Most nonces of expired Interests that are remembered, 1024 to 1073741824. It
+    /// should exceed the number of Interests that stay unanswered within `dead_nonce_ms`.
+    /// Each nonce takes 32 to 45 bytes.
     pub dead_nonces: usize,
     /// Hash function for names, with a new random key at each start. `auto` is the fastest
     /// one on this processor.
