@@ -23,6 +23,10 @@ const COMMAND_LIFETIME_MS: u64 = 10_000;
 const DATASET_LIFETIME_MS: u64 = 4_000;
 /// Times an Interest for a dataset is repeated.
 const DATASET_RETRIES: u32 = 2;
+/// Both for the first segment over a transport on which a router may ignore management:
+/// such a wait ends within 3 s.
+const REMOTE_DATASET_LIFETIME_MS: u64 = 1_400;
+const REMOTE_DATASET_RETRIES: u32 = 1;
 /// Largest dataset that is accepted, in bytes.
 const MAX_DATASET_BYTES: usize = 1 << 30;
 /// How long one wait for a notification lasts, in milliseconds.
@@ -71,14 +75,15 @@ pub enum CommandError {
 fn scope_hint(scope: Scope, remote: &FaceUri) -> String {
     match scope {
         Scope::Localhost => format!(
-            "over {} a router answers /localhost only if it counts the face as local \
+            "over {} a router answers /localhost only on faces that it counts as local \
              ([faces] udp.local, websocket.local, tcp.local; commands: \
-             [management] transports); connect to its Unix socket",
+             [management] transports); check the address and port, or connect to its Unix \
+             socket",
             remote.scheme()
         ),
         Scope::Localhop => format!(
-            "over {} a router takes registrations only with [management.localhop] enabled = \
-             true; set that, or connect to its Unix socket",
+            "over {} a router accepts registrations only with [management.localhop] enabled = \
+             true; set that, check the address and port, or connect to its Unix socket",
             remote.scheme()
         ),
     }
@@ -88,6 +93,7 @@ fn scope_hint(scope: Scope, remote: &FaceUri) -> String {
 pub struct Controller<'e> {
     endpoint: &'e mut Endpoint,
     signer: CommandSigner,
+    warning: Option<String>,
 }
 
 impl<'e> Controller<'e> {
@@ -96,7 +102,14 @@ impl<'e> Controller<'e> {
         Self {
             endpoint,
             signer: CommandSigner::new(signer),
+            warning: None,
         }
+    }
+
+    /// The warning of the last command that succeeded with one, such as that a face leads
+    /// back to the router itself. Each is returned once.
+    pub const fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
     }
 
     /// Carries out `/localhost/nfd/<module>/<verb>` and returns what has come
@@ -126,6 +139,8 @@ impl<'e> Controller<'e> {
         if response.code != status_code::OK {
             return Err(refused(response));
         }
+        // Every forwarder writes "OK", or nothing, where nothing else is to be said.
+        self.warning = response.text.strip_prefix("OK, but ").map(str::to_owned);
         Ok(response.parameters()?.unwrap_or_default())
     }
 
@@ -214,15 +229,19 @@ impl<'e> Controller<'e> {
             prefix.push(suffix);
         }
         let n_prefix = prefix.len();
+        let (lifetime_ms, mut n_retries) = match self.endpoint.registration_scope() {
+            Scope::Localhost => (DATASET_LIFETIME_MS, DATASET_RETRIES),
+            Scope::Localhop => (REMOTE_DATASET_LIFETIME_MS, REMOTE_DATASET_RETRIES),
+        };
         let mut interest = Interest {
             can_be_prefix: true,
             must_be_fresh: true,
-            lifetime_ms: Some(DATASET_LIFETIME_MS),
+            lifetime_ms: Some(lifetime_ms),
             ..Interest::new(prefix)
         };
         let mut parts = Reassembly::new(MAX_DATASET_BYTES);
         loop {
-            let answer = self.endpoint.express(&interest, DATASET_RETRIES);
+            let answer = self.endpoint.express(&interest, n_retries);
             let answer = answer.map_err(|error| self.unanswered(Scope::Localhost, error))?;
             let data = answer.data();
             let segment = data
@@ -246,6 +265,8 @@ impl<'e> Controller<'e> {
             interest.name = versioned.with(&Component::segment(missing));
             interest.can_be_prefix = false;
             interest.must_be_fresh = false;
+            interest.lifetime_ms = Some(DATASET_LIFETIME_MS);
+            n_retries = DATASET_RETRIES;
         }
         Ok(parts.into_content().unwrap_or_default())
     }

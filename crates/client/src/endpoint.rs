@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tachonym_face::{
-    CloseReason, CreateError, DropReason, FaceParams, FaceSystem, FaceUpdate, RxBatch,
-    SystemOptions, monotonic_now,
+    CloseReason, CreateError, DropReason, FaceCounters, FaceParams, FaceSystem, FaceUpdate,
+    RxBatch, SystemOptions, monotonic_now,
 };
 use tachonym_packet::lp::Headers;
 use tachonym_packet::types::component;
@@ -26,20 +26,28 @@ const MAX_BACKLOG_BYTES: usize = 64 << 20;
 /// Time beyond an Interest's lifetime in which its answer or Nack may arrive.
 const LIFETIME_GRACE: Duration = Duration::from_millis(20);
 
-/// Why an endpoint is of no more use.
+/// Why an endpoint cannot be used any more.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// The face could not be made.
-    #[error("cannot connect to {uri}: {reason}")]
+    /// The face could not be created.
+    #[error("cannot connect to {uri}: {reason}; {}", connect_hint(uri))]
     Connect {
         /// The router's address.
         uri: String,
         /// Why not.
         reason: CreateError,
     },
-    /// The connection is gone, or was never established.
-    #[error("the connection to {uri} is gone: {reason}")]
+    /// The router could not be reached.
+    #[error("cannot connect to {uri}: {reason}; {}", connect_hint(uri))]
+    Unreachable {
+        /// The router's address.
+        uri: String,
+        /// Why not, such as "connection refused".
+        reason: String,
+    },
+    /// The connection was closed.
+    #[error("the connection to {uri} was closed: {reason}; see that the router still runs")]
     Closed {
         /// The router's address.
         uri: String,
@@ -51,11 +59,21 @@ pub enum EndpointError {
     Io(#[from] io::Error),
 }
 
+/// What to check when the router at `uri` cannot be reached.
+fn connect_hint(uri: &str) -> &'static str {
+    if uri.starts_with("unix://") {
+        "check that a router runs and listens on this socket (`tachonym run` prints its addresses)"
+    } else {
+        "check the address and port, that a router listens there (`tachonym run` prints its \
+         addresses), and that no firewall is between"
+    }
+}
+
 /// Why there is no answer to an Interest.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpressError {
-    /// Nobody answered within the lifetime, nor any of the retries.
+    /// No answer came within the lifetime, nor to any of the retries.
     #[error("no answer in time")]
     TimedOut,
     /// A router says why there will be none.
@@ -312,6 +330,7 @@ impl Endpoint {
             self.check_open()?;
             self.wait(deadline)?;
             self.take_events();
+            self.check_reachable()?;
         }
         while let Some(frame) = self.batch.get(self.next_idx) {
             self.next_idx += 1;
@@ -458,13 +477,38 @@ impl Endpoint {
         let Some(reason) = self.closed else {
             return Ok(());
         };
-        let reason = match reason {
-            CloseReason::Failed(kind) | CloseReason::ConnectFailed(kind) => {
-                format!("{} ({kind})", reason.as_str())
-            }
-            _ => reason.as_str().to_owned(),
+        let uri = self.remote.to_string();
+        Err(match reason {
+            CloseReason::ConnectFailed(_) => EndpointError::Unreachable {
+                uri,
+                reason: reason.cause(),
+            },
+            _ => EndpointError::Closed {
+                uri,
+                reason: reason.cause(),
+            },
+        })
+    }
+
+    /// Fails if the first datagrams to the router came back. Once something was received,
+    /// an error may be of a router that restarts, and is ignored.
+    fn check_reachable(&self) -> Result<(), EndpointError> {
+        let faces = &self.link.faces;
+        let Some(kind) = faces.returned(self.link.face) else {
+            return Ok(());
         };
-        Err(EndpointError::Closed {
+        let has_received = |counters: &FaceCounters| counters.n_in_bytes > 0;
+        if faces
+            .face_counters(self.link.face)
+            .is_some_and(has_received)
+        {
+            return Ok(());
+        }
+        let reason = match kind {
+            io::ErrorKind::ConnectionRefused => "no program listens on this UDP port".to_owned(),
+            kind => kind.to_string(),
+        };
+        Err(EndpointError::Unreachable {
             uri: self.remote.to_string(),
             reason,
         })

@@ -22,7 +22,7 @@ pub const SOCKET_NAME: &str = "nfd.sock";
 #[non_exhaustive]
 pub enum TransportError {
     /// A text is no FaceUri.
-    #[error("{origin}: {text:?} is no address: {reason}")]
+    #[error("{origin}: {text:?} is not an address: {reason}")]
     BadUri {
         /// Where the text stands.
         origin: String,
@@ -32,7 +32,7 @@ pub enum TransportError {
         reason: FaceUriError,
     },
     /// A host name has no address.
-    #[error("cannot look up {host}: {reason}")]
+    #[error("cannot look up the host {host}: {reason}; check the name, or use an address")]
     Unresolvable {
         /// The host.
         host: String,
@@ -41,7 +41,8 @@ pub enum TransportError {
     },
     /// No socket of a router was found.
     #[error(
-        "no router found: none of {} exists; start one with `tachonym run`, or name it with --transport or {ENVIRONMENT}",
+        "no router found: none of the sockets {} exists; start a router with `tachonym run`, or \
+         name one with --transport or {ENVIRONMENT}, as in {ENVIRONMENT}=unix:///run/nfd/nfd.sock",
         list(.0)
     )]
     NoRouter(Vec<PathBuf>),
@@ -67,8 +68,8 @@ pub fn socket_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Whether nobody but this user can have put a socket into `folder`, if
-/// everybody may make folders beside it, as in `/tmp`.
+/// Whether only this user can have put a socket into `folder`, if all users may create
+/// folders beside it, as in `/tmp`.
 #[must_use]
 pub fn is_trusted(folder: &Path) -> bool {
     let everybody = |found: Metadata| found.mode() & 0o002 != 0;
@@ -85,25 +86,45 @@ pub fn is_trusted(folder: &Path) -> bool {
 /// `client.conf`, else the first socket of [`socket_folders`] that exists.
 ///
 /// # Errors
-/// If what is said makes no sense, or nothing is said and no socket exists.
+/// If the address that is named is no FaceUri, or none is named and no socket exists.
 pub fn find() -> Result<FaceUri, TransportError> {
+    match named() {
+        Some((text, origin)) => parse(&text, &origin),
+        None => find_socket().map(|path| FaceUri::Unix(path.to_string_lossy().into_owned())),
+    }
+}
+
+/// Whether [`find`] returns `uri` for programs of this user, in this environment. Looks up
+/// no host.
+#[must_use]
+pub fn is_found(uri: &FaceUri) -> bool {
+    match named() {
+        Some((text, _)) => text.trim().parse().as_ref() == Ok(uri),
+        None => find_socket()
+            .is_ok_and(|path| matches!(uri, FaceUri::Unix(own) if path == Path::new(own))),
+    }
+}
+
+/// The FaceUri of the environment or of `client.conf`, and where it is written.
+fn named() -> Option<(String, String)> {
     if let Ok(text) = std::env::var(ENVIRONMENT) {
-        return parse(&text, ENVIRONMENT);
+        return Some((text, ENVIRONMENT.to_owned()));
     }
-    for file in configuration_files() {
-        if let Ok(text) = std::fs::read_to_string(&file)
-            && let Some(uri) = configured(&text)
-        {
-            return parse(uri, &file.display().to_string());
-        }
-    }
+    configuration_files().into_iter().find_map(|file| {
+        let text = std::fs::read_to_string(&file).ok()?;
+        Some((configured(&text)?.to_owned(), file.display().to_string()))
+    })
+}
+
+/// The first socket of [`socket_folders`] that exists.
+fn find_socket() -> Result<PathBuf, TransportError> {
     let mut sockets: Vec<PathBuf> = socket_folders();
     for folder in &mut sockets {
         folder.push(SOCKET_NAME);
     }
     let is_there = |path: &&PathBuf| path.exists() && path.parent().is_some_and(is_trusted);
-    match sockets.iter().find(is_there) {
-        Some(path) => Ok(FaceUri::Unix(path.to_string_lossy().into_owned())),
+    match sockets.iter().find(is_there).cloned() {
+        Some(path) => Ok(path),
         None => Err(TransportError::NoRouter(sockets)),
     }
 }

@@ -1,4 +1,4 @@
-//! Why a listener or a face could not be had, and why a face is gone.
+//! Why a listener or a face could not be created, and why a face is gone.
 
 use std::io;
 
@@ -10,16 +10,16 @@ use tachonym_packet::FaceId;
 #[non_exhaustive]
 pub enum ListenError {
     /// Another program, or this one, listens there already.
-    #[error("somebody listens there already")]
+    #[error("address already in use")]
     AddressInUse,
     /// The path exists and is no socket.
     #[error("the path exists and is not a socket")]
     NotASocket,
     /// The address is no multicast group, or none where one is not allowed.
-    #[error("not a multicast group, or one where it is not allowed")]
+    #[error("a multicast face needs a multicast address, and a listener needs another one")]
     WrongAddress,
     /// There is no such network interface, or it has no address of the family.
-    #[error("no such network interface, or it has no address of this family")]
+    #[error("no such network interface, or it has no address of this IP version")]
     NoInterface,
     /// There are as many faces as are allowed.
     #[error("too many faces")]
@@ -34,16 +34,18 @@ pub enum ListenError {
 #[non_exhaustive]
 pub enum CreateError {
     /// The scheme is none that can be dialled.
-    #[error("this scheme cannot be dialled")]
+    #[error("no face can be created to this scheme; use udp4, udp6, tcp4, tcp6, ws or unix")]
     UnsupportedScheme,
     /// The URI needs a look-up first, or is a multicast group.
-    #[error("the remote URI is not canonical, or is a multicast group")]
+    #[error(
+        "the remote address must be a unicast IP address and a port, as in udp4://192.0.2.1:6363"
+    )]
     NotCanonical,
     /// The local URI is of another scheme, or of no use with this remote one.
-    #[error("the local URI does not suit the remote one")]
+    #[error("the local address must be one of this machine and have the remote scheme")]
     BadLocalUri,
     /// The persistency is not possible for such a face.
-    #[error("this persistency is not possible here")]
+    #[error("a face of this transport cannot have this persistency")]
     BadPersistency,
     /// Local fields are for faces to applications on this machine.
     #[error("local fields are for local faces only")]
@@ -53,7 +55,7 @@ pub enum CreateError {
     TooManyFaces,
     /// Of several systems, the one with this index has to make the face: see
     /// [`crate::FaceSystem::placement`].
-    #[error("the face has to be made by the face system {0}")]
+    #[error("face system {0} must create this face")]
     Elsewhere(usize),
     /// The operating system refused, or nobody listens at the other end.
     #[error(transparent)]
@@ -68,7 +70,7 @@ pub enum UpdateError {
     #[error("no such face")]
     NoSuchFace,
     /// The persistency is not possible for this face.
-    #[error("this persistency is not possible for this face")]
+    #[error("this face cannot have this persistency")]
     BadPersistency,
     /// Local fields are for faces to applications on this machine.
     #[error("local fields are for local faces only")]
@@ -122,16 +124,25 @@ impl CloseReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Destroyed => "destroyed",
-            Self::ClosedByPeer => "closed by peer",
-            Self::Failed(_) => "failed",
-            Self::ConnectFailed(_) => "could not connect",
-            Self::MalformedStream => "malformed stream",
-            Self::NotNdn => "not NDN",
-            Self::Idle => "idle",
-            Self::Stalled => "stalled",
+            Self::ClosedByPeer => "closed by the peer",
+            Self::Failed(_) => "connection failed",
+            Self::ConnectFailed(_) => "cannot connect",
+            Self::MalformedStream => "the peer sent malformed packets",
+            Self::NotNdn => "the peer does not speak NDN",
+            Self::Idle => "idle timeout",
+            Self::Stalled => "the peer did not read in time",
             Self::Evicted => "evicted for a new face",
-            Self::Silent => "no Interest in time",
-            Self::NoPong => "no answer to a ping",
+            Self::Silent => "the peer sent no Interest in time",
+            Self::NoPong => "the peer did not answer a ping",
+        }
+    }
+
+    /// The cause alone, for texts that say by themselves that the connection failed.
+    #[must_use]
+    pub fn cause(self) -> String {
+        match self {
+            Self::Failed(kind) | Self::ConnectFailed(kind) => kind.to_string(),
+            _ => self.as_str().to_owned(),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct FaceEvent {
     pub kind: FaceEventKind,
     /// The face just after it; if it is gone, as it was last.
     pub face: FaceInfo,
-    /// Why it is gone, if it is.
+    /// Why it is down or gone, if it is.
     pub reason: Option<CloseReason>,
 }
 

@@ -41,20 +41,28 @@ impl From<ControlError> for ControlResponse {
 /// The response to a next hop that the FIB did not take.
 pub(crate) fn refused(reason: FibRefusalReason) -> ControlResponse {
     let (code, text) = match reason {
-        FibRefusalReason::FaceNotFound => (status_code::GONE, "face does not exist"),
-        FibRefusalReason::NameTooLong => {
-            (status_code::NAME_TOO_LONG, "prefix has too many components")
-        }
-        FibRefusalReason::TableFull => (status_code::UNAVAILABLE, "FIB is full"),
-        FibRefusalReason::TooManyNextHops => {
-            (status_code::UNAVAILABLE, "prefix has too many next hops")
-        }
+        FibRefusalReason::FaceNotFound => (status_code::GONE, "the face is gone"),
+        FibRefusalReason::NameTooLong => (
+            status_code::NAME_TOO_LONG,
+            "the prefix has too many components",
+        ),
+        FibRefusalReason::TableFull => (
+            status_code::UNAVAILABLE,
+            "the FIB is full; raise tables.routes",
+        ),
+        FibRefusalReason::TooManyNextHops => (
+            status_code::UNAVAILABLE,
+            "the prefix has too many next hops; remove one first",
+        ),
         FibRefusalReason::TooManyCollisions => (
             status_code::UNAVAILABLE,
-            "hashes of too many prefixes collide; a new start draws another key",
+            "the hashes of too many prefixes collide; restart the router, which then hashes \
+             with another key",
         ),
         FibRefusalReason::OutOfMemory { missing_bytes } => {
-            let text = format!("FIB lacks {missing_bytes} bytes of memory");
+            let text = format!(
+                "the system has no more memory for the FIB: {missing_bytes} bytes are missing"
+            );
             return ControlResponse::new(status_code::UNAVAILABLE, &text);
         }
     };
@@ -69,38 +77,53 @@ pub(crate) fn meant_face(parameters: &ControlParameters, incoming: FaceId) -> Fa
     }
 }
 
-/// A canonical FaceUri out of a command.
-fn canonical(uri: Result<FaceUri, FaceUriError>) -> Result<FaceUri, ControlError> {
+/// The canonical FaceUri of a command whose parameter `key` is `text`.
+fn canonical(
+    key: &str,
+    text: &str,
+    uri: Result<FaceUri, FaceUriError>,
+) -> Result<FaceUri, ControlError> {
     match uri {
         Ok(uri) if uri.is_canonical() => Ok(uri),
-        Ok(_) => Err(ControlError::BadAddress("FaceUri is not canonical")),
-        Err(FaceUriError::UnknownScheme | FaceUriError::TlsUnsupported) => {
-            Err(ControlError::UnsupportedProtocol)
+        Ok(_) => Err(ControlError::BadAddress(format!(
+            "{key} {text:?} has a host name, which the router does not look up; send an \
+             address, as in udp4://192.0.2.1:6363"
+        ))),
+        Err(FaceUriError::UnknownScheme) => {
+            let scheme = text.split("://").next().unwrap_or_default();
+            Err(ControlError::UnsupportedProtocol(scheme.to_owned()))
         }
-        Err(_) => Err(ControlError::BadAddress("malformed FaceUri")),
+        Err(FaceUriError::TlsUnsupported) => Err(ControlError::UnsupportedProtocol("wss".into())),
+        Err(error) => Err(ControlError::BadAddress(format!("{key} {text:?}: {error}"))),
     }
 }
 
-/// What has come of a command to create a face.
-pub(crate) enum Creation {
-    /// It can be answered.
-    Done(ControlResponse),
-    /// The face is there and connects; the parameters in effect if it can.
-    UnderWay(FaceId, Box<ControlParameters>),
+/// The outcome of a command to create a face.
+pub(crate) struct Creation {
+    /// The face, new or found.
+    pub(crate) face: FaceStatus,
+    /// The response; `None`: the face is connecting, and the command is answered when it
+    /// is connected or has failed.
+    pub(crate) response: Option<ControlResponse>,
+    /// The parameters in effect if it connects.
+    pub(crate) effective: ControlParameters,
 }
 
 pub(crate) fn create_face(
     control: &mut impl ControlPlane,
     parameters: &ControlParameters,
 ) -> Result<Creation, ControlError> {
-    let remote = canonical(parameters.uri.as_deref().unwrap_or_default().parse())?;
-    let local = parameters.local_uri.as_deref().map(FaceUri::parse_local);
-    let local = local.map(canonical).transpose()?;
+    let uri = parameters.uri.as_deref().unwrap_or_default();
+    let remote = canonical("Uri", uri, uri.parse())?;
+    let local = parameters.local_uri.as_deref();
+    let local = local.map(|text| canonical("LocalUri", text, FaceUri::parse_local(text)));
+    let local = local.transpose()?;
     let persistency = parameters
         .face_persistency
         .unwrap_or(FacePersistency::Persistent);
     if persistency == FacePersistency::OnDemand {
-        let text = "an on-demand face is made by its peer";
+        let text = "no command creates an on-demand face: the router creates it when its peer \
+                    sends; ask for a persistent or permanent one";
         return Err(ControlError::Unsupported(text));
     }
     if matches!(remote, FaceUri::Unix(_)) {
@@ -115,15 +138,25 @@ pub(crate) fn create_face(
         persistency,
         options: LinkOptions::from_parameters(parameters),
     };
-    Ok(match control.create_face(&request)? {
-        FaceCreated::New(face) => Creation::Done(ok(&created(&face, parameters))),
-        FaceCreated::Connecting(face) => {
-            Creation::UnderWay(FaceId(face.face_id), Box::new(created(&face, parameters)))
+    let outcome = control.create_face(&request)?;
+    let (FaceCreated::New(face) | FaceCreated::Connecting(face) | FaceCreated::Existing(face)) =
+        &outcome;
+    let effective = created(face, parameters);
+    let response = match &outcome {
+        FaceCreated::New(_) => Some(ok(&effective)),
+        FaceCreated::Connecting(_) => None,
+        FaceCreated::Existing(face) => {
+            let text = format!(
+                "a face to {} exists already: number {}",
+                face.uri, face.face_id
+            );
+            Some(ControlResponse::new(status_code::CONFLICT, text).with_parameters(&effective))
         }
-        FaceCreated::Existing(face) => Creation::Done(
-            ControlResponse::new(status_code::CONFLICT, "face exists already")
-                .with_parameters(&created(&face, parameters)),
-        ),
+    };
+    Ok(Creation {
+        face: face.clone(),
+        response,
+        effective,
     })
 }
 
@@ -140,8 +173,8 @@ pub(crate) fn update_face(
     Ok(ok(&properties(&face)))
 }
 
-/// What a face is like, as the response to an update tells it. NFD's clients
-/// refuse a response with a Mask.
+/// The properties of a face for the response to an update. NFD's clients refuse a
+/// response with a Mask.
 fn properties(face: &FaceStatus) -> ControlParameters {
     ControlParameters {
         face_id: Some(face.face_id),
@@ -154,9 +187,9 @@ fn properties(face: &FaceStatus) -> ControlParameters {
     }
 }
 
-/// The same with the addresses, as the response to a creation tells it. What the
-/// command did not mention of congestion and MTU is left out: python-ndn expects
-/// these fields at another place than all others do, and gives up.
+/// The properties and addresses of a face for the response to a creation. Fields on
+/// congestion and MTU are left out unless the command had them: python-ndn expects these
+/// fields in another place than all other clients, and fails to parse the response.
 fn created(face: &FaceStatus, asked: &ControlParameters) -> ControlParameters {
     let all = properties(face);
     ControlParameters {

@@ -1,8 +1,7 @@
 //! Faces whose connection is under way, and the commands that wait for them.
 //!
 //! Owns the replies to `faces/create` that cannot be given yet: the command is
-//! answered when it is known whether the other end can be reached, by the face
-//! events that say so. There is at most one for a face, so they are as few as
+//! answered by the face event that says whether the other end was reached. There is at most one for a face, so they are as few as
 //! the faces may be.
 
 use tachonym_packet::{FaceId, Name, NameView};
@@ -11,6 +10,21 @@ use tachonym_protocol::{
 };
 
 use crate::commands::ok;
+
+/// An event of a face, with the cause that subscribers do not get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaceReport {
+    /// The event.
+    pub event: FaceEventNotification,
+    /// Why the face is down or gone, such as "connection refused".
+    pub cause: Option<String>,
+}
+
+impl From<FaceEventNotification> for FaceReport {
+    fn from(event: FaceEventNotification) -> Self {
+        Self { event, cause: None }
+    }
+}
 
 /// A command that has opened a face and is not answered yet.
 #[derive(Debug)]
@@ -45,10 +59,12 @@ impl ConnectingFaces {
             .any(|creation| creation.reply_name == name)
     }
 
-    /// The answer that `event` brings, and to which command.
+    /// The response that `event` allows, and the name of its command. `cause` is why the
+    /// face is down or gone, such as "connection refused".
     pub(crate) fn handle_event(
         &mut self,
         event: &FaceEventNotification,
+        cause: Option<&str>,
     ) -> Option<(Name, ControlResponse)> {
         if event.kind == FaceEventKind::Created {
             return None;
@@ -63,11 +79,23 @@ impl ConnectingFaces {
         let response = match event.kind {
             FaceEventKind::Destroyed => {
                 effective.face_id = None;
-                ControlResponse::new(status_code::TIMEOUT, "could not connect")
-                    .with_parameters(&effective)
+                let text = format!(
+                    "cannot connect to {}: {}; check the address, and that a forwarder listens \
+                     there",
+                    event.uri,
+                    cause.unwrap_or("the face was closed")
+                );
+                ControlResponse::new(status_code::TIMEOUT, text).with_parameters(&effective)
             }
-            // One that is down is permanent, and dials again by itself.
-            _ => {
+            FaceEventKind::Down => {
+                effective.local_uri = Some(event.local_uri.clone());
+                let text = format!(
+                    "OK, but not connected yet: {}; a permanent face tries again by itself",
+                    cause.unwrap_or("no answer")
+                );
+                ControlResponse::new(status_code::OK, text).with_parameters(&effective)
+            }
+            FaceEventKind::Created | FaceEventKind::Up => {
                 effective.local_uri = Some(event.local_uri.clone());
                 ok(&effective)
             }

@@ -459,25 +459,30 @@ pub struct TraceRequest {
 #[non_exhaustive]
 pub enum ControlError {
     /// There is no such face.
-    #[error("face does not exist")]
+    #[error("no such face; `tachonym face list` shows those that exist")]
     FaceNotFound,
-    /// Nothing here can open a face of this scheme.
-    #[error("unsupported protocol")]
-    UnsupportedProtocol,
+    /// No face can be created to an address of this scheme.
+    #[error(
+        "no face can be created to {0}://; this router has the transports udp4, udp6, tcp4, \
+         tcp6 and ws, as in udp4://192.0.2.1:6363"
+    )]
+    UnsupportedProtocol(String),
     /// Faces of this scheme cannot be so.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// The address cannot be one end of such a face.
+    /// The address cannot be one end of such a face; why.
     #[error("{0}")]
-    BadAddress(&'static str),
+    BadAddress(String),
     /// No Interest can have the name.
     #[error("an Interest has a name of one component at least")]
     BadName,
     /// These properties cannot be had together, or on this face.
-    #[error("invalid properties specified")]
+    #[error("the face cannot have the properties that this response repeats")]
     Conflict(Box<ControlParameters>),
     /// There is no such strategy, or not in this version.
-    #[error("strategy does not exist")]
+    #[error(
+        "no such strategy, or not in this version; `tachonym strategy list` shows those in use"
+    )]
     StrategyNotFound,
     /// The strategy does not take these parameters.
     #[error("bad strategy parameters: {0}")]
@@ -501,13 +506,13 @@ pub enum ControlError {
     #[error("limit reached: {0}")]
     LimitReached(&'static str),
     /// The other end refused, or did not answer in time; how.
-    #[error("could not connect: {0}")]
+    #[error("cannot connect: {0}")]
     NoAnswer(String),
     /// The operating system refused; its reason.
     #[error("{0}")]
     Socket(String),
     /// The router cannot be reached, because it is shutting down.
-    #[error("router is shutting down")]
+    #[error("the router is shutting down")]
     Unavailable,
 }
 
@@ -519,7 +524,9 @@ impl ControlError {
             Self::FaceNotFound | Self::StrategyNotFound | Self::TraceNotFound => {
                 status_code::NOT_FOUND
             }
-            Self::UnsupportedProtocol | Self::Unsupported(_) => status_code::UNSUPPORTED_PROTOCOL,
+            Self::UnsupportedProtocol(_) | Self::Unsupported(_) => {
+                status_code::UNSUPPORTED_PROTOCOL
+            }
             Self::BadAddress(_) | Self::BadName | Self::CsPolicy(_) => status_code::BAD_REQUEST,
             // NFD tells bad parameters from an unknown strategy by this code.
             Self::Conflict(_) | Self::StrategyParameters(_) | Self::Workers(_) => {

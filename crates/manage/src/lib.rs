@@ -1,6 +1,6 @@
 //! The NFD management protocol, the RIB and command authorisation.
 //!
-//! Owns what the router does when it is told to: [`Manager`] takes Interests under
+//! Owns the management of a running router: [`Manager`] takes Interests under
 //! `/localhost/nfd` and `/localhop/nfd` and gives back Data; [`ControlPlane`] is
 //! what it asks of the router; [`Rib`] turns routes into changes of the FIB;
 //! [`ManagementTrust`] says who may do what. No threads, no sockets, no clock.
@@ -15,6 +15,7 @@ mod control;
 mod counters;
 mod datasets;
 mod learning;
+mod looping;
 mod manager;
 mod notifications;
 mod packet_trace;
@@ -25,6 +26,7 @@ mod verbs;
 
 pub use authorize::{AuthorizeRule, LocalhopRule, ManagementTrust};
 pub use carriers::CommandTransport;
+pub use connecting::FaceReport;
 pub use control::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
     FaceCreated, FibChange, FibRefusal, FibRefusalReason, FibSlice, LinkOptions, TraceRequest,

@@ -12,19 +12,20 @@
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, SourceId, types};
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, ExplainQuery,
-    FaceEventKind, FaceEventNotification, FaceQueryFilter, FaceStatus, NameExplanation, RibEntry,
-    Route, Scope, StrategyChoice, status_code,
+    FaceEventKind, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus,
+    NameExplanation, RibEntry, Route, Scope, StrategyChoice, status_code,
 };
 use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
-use tracing::debug;
+use tracing::{debug, info};
 
 use crate::authorize::{Authorizer, ManagementTrust};
 use crate::carriers::Carriers;
 use crate::commands::{self, Creation, FIRST_FACE_ID};
-use crate::connecting::ConnectingFaces;
+use crate::connecting::{ConnectingFaces, FaceReport};
 use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefusalReason};
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
+use crate::looping::LoopingFaces;
 use crate::notifications::NotificationStream;
 use crate::packet_trace;
 use crate::replies;
@@ -75,6 +76,7 @@ pub struct Manager<C> {
     datasets: PublishedDatasets,
     face_events: NotificationStream,
     connecting: ConnectingFaces,
+    looping: LoopingFaces,
     pub(crate) counters: Counters,
     /// What the FIB has to be told before the commands below are answered.
     pub(crate) fib_changes: Vec<FibChange>,
@@ -128,6 +130,7 @@ impl<C: ControlPlane> Manager<C> {
             datasets: PublishedDatasets::new(config.max_dataset_bytes),
             face_events: NotificationStream::new(CommandName::local("faces", "events").name()),
             connecting: ConnectingFaces::default(),
+            looping: LoopingFaces::default(),
             counters: Counters::default(),
             fib_changes: Vec::new(),
             unanswered: Vec::new(),
@@ -282,21 +285,39 @@ impl<C: ControlPlane> Manager<C> {
         self.apply_routes(out);
     }
 
-    /// Takes note of what happened to a face: removes the routes of one that is
-    /// gone, answers the command that waits for it, and tells those who listen.
+    /// Handles an event of a face: removes the routes of a face that is gone, answers
+    /// the command that waits for it, and sends the event to subscribers.
     pub fn handle_face_event(
         &mut self,
         now: MonoNs,
-        event: FaceEventNotification,
+        report: impl Into<FaceReport>,
         out: ReplySink<'_>,
     ) {
+        let FaceReport { event, cause } = report.into();
         self.carriers.note(&event);
-        if event.kind == FaceEventKind::Destroyed {
-            self.authorizer.remove_face(FaceId(event.face_id));
-            self.forget_face(FaceId(event.face_id));
-            self.apply_routes(out);
+        let face = FaceId(event.face_id);
+        match event.kind {
+            FaceEventKind::Created if event.face_persistency != FacePersistency::OnDemand => {
+                let (remote, local) = (&event.uri, &event.local_uri);
+                self.looping.note(&mut self.control, face, remote, local);
+            }
+            FaceEventKind::Destroyed => {
+                self.authorizer.remove_face(face);
+                self.looping.remove(face);
+                let n_routes = self.forget_face(face);
+                if n_routes > 0 {
+                    info!(
+                        "face {face} to {} is gone: {n_routes} routes removed",
+                        event.uri
+                    );
+                }
+                self.apply_routes(out);
+            }
+            _ => {}
         }
-        if let Some((name, response)) = self.connecting.handle_event(&event) {
+        let answered = self.connecting.handle_event(&event, cause.as_deref());
+        if let Some((name, response)) = answered {
+            let response = self.looping.with_warning(face, response);
             self.respond(name.view(), response, out);
         }
         if let Some(wire) = self.face_events.push(now, event) {
@@ -305,9 +326,11 @@ impl<C: ControlPlane> Manager<C> {
         }
     }
 
-    fn forget_face(&mut self, face: FaceId) {
+    /// Removes the routes of a face that is gone, and returns how many there were.
+    fn forget_face(&mut self, face: FaceId) -> usize {
         let n_routes = self.rib.remove_face(face, &mut self.fib_changes);
         self.counters.n_routes_of_lost_faces += n_routes as u64;
+        n_routes
     }
 
     fn handle_stream(&mut self, request: &Request<'_>, out: ReplySink<'_>) {
@@ -329,7 +352,7 @@ impl<C: ControlPlane> Manager<C> {
         self.counters.n_commands += 1;
         let name = request.interest.name();
         if self.connecting.is_under_way(name) {
-            // Sent again by somebody impatient; the answer will come.
+            // A retransmission; the first one will be answered.
             self.counters.n_waiting += 1;
             return;
         }
@@ -353,7 +376,10 @@ impl<C: ControlPlane> Manager<C> {
             request.wall_ms,
         );
         if let Err(reject) = verdict {
-            debug!(command = %name, %reject, face = request.incoming.0, "refused");
+            debug!(
+                "command {name} of face {} refused: {reject}",
+                request.incoming
+            );
             if reject == Reject::Throttled && !self.throttled.contains(&request.incoming) {
                 self.throttled.push(request.incoming);
             }
@@ -378,9 +404,18 @@ impl<C: ControlPlane> Manager<C> {
         let (control, incoming) = (&mut self.control, request.incoming);
         let outcome = match verb {
             Verb::FacesCreate => match commands::create_face(control, &parameters) {
-                Ok(Creation::Done(response)) => Ok(response),
-                Ok(Creation::UnderWay(face, effective)) => {
-                    return self.connecting.insert(face, name.to_name(), *effective);
+                Ok(Creation {
+                    face: status,
+                    response,
+                    effective,
+                }) => {
+                    let face = FaceId(status.face_id);
+                    self.looping
+                        .note(control, face, &status.uri, &status.local_uri);
+                    match response {
+                        Some(response) => Ok(self.looping.with_warning(face, response)),
+                        None => return self.connecting.insert(face, name.to_name(), effective),
+                    }
                 }
                 Err(error) => Err(error),
             },
@@ -411,11 +446,14 @@ impl<C: ControlPlane> Manager<C> {
     ) -> Result<ControlResponse, ControlError> {
         let face = FaceId(parameters.face_id.unwrap_or(0));
         if face < FIRST_FACE_ID {
-            let text = "face belongs to the router";
+            let text = "faces below number 256 belong to the router and stay";
             return Ok(ControlResponse::new(status_code::CONFLICT, text));
         }
         self.control.destroy_face(face)?;
-        self.forget_face(face);
+        let n_routes = self.forget_face(face);
+        if n_routes > 0 {
+            info!("face {face} was destroyed by command: {n_routes} routes removed");
+        }
         self.apply_routes(out);
         Ok(commands::ok(parameters))
     }
@@ -469,6 +507,10 @@ impl<C: ControlPlane> Manager<C> {
                 continue;
             };
             let response = failure.unwrap_or_else(|| commands::ok(&effective));
+            let response = match route.adds {
+                true => self.looping.with_warning(route.face, response),
+                false => response,
+            };
             let response = with_body(response, &effective);
             self.respond(name.view(), response, out);
         }
@@ -614,8 +656,13 @@ impl<C: ControlPlane> Manager<C> {
         response: ControlResponse,
         out: ReplySink<'_>,
     ) {
-        debug!(command = %name, code = response.code, "answered");
-        if response.code != status_code::OK {
+        if response.code == status_code::OK {
+            debug!("command {name} carried out");
+        } else {
+            debug!(
+                "command {name} failed: {} ({})",
+                response.text, response.code
+            );
             self.counters.n_errors += 1;
         }
         let wire = replies::response(name.to_name(), &response).or_else(|| {

@@ -4,14 +4,18 @@
 //! number is canonical at once (a missing port becomes the default one, or any of
 //! the address that is dialled from: [`FaceUri::parse_local`]); a host
 //! name, or an IPv6 zone given by its name, stays a [`FaceUri::Unresolved`]
-//! until somebody with a resolver turns it into addresses and calls
+//! until a caller with a resolver looks it up and calls
 //! [`FaceUri::resolve`]. Refuses TLS (`wss`), unknown schemes, user
 //! information, queries and control characters. Does no I/O.
 //! Source: NFD Management protocol, "FaceUri".
 
+mod error;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::str::FromStr;
+
+pub use error::FaceUriError;
 
 /// Port of UDP and TCP where the URI names none.
 pub const DEFAULT_PORT: u16 = 6363;
@@ -98,33 +102,6 @@ pub struct HostUri {
     pub host: String,
     /// The port; `None`: the default one of the address that is found.
     pub port: Option<u16>,
-}
-
-/// Why a text is no FaceUri.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FaceUriError {
-    /// There is no `://`, or the text is longer than [`MAX_FACE_URI_BYTES`].
-    #[error("not of the form scheme://address, or longer than {MAX_FACE_URI_BYTES} bytes")]
-    Malformed,
-    /// The scheme is unknown.
-    #[error("unknown scheme")]
-    UnknownScheme,
-    /// WebSocket over TLS; put a TLS proxy in front of `ws` instead.
-    #[error("WebSocket over TLS is not supported: use ws behind a TLS proxy")]
-    TlsUnsupported,
-    /// The host is missing or contains what a host cannot.
-    #[error("bad host")]
-    BadHost,
-    /// The port is not a number in 1–65535; nor 0, where that means any.
-    #[error("bad port")]
-    BadPort,
-    /// A path where none is allowed, or a missing or relative one.
-    #[error("bad path")]
-    BadPath,
-    /// The scheme asks for one IP version and the address has the other.
-    #[error("the scheme and the address are of different IP versions")]
-    FamilyMismatch,
 }
 
 impl FaceUri {
@@ -280,7 +257,7 @@ enum Ports {
 
 fn parse(text: &str, ports: Ports) -> Result<FaceUri, FaceUriError> {
     if text.len() > MAX_FACE_URI_BYTES {
-        return Err(FaceUriError::Malformed);
+        return Err(FaceUriError::TooLong);
     }
     let (scheme, rest) = text.split_once("://").ok_or(FaceUriError::Malformed)?;
     if rest.chars().any(char::is_control) {
@@ -299,7 +276,7 @@ fn parse(text: &str, ports: Ports) -> Result<FaceUri, FaceUriError> {
         "unix" => Err(FaceUriError::BadPath),
         "fd" => parse_decimal(rest)
             .map(FaceUri::Fd)
-            .ok_or(FaceUriError::BadHost),
+            .ok_or(FaceUriError::BadDescriptor),
         "dev" => parse_interface(rest).map(FaceUri::Dev),
         "ether" => parse_ether(rest).map(FaceUri::Ether),
         "udp4+dev" => parse_udp_dev(IpFamily::V4, rest),
@@ -369,7 +346,7 @@ fn parse_interface(text: &str) -> Result<String, FaceUriError> {
     if fits && !name.contains(['/', ':', ' ', '%']) {
         Ok(name.to_owned())
     } else {
-        Err(FaceUriError::BadHost)
+        Err(FaceUriError::BadInterface)
     }
 }
 
@@ -388,20 +365,20 @@ fn parse_ether(rest: &str) -> Result<[u8; 6], FaceUriError> {
         .unwrap_or(rest)
         .strip_prefix('[')
         .and_then(|text| text.strip_suffix(']'))
-        .ok_or(FaceUriError::BadHost)?;
+        .ok_or(FaceUriError::BadEthernetAddress)?;
     let mut mac = [0; 6];
     let mut parts = inner.split(':');
     for byte in &mut mac {
-        let part = parts.next().ok_or(FaceUriError::BadHost)?;
+        let part = parts.next().ok_or(FaceUriError::BadEthernetAddress)?;
         let hex = (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit());
         *byte = match u8::from_str_radix(part, 16) {
             Ok(value) if hex => value,
-            _ => return Err(FaceUriError::BadHost),
+            _ => return Err(FaceUriError::BadEthernetAddress),
         };
     }
     match parts.next() {
         None => Ok(mac),
-        Some(_) => Err(FaceUriError::BadHost),
+        Some(_) => Err(FaceUriError::BadEthernetAddress),
     }
 }
 
@@ -619,20 +596,20 @@ mod tests {
             ("udp6://192.0.2.1:6363", FamilyMismatch),
             ("unix://relative", BadPath),
             ("unix:///", BadPath),
-            ("fd://-1", BadHost),
+            ("fd://-1", BadDescriptor),
             ("internal://x", BadPath),
-            ("dev://", BadHost),
-            ("dev://sixteen-byte-nam", BadHost),
-            ("ether://[08:00:27:01:01]", BadHost),
-            ("ether://[08:00:27:01:01:01:01]", BadHost),
-            ("ether://[08:00:27:01:01:+1]", BadHost),
+            ("dev://", BadInterface),
+            ("dev://sixteen-byte-nam", BadInterface),
+            ("ether://[08:00:27:01:01]", BadEthernetAddress),
+            ("ether://[08:00:27:01:01:01:01]", BadEthernetAddress),
+            ("ether://[08:00:27:01:01:+1]", BadEthernetAddress),
             ("udp4+dev://eth0", BadPort),
         ] {
             assert_eq!(parse(text), Err(error), "{text:?}");
         }
         assert_eq!(
             parse(&format!("unix:///{}", "x".repeat(MAX_FACE_URI_BYTES))),
-            Err(Malformed)
+            Err(TooLong)
         );
     }
 

@@ -142,7 +142,7 @@ impl RouterControl {
                 engine.is_none_or(|engine| engine.set_cs_policy(policy))
             })?;
             if !fits {
-                return Err(refused(&"the content store has grown meanwhile: try again"));
+                return Err(refused(&"the content store grew meanwhile; try again"));
             }
         }
         Ok(())
@@ -242,7 +242,7 @@ impl ControlPlane for RouterControl {
         };
         let (outcome, status) = face_jobs::create(&self.threads, params, make)
             .map_err(|WorkerGone| ControlError::Unavailable)?
-            .map_err(create_error)?;
+            .map_err(|error| create_error(error, request))?;
         self.threads.settle();
         let status = status.ok_or(ControlError::FaceNotFound)?;
         Ok(match (outcome.already_existed, outcome.is_up) {
@@ -673,7 +673,7 @@ fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {
     }
 }
 
-/// The properties that cannot be had are told back.
+/// The error repeats the properties that the face cannot have.
 fn update_error(error: UpdateError, persistency: Option<FacePersistency>) -> ControlError {
     let mut refused = ControlParameters::default();
     match error {
@@ -687,14 +687,30 @@ fn update_error(error: UpdateError, persistency: Option<FacePersistency>) -> Con
     ControlError::Conflict(Box::new(refused))
 }
 
-fn create_error(error: CreateError) -> ControlError {
+fn create_error(error: CreateError, request: &FaceCreateRequest) -> ControlError {
+    let FaceCreateRequest { remote, local, .. } = request;
     match error {
-        CreateError::UnsupportedScheme => ControlError::UnsupportedProtocol,
-        CreateError::NotCanonical => ControlError::BadAddress("FaceUri is not canonical"),
-        CreateError::BadLocalUri => ControlError::BadAddress("LocalUri cannot be had"),
-        CreateError::BadPersistency => ControlError::Unsupported("such faces are not permanent"),
-        CreateError::NotLocal => ControlError::Unsupported("local fields are for local faces only"),
-        CreateError::TooManyFaces => ControlError::LimitReached("faces"),
+        CreateError::UnsupportedScheme => {
+            ControlError::UnsupportedProtocol(remote.scheme().to_owned())
+        }
+        CreateError::NotCanonical if remote.is_multicast() => ControlError::BadAddress(format!(
+            "{remote} is a multicast group; add it to [[faces.multicast]] in the configuration"
+        )),
+        CreateError::NotCanonical => ControlError::BadAddress(format!(
+            "{remote} is no address of a peer; send one, as in udp4://192.0.2.1:6363"
+        )),
+        CreateError::BadLocalUri => {
+            let local = local.as_ref().map(FaceUri::to_string).unwrap_or_default();
+            ControlError::BadAddress(format!(
+                "{local} cannot be the local end of a face to {remote}; send an address of \
+                 this machine with the same scheme, or none"
+            ))
+        }
+        CreateError::BadPersistency => {
+            ControlError::Unsupported("faces of this transport cannot be permanent")
+        }
+        CreateError::NotLocal => ControlError::Unsupported("only local faces have local fields"),
+        CreateError::TooManyFaces => ControlError::LimitReached("faces; raise faces.max_faces"),
         CreateError::Io(error)
             if matches!(
                 error.kind(),
@@ -704,7 +720,10 @@ fn create_error(error: CreateError) -> ControlError {
                     | ErrorKind::TimedOut
             ) =>
         {
-            ControlError::NoAnswer(error.to_string())
+            ControlError::NoAnswer(format!("{remote}: {error}"))
+        }
+        CreateError::Io(error) => {
+            ControlError::Socket(format!("cannot create a face to {remote}: {error}"))
         }
         other => ControlError::Socket(other.to_string()),
     }

@@ -1,7 +1,7 @@
 //! The Tachonym router: workers, faces and manager in their threads.
 //!
 //! Start reading at [`Router::start`]; the loop on which packets travel is in
-//! `worker.rs`, and what it does with them in `plane.rs`.
+//! `worker.rs`, and what happens to them in `plane.rs`.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -16,10 +16,12 @@ mod explain_control;
 mod face_jobs;
 mod fib_jobs;
 mod handle;
+pub mod help;
 mod internal;
 mod layout;
 mod manager;
 mod null_face;
+mod overrides;
 mod packet_trace;
 mod plane;
 mod ports;
@@ -39,4 +41,5 @@ mod verification;
 mod worker;
 mod workers_control;
 
+pub use overrides::Overrides;
 pub use run::{Router, Snapshot};

@@ -7,20 +7,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crossbeam_channel::Receiver;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use tachonym_router::Router;
+use tachonym_client::transport;
+use tachonym_protocol::FaceUri;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
     self, cs, dissect, explain, face, get, keys, output, peek, ping, pingserver, poke, put, route,
     status, strategy, trace, workers,
 };
+use tachonym_router::{Overrides, Router, help};
 use tracing_subscriber::EnvFilter;
 
 /// A router for Named Data Networking, and its tools.
 #[derive(Parser)]
-#[command(name = "tachonym", version, arg_required_else_help = true, after_help = tools::EXIT_CODES)]
+#[command(name = "tachonym", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -28,19 +30,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the router until it is told to stop.
+    /// Run the router until Ctrl-C or SIGTERM.
+    #[command(after_help = help::RUN_EXAMPLES)]
     Run {
-        /// Configuration file, or `-` for standard input; without one, the
-        /// defaults hold.
+        /// Configuration file; `-` reads standard input. Without one, the defaults apply.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Unix socket to listen on, in place of the key faces.unix.path.
+        #[arg(long, value_name = "PATH")]
+        socket: Option<PathBuf>,
+        /// UDP and TCP port to listen on, in place of the ports in faces.udp.listen and
+        /// faces.tcp.listen. The default WebSocket listeners (port 9696) are then not opened.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+        port: Option<u16>,
     },
-    /// Say what is wrong with a configuration file, without starting anything.
+    /// Check a configuration file without starting a router.
+    #[command(after_help = help::CHECK_CONFIG_EXAMPLES)]
     CheckConfig {
         /// Configuration file; `-` reads standard input.
         #[arg(required_unless_present = "reference")]
         file: Option<PathBuf>,
-        /// Print the reference of every key instead.
+        /// Print the reference of all keys as Markdown instead.
         #[arg(long)]
         reference: bool,
     },
@@ -60,7 +70,8 @@ enum Command {
     Get(get::Arguments),
     Dissect(dissect::Arguments),
     Keys(keys::Arguments),
-    /// Print what a shell needs to complete this command's arguments.
+    /// Print a completion script for a shell.
+    #[command(after_help = help::COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -68,8 +79,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        Command::Run { config } => run(config.as_deref()),
+    let command = help::grouped(Arguments::command());
+    let arguments = Arguments::from_arg_matches(&command.get_matches());
+    let result = match arguments.unwrap_or_else(|error| error.exit()).command {
+        Command::Run {
+            config,
+            socket,
+            port,
+        } => run(config.as_deref(), &Overrides { socket, port }),
         Command::CheckConfig { file, reference } => check_config(file.as_deref(), reference),
         Command::Status(arguments) => status::run(&arguments),
         Command::Explain(arguments) => match explain::run(&arguments) {
@@ -125,35 +142,40 @@ fn check_config(file: Option<&std::path::Path>, print_reference: bool) -> anyhow
     Ok(())
 }
 
-fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
-    let config = file.map(Config::load).transpose()?.unwrap_or_default();
+fn run(file: Option<&std::path::Path>, overrides: &Overrides) -> anyhow::Result<()> {
+    let mut config = file.map(Config::load).transpose()?.unwrap_or_default();
+    overrides.apply(&mut config);
+    let config = config;
     let filter: EnvFilter = config.log.level.parse().context("log.level")?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        // A log that nobody reads any more is lost. Complaining of that on the
-        // same standard error would panic, in whichever thread logs.
+        // A closed standard error loses the log. Reporting that on standard error would
+        // panic in the thread that logs.
         .log_internal_errors(false)
         .init();
     raise_descriptor_limit(config.faces.max_faces);
     let signals = signals().context("cannot wait for signals")?;
     let router = Router::start(&config)?;
-    // The router outlives whoever reads this.
+    // The router goes on when the reader of this output is gone.
     for uri in router.listening() {
         let _ = output::line(format_args!("listening on {uri}"));
+    }
+    if let Some(line) = export_line(router.listening()) {
+        let _ = output::line(line);
     }
     let _ = output::line("ready");
     crossbeam_channel::select! {
         recv(signals) -> _ => {}
         recv(router.ended()) -> _ => {
             let cause = router.stop().err();
-            return Err(cause.unwrap_or_else(|| anyhow::anyhow!("the manager ended")));
+            return Err(cause.unwrap_or_else(|| anyhow::anyhow!("the manager thread ended")));
         }
     }
     let snapshot = router.snapshot()?;
     for (reason, n) in &snapshot.drops {
-        tracing::info!("dropped: {n} packets, {reason}");
+        tracing::info!("dropped {n} packets since the start: {reason}");
     }
     tracing::info!(
         n_commands_dropped = router.n_dropped_commands(),
@@ -171,20 +193,37 @@ fn run(file: Option<&std::path::Path>) -> anyhow::Result<()> {
     router.stop()
 }
 
-/// Gets a message when the process is asked to end.
-fn signals() -> std::io::Result<Receiver<()>> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
-    let (tell, told) = crossbeam_channel::bounded(1);
-    std::thread::spawn(move || {
-        signals.forever().next();
-        // Nobody waits for it if the router has ended by itself.
-        let _ = tell.send(());
-    });
-    Ok(told)
+/// The shell command that leads tools to this router, if they would not find its Unix
+/// socket by themselves.
+fn export_line(listening: &[FaceUri]) -> Option<String> {
+    let socket = listening
+        .iter()
+        .find(|uri| matches!(uri, FaceUri::Unix(_)))?;
+    if transport::is_found(socket) {
+        return None;
+    }
+    let mut value = socket.to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:._-+@%=,".contains(&byte);
+    if !value.bytes().all(is_plain) {
+        value = format!("'{}'", value.replace('\'', "'\\''"));
+    }
+    Some(format!("export {}={value}", transport::ENVIRONMENT))
 }
 
-/// Takes as many file descriptors as the system grants without asking: the usual
-/// first limit of 1,024 is meant for programs that use `select`.
+/// Gets a message when the process receives SIGINT or SIGTERM.
+fn signals() -> std::io::Result<Receiver<()>> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    std::thread::spawn(move || {
+        signals.forever().next();
+        // The receiver is gone if the router has ended by itself.
+        let _ = sender.send(());
+    });
+    Ok(receiver)
+}
+
+/// Raises the limit of file descriptors to the hard limit: the usual soft limit of 1,024
+/// is meant for programs that use `select`.
 fn raise_descriptor_limit(max_faces: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -192,14 +231,14 @@ fn raise_descriptor_limit(max_faces: usize) {
         current: maximum,
         maximum,
     };
-    // It stays as it was if that is refused.
+    // If that is refused, the limit stays.
     let limit = setrlimit(Resource::Nofile, raised).map_or(current, |()| maximum);
-    // Listeners, the log, and what the runtime needs.
+    // Beside faces: listeners, the log, and those of the runtime.
     let wanted = max_faces as u64 + 64;
     if limit.is_some_and(|limit| limit < wanted) {
         tracing::warn!(
-            "{} file descriptors at most, which is less than faces.max_faces: raise the limit \
-             (`ulimit -n`, or LimitNOFILE of systemd) to {wanted}",
+            "this process may open {} files, which is too few for faces.max_faces: raise the \
+             limit (`ulimit -n`, or LimitNOFILE of systemd) to {wanted}, or lower faces.max_faces",
             limit.unwrap_or_default(),
         );
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use tachonym_face::{FaceEvent, monotonic_now};
-use tachonym_manage::{Brought, Manager};
+use tachonym_face::{CloseReason, FaceEvent, monotonic_now};
+use tachonym_manage::{Brought, FaceReport, Manager};
 use tachonym_packet::{FaceId, InterestView, MonoNs};
 use tachonym_protocol::{FaceEventKind, FaceEventNotification};
 
@@ -78,8 +78,11 @@ impl ManagerThread {
                             self.manager.note_source(event.face.id, source);
                         }
                         let out = &mut |wire| replies.push(wire);
-                        self.manager
-                            .handle_face_event(now, notification_of(&event), out);
+                        let report = FaceReport {
+                            event: notification_of(&event),
+                            cause: event.reason.map(CloseReason::cause),
+                        };
+                        self.manager.handle_face_event(now, report, out);
                     }
                     ToManager::Retired(policy) => drop(policy),
                     ToManager::Stop => return,

@@ -677,7 +677,10 @@ impl Plane {
         let earliest = self.replaced_at.plus_ms(REPLACE_INTERVAL_MS);
         self.replace_at = self.worker.is_some().then(|| now.max(earliest));
         let name = self.team.layout.name_of_thread(self.me.idx());
-        error!("{name} failed: what was pending and cached there is lost; another takes its place");
+        error!(
+            "{name} failed by a fault of the router: its pending Interests and the Data in its \
+             DRAM level are lost; a new one takes its place"
+        );
     }
 
     #[cold]
@@ -685,8 +688,7 @@ impl Plane {
         let engine = match self.team.blueprint.build(self.me) {
             Ok(engine) => engine,
             Err(error) => {
-                return self
-                    .fail(error.context("nothing can take the place of a worker that failed"));
+                return self.fail(error.context("cannot replace a worker that failed"));
             }
         };
         self.forget_news();
@@ -716,16 +718,24 @@ fn received<'a>(frame: &Frame<'a>) -> Received<'a> {
     }
 }
 
-/// What happens to the faces of strangers is told to those who look for it, what
-/// happens to others to everybody.
+/// Logs what happened to a face: on-demand faces, which peers create, at debug level, and
+/// others at info level.
 fn log(event: &FaceEvent) {
-    let (kind, info) = (event.kind, &event.face);
+    let info = &event.face;
     let reason = event.reason.map(|reason| format!(": {reason}"));
     let reason = reason.unwrap_or_default();
-    if info.persistency == FacePersistency::OnDemand {
-        debug!("face {} to {} is {kind}{reason}", info.id, info.remote);
+    let (id, remote, persistency) = (info.id, &info.remote, info.persistency);
+    let news = match event.kind {
+        FaceEventKind::Created if info.is_up => format!("created ({persistency})"),
+        FaceEventKind::Created => format!("created ({persistency}), connecting"),
+        FaceEventKind::Up => "is up".to_owned(),
+        FaceEventKind::Down => format!("is down{reason}; the router connects again by itself"),
+        FaceEventKind::Destroyed => format!("is gone{reason}"),
+    };
+    if persistency == FacePersistency::OnDemand {
+        debug!("face {id} to {remote} {news}");
     } else {
-        info!("face {} to {} is {kind}{reason}", info.id, info.remote);
+        info!("face {id} to {remote} {news}");
     }
 }
 

@@ -519,7 +519,7 @@ impl FaceSystem {
         if matches!(face.state, FaceState::Closing(_)) {
             return;
         }
-        if face.persistency == FacePersistency::Permanent && self.stand_by(slot) {
+        if face.persistency == FacePersistency::Permanent && self.stand_by(slot, reason) {
             return;
         }
         let face = &mut self.faces[slot];
@@ -533,8 +533,9 @@ impl FaceSystem {
         }
     }
 
-    /// Lets a permanent face wait to be dialled again. False if it cannot be.
-    fn stand_by(&mut self, slot: usize) -> bool {
+    /// Lets a permanent face that `reason` took down wait for its next connection
+    /// attempt. False if it cannot be dialled.
+    fn stand_by(&mut self, slot: usize, reason: CloseReason) -> bool {
         let max_wait = self.options.max_redial_wait;
         let face = &mut self.faces[slot];
         face.count_unfinished();
@@ -563,7 +564,11 @@ impl FaceSystem {
         self.drop_backlog(slot);
         self.arm(slot);
         if !was_down {
-            self.emit(slot, FaceEventKind::Down);
+            self.events.push_back(FaceEvent {
+                kind: FaceEventKind::Down,
+                face: self.faces[slot].info(self.now),
+                reason: Some(reason),
+            });
         }
         true
     }

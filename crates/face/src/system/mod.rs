@@ -219,6 +219,15 @@ impl FaceSystem {
         face.map(|face| face.info(self.now))
     }
 
+    /// Why a datagram of the UDP face `id` came back last, such as
+    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) from a closed port; `None`
+    /// if none has, if the face shares its socket, or if one of another face came back
+    /// later.
+    #[must_use]
+    pub fn returned(&self, id: FaceId) -> Option<io::ErrorKind> {
+        self.faces.returned(id)
+    }
+
     /// The counters of a face: less work than [`FaceSystem::info`].
     #[must_use]
     pub fn face_counters(&self, id: FaceId) -> Option<&FaceCounters> {

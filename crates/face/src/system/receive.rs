@@ -385,10 +385,11 @@ impl FaceSystem {
         self.counters.n_rx_syscalls += 1;
         let mut received = self.udp_receiver.receive(socket.fd(), memory, n_slots);
         if let Some(id) = socket.only_face()
-            && received.as_ref().is_err_and(is_of_earlier)
+            && let Err(error) = &received
+            && is_of_earlier(error)
         {
             // It says nothing about the datagrams that have arrived.
-            self.faces.count_returned(id);
+            self.faces.count_returned(id, error.kind());
             self.counters.n_rx_syscalls += 1;
             received = self.udp_receiver.receive(socket.fd(), memory, n_slots);
         }

@@ -528,7 +528,7 @@ impl FaceSystem {
     fn send_queues(&mut self, key: SocketKey, ids: &[FaceId]) -> bool {
         // Of a connected socket, a call may fail for what came back of an earlier
         // datagram; the next one will tell.
-        let mut is_first_failure = true;
+        let mut first_failure = None;
         loop {
             self.plan(ids);
             if self.plan.is_empty() {
@@ -563,10 +563,10 @@ impl FaceSystem {
             self.counters.n_tx_syscalls += 1;
             match self.udp_sender.send(socket.fd(), messages) {
                 Ok(n_sent) => {
-                    if !std::mem::replace(&mut is_first_failure, true)
+                    if let Some(kind) = first_failure.take()
                         && let Some(id) = socket.only_face()
                     {
-                        self.faces.count_returned(id);
+                        self.faces.count_returned(id, kind);
                     }
                     for idx in 0..n_sent {
                         let planned = self.plan[idx];
@@ -583,7 +583,9 @@ impl FaceSystem {
                     return false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) if is_connected && is_first_failure => is_first_failure = false,
+                Err(error) if is_connected && first_failure.is_none() => {
+                    first_failure = Some(error.kind());
+                }
                 Err(error) => self.handle_send_error(key, &error),
             }
         }

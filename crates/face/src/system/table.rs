@@ -4,6 +4,8 @@
 //! slots, which are. Sockets are kept in slots too and found by a key that
 //! tells a slot's tenants apart.
 
+use std::io;
+
 use std::ops::{Index, IndexMut};
 
 use hashbrown::HashMap;
@@ -21,6 +23,8 @@ pub(super) struct FaceTable {
     by_id: HashMap<FaceId, usize, foldhash::fast::RandomState>,
     next_id: u64,
     id_step: u64,
+    /// Which face a datagram came back to last, and why.
+    last_returned: Option<(FaceId, io::ErrorKind)>,
 }
 
 impl FaceTable {
@@ -32,6 +36,7 @@ impl FaceTable {
             by_id: HashMap::default(),
             next_id: share.first_face().0,
             id_step: share.n_systems() as u64,
+            last_returned: None,
         }
     }
 
@@ -68,12 +73,20 @@ impl FaceTable {
         self.slots[slot].take()
     }
 
-    /// Counts that a datagram of this face has come back to its connected socket:
-    /// the port is closed, or nobody knows the way.
-    pub(super) fn count_returned(&mut self, id: FaceId) {
+    /// Counts that an ICMP error came back for a datagram of this face: the port is
+    /// closed, or there is no route to the host.
+    #[cold]
+    pub(super) fn count_returned(&mut self, id: FaceId, kind: io::ErrorKind) {
+        self.last_returned = Some((id, kind));
         if let Some(face) = self.get_mut(id) {
             face.counters.drops.add(DropReason::SendError, 1);
         }
+    }
+
+    /// See [`crate::FaceSystem::returned`].
+    pub(super) fn returned(&self, id: FaceId) -> Option<io::ErrorKind> {
+        let (last, kind) = self.last_returned?;
+        (last == id).then_some(kind)
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tachonym_packet::Name;
 use tachonym_protocol::{ControlParameters, FibEntry, RibEntry, Route, route_flags, route_origin};
 
-use super::{FaceArgument, Management, face, find_face, name, text};
+use super::{FaceArgument, Management, face, find_face, name, output, text};
 
 /// List, add and remove routes.
 #[derive(Args)]
@@ -147,6 +147,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 ..ControlParameters::default()
             };
             controller.command("rib", "register", &parameters)?;
+            if let Some(warning) = controller.take_warning() {
+                output::note(format_args!("warning: {warning}"));
+            }
             let value = json!({ "prefix": prefix.to_string(), "face_id": face_id, "cost": cost });
             management.print(&value, || format!("{prefix} goes to face {face_id}\n"))
         }
