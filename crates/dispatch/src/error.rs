@@ -7,33 +7,33 @@ use crate::{MAX_SERVICES, MAX_WORKERS, ServiceId, WorkerId};
 #[non_exhaustive]
 pub enum MapError {
     /// Names would have no home.
-    #[error("a map needs a worker: give it one at least")]
+    #[error("a shard map needs at least one worker")]
     NoWorker,
     /// The last worker can't go.
-    #[error("worker {worker} is the only one: add another before it is taken away")]
+    #[error("worker {worker} is the only one; add another one before it is removed")]
     LastWorker {
         /// Which.
         worker: WorkerId,
     },
     /// It has names already.
-    #[error("worker {worker} is in the map already")]
+    #[error("worker {worker} is in the shard map already")]
     AlreadyThere {
         /// Which.
         worker: WorkerId,
     },
     /// There is nothing to take from it.
-    #[error("worker {worker} is not in the map")]
+    #[error("worker {worker} is not in the shard map")]
     NotThere {
         /// Which.
         worker: WorkerId,
     },
     /// Workers are numbered up to a bound.
-    #[error("there are at most {MAX_WORKERS} workers, numbered from 0")]
+    #[error("at most {MAX_WORKERS} workers are possible, numbered from 0")]
     TooManyWorkers,
     /// Too few buckets, or too many.
     #[error(
-        "2^{n_buckets_log2} buckets for {n_workers} workers: \
-         give each worker one at least, and take at most 2^16"
+        "2^{n_buckets_log2} buckets do not suit {n_workers} workers: use at least one bucket a \
+         worker, and at most 2^16"
     )]
     Buckets {
         /// Buckets, as a power of two.
@@ -49,8 +49,8 @@ pub enum MapError {
 pub enum LapsError {
     /// Each service has a worker of its own.
     #[error(
-        "{n_services} services and {n_workers} workers: each service needs one worker at \
-         least, so have more workers or fewer services"
+        "{n_workers} workers are too few for {n_services} services: each service needs a worker \
+         of its own; use more workers or fewer services"
     )]
     ServiceWithoutWorker {
         /// Services.
@@ -59,21 +59,21 @@ pub enum LapsError {
         n_workers: usize,
     },
     /// Nothing to do, or too much.
-    #[error("{n_services} services: there is one at least, and {MAX_SERVICES} at most")]
+    #[error("{n_services} services are not possible: use 1 to {MAX_SERVICES}")]
     Services {
         /// Services.
         n_services: usize,
     },
     /// Workers are numbered up to a bound.
-    #[error("{n_workers} workers: there is one at least, and {MAX_WORKERS} at most")]
+    #[error("{n_workers} workers are not possible: use 1 to {MAX_WORKERS}")]
     Workers {
         /// Workers.
         n_workers: usize,
     },
     /// Rates are divided by it.
     #[error(
-        "a worker of service {service} does {rate_pps} packets per second: give the rate that \
-         was measured, above 0"
+        "{rate_pps} packets per second are not a rate of a worker of service {service}: give \
+         the measured rate, above 0"
     )]
     Rate {
         /// Which.
@@ -82,7 +82,7 @@ pub enum LapsError {
         rate_pps: f64,
     },
     /// A size is out of its range.
-    #[error("{what} is {value}: it is from {min} to {max}")]
+    #[error("{what} is {value}, but must be from {min} to {max}")]
     Size {
         /// Of what.
         what: &'static str,
@@ -94,7 +94,7 @@ pub enum LapsError {
         max: usize,
     },
     /// A worker serves one service at a time.
-    #[error("worker {worker} does not serve service {service}: name one of its workers")]
+    #[error("worker {worker} does not serve service {service}; choose one of its workers")]
     OtherService {
         /// The worker.
         worker: WorkerId,
@@ -102,16 +102,18 @@ pub enum LapsError {
         service: ServiceId,
     },
     /// No such service.
-    #[error("there is no service {service}")]
+    #[error("unknown service {service}")]
     NoSuchService {
         /// Which.
         service: ServiceId,
     },
     /// All places that a name may have are pinned, or of names on their way home.
-    #[error("no place for another pinned name: unpin one, or have room for more migrations")]
+    #[error("too many names are pinned or migrated; unpin one first")]
     Pinned,
     /// A place was made free, and will be once the name that had it is at home.
-    #[error("another name is going home to make room for the pinned one: try again in a moment")]
+    #[error(
+        "another name is migrating home to make room for the pinned one; try again in a second"
+    )]
     NotYet,
     /// A map refused.
     #[error(transparent)]

@@ -350,7 +350,7 @@ fn what_cannot_be_is_refused_with_what_to_do() {
     assert!(
         error
             .to_string()
-            .contains("have more workers or fewer services"),
+            .contains("use more workers or fewer services"),
         "{error}"
     );
     assert_eq!(

@@ -21,7 +21,9 @@ pub struct AnnouncementRefused;
 
 impl fmt::Display for AnnouncementRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no room for another prefix announcement, or not for one so deep")
+        f.write_str(
+            "the table of prefix announcements is full, or the prefix has too many components",
+        )
     }
 }
 

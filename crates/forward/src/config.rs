@@ -123,7 +123,7 @@ pub struct UnknownPolicy;
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not one of drop-all, admit-local, admit-network, admit-all")
+        f.write_str("unknown policy; use drop-all, admit-local, admit-network, admit-all")
     }
 }
 

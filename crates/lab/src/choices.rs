@@ -7,7 +7,7 @@ use tachonym_packet::HashKind;
 /// Pages of the tables, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PageChoice {
-    /// The largest that can be had.
+    /// The largest available.
     Auto,
     /// Of 1 GiB.
     #[value(name = "1g")]
@@ -15,7 +15,7 @@ pub enum PageChoice {
     /// Of 2 MiB, reserved beforehand.
     #[value(name = "2m")]
     Huge2M,
-    /// Of 2 MiB where the kernel finds them.
+    /// Of 2 MiB if the kernel provides them.
     Transparent,
     /// Ordinary ones.
     Base,

@@ -44,7 +44,7 @@ pub struct ForwarderArgs {
     /// udp://127.0.0.1:6363
     #[arg(long = "forwarder", value_name = "URI")]
     pub address: Address,
-    /// Its process [default: whose Unix socket it is]
+    /// Process id of the forwarder [default: of the process that owns the Unix socket]
     #[arg(long, value_name = "PID", conflicts_with = "start")]
     pub pid: Option<u32>,
     /// Starts it with this command line, and stops it at the end

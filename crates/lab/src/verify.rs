@@ -28,18 +28,18 @@ const N_RULES: [usize; 4] = [0, 1, 16, 256];
 /// How often each name is asked for in a round.
 const N_ASKED: usize = 64;
 
-/// What it costs to verify Data, by kind of signature.
+/// Measures the cost of verifying Data, by kind of signature.
 #[derive(Args, Clone, Debug)]
 pub struct VerifyArgs {
     /// Bytes of content of each Data
     #[arg(long, default_value_t = 1_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(0..=8_000))]
     pub content_bytes: u64,
-    /// Data of each kind that are verified in a round
+    /// Data of each kind to verify in a round
     #[arg(long, default_value_t = 200, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub data: u64,
-    /// Rounds, each of which measures everything once
+    /// Rounds, in each of which everything is measured once
     #[arg(long, default_value_t = 15, value_name = "N",
           value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub rounds: u64,

@@ -25,16 +25,16 @@ pub(crate) struct Announcement<'a> {
     pub(crate) data: DataView<'a>,
 }
 
-/// Why an announcement says nothing.
+/// Why an announcement is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AnnouncementError {
-    #[error("the command bears no prefix announcement")]
+    #[error("the command carries no prefix announcement")]
     Missing,
     #[error("malformed prefix announcement")]
     Malformed(#[from] DecodeError),
-    #[error("not the name or the type of a prefix announcement")]
+    #[error("the Data is not a prefix announcement: its name or its content type is another")]
     NotAnAnnouncement,
-    #[error("the prefix announcement does not hold at this time")]
+    #[error("the prefix announcement has expired or is not valid yet; compare the clocks")]
     Expired,
 }
 

@@ -54,7 +54,7 @@ impl<C: ControlPlane> Manager<C> {
         let announcement = match Announcement::parse(wire, wall_ms) {
             Ok(announcement) => announcement,
             Err(error) => {
-                debug!(%name, face = face.0, %error, "announcement refused");
+                debug!("announcement with {name} by face {face} refused: {error}");
                 return self.counters.drop(DropReason::AnnouncementRefused);
             }
         };
@@ -66,12 +66,12 @@ impl<C: ControlPlane> Manager<C> {
         // Nobody has everything. Checking a signature comes last, because it takes
         // longest.
         if !is_announceable(prefix) || !name.starts_with(prefix.view()) {
-            debug!(%name, %prefix, face = face.0, "announcement of something else");
+            debug!("announcement with {name} by face {face} refused: it announces {prefix}");
             return self.counters.drop(DropReason::AnnouncementRefused);
         }
         let verdict = self.authorizer.check_announcement(&announcement, wall_ms);
         if let Err(reject) = verdict {
-            debug!(%prefix, face = face.0, %reject, "announcement refused");
+            debug!("announcement of {prefix} by face {face} refused: {reject}");
             self.counters.n_announcements_rejected += 1;
             return self.counters.drop(DropReason::AnnouncementRefused);
         }
@@ -89,7 +89,7 @@ impl<C: ControlPlane> Manager<C> {
             expires: now.plus_ms(announcement.lives_ms).min(now + MAX_LIFETIME),
         };
         if let Err(error) = self.rib.insert(prefix, route, &mut self.fib_changes) {
-            debug!(%prefix, face = face.0, %error, "route not learnt");
+            debug!("route {prefix} by face {face} not learnt: {error}");
             return self.counters.drop(DropReason::AnnouncementBeyondLimit);
         }
         if !self.keep_announcement(&announcement) {
@@ -97,7 +97,7 @@ impl<C: ControlPlane> Manager<C> {
             self.rib.remove(prefix, face, ORIGIN, &mut self.fib_changes);
             return;
         }
-        debug!(%prefix, face = face.0, "route learnt");
+        debug!("route {prefix} by face {face} learnt");
         self.counters.n_learnt_routes += 1;
         self.unanswered.push(UnansweredRoute {
             command: None,
@@ -114,7 +114,7 @@ impl<C: ControlPlane> Manager<C> {
         let Some(prefix) = self.rib.longest_with_route(name, face, ORIGIN) else {
             return;
         };
-        debug!(%prefix, face = face.0, "learnt route is wrong");
+        debug!("learnt route {prefix} by face {face} removed: it brought no Data");
         self.rib
             .remove(prefix.view(), face, ORIGIN, &mut self.fib_changes);
         self.counters.n_unlearnt_routes += 1;

@@ -251,7 +251,7 @@ impl<C: ControlPlane> Manager<C> {
                 }
                 Target::FaceEvents => self.handle_stream(&request, out),
                 Target::Unknown(_) => {
-                    let text = "no such module or verb";
+                    let text = "this router has no such management command or dataset";
                     let response = ControlResponse::new(status_code::NOT_IMPLEMENTED, text);
                     self.respond(interest.name(), response, out);
                 }
@@ -575,7 +575,7 @@ impl<C: ControlPlane> Manager<C> {
                     .get(0)
                     .and_then(|component| FaceQueryFilter::decode(component.value()).ok())
                     .ok_or_else(|| {
-                        ControlResponse::new(status_code::BAD_REQUEST, "malformed filter")
+                        ControlResponse::new(status_code::BAD_REQUEST, "malformed FaceQueryFilter")
                     })?;
                 let faces = control.faces()?;
                 FaceStatus::encode_list(faces.iter().filter(|face| filter.matches(face)))
@@ -712,7 +712,7 @@ pub(crate) fn command_parameters(
     rest: NameView<'_>,
     verb: Verb,
 ) -> Result<ControlParameters, String> {
-    let component = rest.get(0).ok_or("ControlParameters are missing")?;
+    let component = rest.get(0).ok_or("the command has no ControlParameters")?;
     let is_generic = component.typ() == types::component::GENERIC;
     let parameters = Some(component.value())
         .filter(|_| is_generic)

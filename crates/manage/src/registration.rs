@@ -176,8 +176,7 @@ impl<C: ControlPlane> Manager<C> {
             }
         };
         if !is_announceable(&announcement.prefix) {
-            let text = "no route is made by an announcement of / or of what is local; \
-                        announce a longer prefix elsewhere";
+            let text = "/, /localhost and /localhop are not announced; announce a longer prefix";
             let response = ControlResponse::new(status_code::FORBIDDEN, text);
             return self.respond(name, response, out);
         }
@@ -256,9 +255,9 @@ fn forbidden_to_neighbours(
         return None;
     }
     let text = if face != request.incoming {
-        "a neighbour may only manage routes to itself"
+        "a neighbour may register only routes to itself"
     } else if is_local(prefix) {
-        "a neighbour may not register what is local"
+        "a neighbour may not register prefixes under /localhost or /localhop"
     } else {
         return None;
     };

@@ -246,7 +246,7 @@ fn a_trusted_key_has_to_tell_the_time() {
     let wire = operator.sign_interest(&interest, &timeless).unwrap();
     let response = site.command_from(client, &wire);
     assert_eq!(response.code, 403);
-    assert!(response.text.contains("when"), "{}", response.text);
+    assert!(response.text.contains("SignatureTime"), "{}", response.text);
     assert_eq!(counters(&site).n_missing_time, 1);
 }
 

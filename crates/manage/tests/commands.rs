@@ -3,7 +3,7 @@
 mod support;
 
 use support::*;
-use tachonym_manage::{ControlError, ManagerConfig, RibLimits};
+use tachonym_manage::{ControlError, FaceReport, ManagerConfig, RibLimits};
 use tachonym_packet::{Component, Data, DataView, FaceId, Interest, Name, SignatureInfo};
 use tachonym_protocol::*;
 
@@ -68,22 +68,24 @@ fn creating_a_face_that_exists_is_409_with_its_properties() {
 fn faces_that_cannot_be_created_say_why() {
     let mut site = site();
     let n_faces = site.router().faces.len();
-    for (text, code) in [
-        ("not a uri", 400),
-        ("udp4://192.0.2.1:0", 400),
-        ("udp4://router.example.net:6363", 400),
-        ("gopher://192.0.2.1", 406),
-        ("wss://192.0.2.1", 406),
-        ("ether://[08:00:27:01:01:01]", 406),
-        ("unix:///run/other.sock", 406),
-        ("tcp4://192.0.2.1:1", 504),
-        ("tcp4://192.0.2.1:2", 505),
+    for (text, code, says) in [
+        ("not a uri", 400, "udp4://192.0.2.1:6363"),
+        ("udp4://192.0.2.1:0", 400, "from 1 to 65535"),
+        ("udp4://router.example.net:6363", 400, "host name"),
+        ("gopher://192.0.2.1", 406, "gopher://; this router has"),
+        ("wss://192.0.2.1", 406, "wss://; this router has"),
+        (
+            "ether://[08:00:27:01:01:01]",
+            406,
+            "udp4, udp6, tcp4, tcp6 and ws",
+        ),
+        ("unix:///run/other.sock", 406, "[[face]]"),
+        ("tcp4://192.0.2.1:1", 504, "connection refused"),
+        ("tcp4://192.0.2.1:2", 505, "permission denied"),
     ] {
-        assert_eq!(
-            site.outcome("faces", "create", &uri(text)).0,
-            code,
-            "{text}"
-        );
+        let response = site.command("faces", "create", &uri(text));
+        assert_eq!(response.code, code, "{text}");
+        assert!(response.text.contains(says), "{text}: {}", response.text);
     }
     let bad_local = ControlParameters {
         local_uri: Some("udp4://".into()),
@@ -106,7 +108,10 @@ fn faces_that_cannot_be_created_say_why() {
 fn happen(site: &mut Site, id: u64, kind: FaceEventKind) -> Vec<Data> {
     let mut status = site.router().faces[&id].clone();
     status.local_uri = "tcp4://192.0.2.99:50000".into();
-    let event = support::router::event(kind, &status);
+    let event = FaceReport {
+        event: support::router::event(kind, &status),
+        cause: Some("connection refused".into()),
+    };
     let mut sent = Vec::new();
     let now = site.now;
     site.manager.handle_face_event(now, event, &mut |wire| {
@@ -144,6 +149,8 @@ fn creating_a_face_is_answered_when_it_is_connected_or_cannot_be() {
         assert_eq!(asked.name(), reply.name);
         let response = ControlResponse::decode(&reply.content).unwrap();
         assert_eq!(response.code, code);
+        let says_why = response.text.contains("connection refused");
+        assert_eq!(says_why, kind != Up, "{}", response.text);
         let face = response.parameters().unwrap().unwrap();
         assert_eq!(face.face_id, (code == 200).then_some(id));
         if code == 200 {
@@ -151,6 +158,37 @@ fn creating_a_face_is_answered_when_it_is_connected_or_cannot_be() {
         }
         // Once only.
         assert!(happen(&mut site, id, kind).is_empty());
+    }
+}
+
+#[test]
+fn a_face_and_a_route_that_lead_back_to_the_router_are_warned_of() {
+    let mut site = site();
+    let from = |local: &str, remote: &str| ControlParameters {
+        local_uri: Some(local.into()),
+        ..uri(remote)
+    };
+    for (local, remote, is_own) in [
+        ("udp4://192.0.2.2:0", "udp4://192.0.2.2:6363", true),
+        ("udp4://192.0.2.2:0", "udp4://192.0.2.2:6364", false),
+        ("udp4://192.0.2.2:0", "udp4://192.0.2.3:6363", false),
+        ("udp6://[2001:db8::2]:0", "udp6://[2001:db8::2]:6363", false),
+    ] {
+        let created = site.command("faces", "create", &from(local, remote));
+        let face_id = created.parameters().unwrap().unwrap().face_id;
+        let route = ControlParameters {
+            face_id,
+            ..named("/a")
+        };
+        let registered = site.command("rib", "register", &route);
+        for response in [created, registered] {
+            assert_eq!(response.code, 200);
+            let warns = response.text.contains("leads back to this router");
+            assert_eq!(warns, is_own, "{remote}: {}", response.text);
+        }
+        // The number may be that of another face later.
+        site.lose(FaceId(face_id.unwrap()));
+        assert_eq!(site.command("rib", "unregister", &route).text, "OK");
     }
 }
 

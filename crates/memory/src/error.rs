@@ -9,7 +9,7 @@ use std::io;
 pub enum MemoryError {
     /// There is less memory than this would take.
     #[error(
-        "{} of memory needed, {} can be had within {limit}: {} missing; {}",
+        "{} of memory needed, but only {} available within {limit}: {} missing; {}",
         Size(*.needed_bytes),
         Size(*.available_bytes),
         Size(.needed_bytes.saturating_sub(*.available_bytes)),
@@ -24,7 +24,7 @@ pub enum MemoryError {
         limit: Limit,
     },
     /// More words than the array was reserved for.
-    #[error("{asked_words} words needed in an array for at most {max_words}")]
+    #[error("{asked_words} words needed in an array of at most {max_words}")]
     BeyondReserve {
         /// Words that were asked for.
         asked_words: usize,
@@ -32,7 +32,7 @@ pub enum MemoryError {
         max_words: usize,
     },
     /// The system refused a mapping for another reason.
-    #[error("the system maps no memory ({} asked for): {source}", Size(*.needed_bytes))]
+    #[error("cannot map {} of memory: {source}", Size(*.needed_bytes))]
     Map {
         /// Bytes that were asked for.
         needed_bytes: u64,

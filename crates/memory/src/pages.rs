@@ -63,7 +63,7 @@ impl FromStr for PagePreference {
 
 /// A word that names no kind of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a kind of pages: \"auto\", \"1g\", \"2m\", \"transparent\" or \"base\"")]
+#[error("unknown kind of pages; use \"auto\", \"1g\", \"2m\", \"transparent\" or \"base\"")]
 pub struct UnknownPages;
 
 /// What a piece of memory consists of.

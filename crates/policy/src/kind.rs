@@ -176,7 +176,7 @@ impl CountersKind {
 
 /// The text names nothing of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not one of {known}")]
+#[error("unknown word; use one of {known}")]
 pub struct UnknownKind {
     known: String,
 }
@@ -255,7 +255,10 @@ mod tests {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         let unknown = "LRU".parse::<CountersKind>().expect_err("no such counters");
-        assert_eq!(unknown.to_string(), "not one of row, lines, exact");
+        assert_eq!(
+            unknown.to_string(),
+            "unknown word; use one of row, lines, exact"
+        );
     }
 
     #[test]

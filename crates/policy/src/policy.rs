@@ -169,13 +169,15 @@ pub enum PolicyError {
         reason: &'static str,
     },
     /// More Data than a policy has slots for.
-    #[error("{0} Data are more than the {MAX_SLOTS} that a policy can hold")]
+    #[error("{0} Data packets are more than the {MAX_SLOTS} that a policy can hold")]
     TooManySlots(usize),
     /// A probability outside of its range.
-    #[error("{0} is not a probability: 0 to 1 are")]
+    #[error("{0} is not a probability; use a number from 0 to 1")]
     Probability(f64),
     /// A threshold that cannot be counted to.
-    #[error("threshold {threshold}: counters of kind {counters} count from 1 to {max}")]
+    #[error(
+        "threshold {threshold} is out of range: counters of kind {counters} count from 1 to {max}"
+    )]
     Threshold {
         /// What was asked for.
         threshold: u32,
@@ -185,7 +187,9 @@ pub enum PolicyError {
         max: u32,
     },
     /// A threshold that no name can reach within the history.
-    #[error("threshold {threshold} is never reached in a history of {history_len} requests")]
+    #[error(
+        "threshold {threshold} is never reached in a history of {history_len} requests; lower it, or lengthen the history"
+    )]
     Unreachable {
         /// What was asked for.
         threshold: u32,
@@ -193,10 +197,10 @@ pub enum PolicyError {
         history_len: usize,
     },
     /// A history or a window of no request.
-    #[error("a history or window of no request tells nothing: one is the least")]
+    #[error("a history or window needs at least one request")]
     NoHistory,
     /// There is not as much memory.
-    #[error("for the tables of admission: {0}")]
+    #[error("tables of the admission policy: {0}")]
     Memory(#[from] MemoryError),
 }
 

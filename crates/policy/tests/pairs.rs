@@ -228,7 +228,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     });
     assert_eq!(
         text,
-        "threshold 0: counters of kind lines count from 1 to 255"
+        "threshold 0 is out of range: counters of kind lines count from 1 to 255"
     );
     let text = refused(PolicyConfig {
         threshold: 256,
@@ -236,7 +236,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     });
     assert_eq!(
         text,
-        "threshold 256: counters of kind lines count from 1 to 255"
+        "threshold 256 is out of range: counters of kind lines count from 1 to 255"
     );
     let row = CountersKind::Row;
     let text = refused(PolicyConfig {
@@ -246,7 +246,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     });
     assert_eq!(
         text,
-        "threshold 65536: counters of kind row count from 1 to 65535"
+        "threshold 65536 is out of range: counters of kind row count from 1 to 65535"
     );
     let text = refused(PolicyConfig {
         threshold: 9,
@@ -255,20 +255,23 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     });
     assert_eq!(
         text,
-        "threshold 9 is never reached in a history of 8 requests"
+        "threshold 9 is never reached in a history of 8 requests; lower it, or lengthen the history"
     );
     let text = refused(PolicyConfig {
         history_len: Some(0),
         ..sound
     });
-    assert!(text.contains("one is the least"), "{text}");
+    assert!(text.contains("needs at least one request"), "{text}");
     let lcp = PolicyConfig {
         admission: AdmissionKind::Lcp,
         ..sound
     };
     for probability in [-0.1, 1.5, f64::NAN] {
         let text = refused(PolicyConfig { probability, ..lcp });
-        assert!(text.ends_with("is not a probability: 0 to 1 are"), "{text}");
+        assert!(
+            text.ends_with("is not a probability; use a number from 0 to 1"),
+            "{text}"
+        );
     }
     let tiny = PolicyConfig {
         admission: AdmissionKind::TinyLfu,
@@ -279,7 +282,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
             window_by_len: 0,
             ..tiny
         })
-        .contains("one is the least")
+        .contains("needs at least one request")
     );
     let text = refused(PolicyConfig {
         capacity: 1 << 40,

@@ -41,10 +41,10 @@ pub fn segment(content: &[u8], number: u64, segment_bytes: usize) -> Option<&[u8
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReassemblyError {
     /// The content would exceed the limit.
-    #[error("content is larger than the limit")]
+    #[error("the content is larger than the limit")]
     TooLarge,
     /// The segment lies beyond the last one, or there are two last ones.
-    #[error("segments contradict each other about the last one")]
+    #[error("the segments disagree on which one is the last")]
     Contradiction,
 }
 

@@ -80,7 +80,8 @@ impl Crew {
             let faces = match own.then(|| systems.next()).flatten() {
                 Some(system) => system,
                 // It has no faces, and serves to wait.
-                None => FaceSystem::new(SystemOptions::default()).context("cannot use epoll")?,
+                None => FaceSystem::new(SystemOptions::default())
+                    .context("cannot create an epoll instance")?,
             };
             let waker = faces.waker();
             let (tell, news) = unbounded();
@@ -142,7 +143,7 @@ impl Crew {
             }
             if let Some(fd) = ssd.as_ref().and_then(Ssd::wake_fd) {
                 let watched = post.faces.wake_with(fd);
-                watched.context("cannot wait for the disks of the second level")?;
+                watched.context("cannot wait for completions of the SSD level")?;
             }
             let worker = engine.map(|mut engine| {
                 engine.set_second_level(store);
@@ -227,13 +228,16 @@ fn tell(config: &Config, layout: &Layout) {
     }
     let (n_workers, n_io_threads) = (layout.n_workers(), config.workers.n_io_threads());
     info!(
-        "{n_workers} workers; names are at home by {}, packets come by {}",
+        "{n_workers} worker threads; packets are dispatched to them by {}, and received by {}",
         config.workers.dispatch_words(),
         config.workers.feed.as_str()
     );
     let (n_busy, n_cpus) = (n_workers + n_io_threads, usable_cpus().len());
     if n_busy > n_cpus.max(1) {
-        warn!("{n_busy} threads share {n_cpus} processor cores: fewer workers.threads are faster");
+        warn!(
+            "{n_busy} busy threads share {n_cpus} processor cores, which slows all of them; lower \
+             workers.threads"
+        );
     }
 }
 

@@ -51,9 +51,9 @@ pub(crate) fn blueprint(
             strategies::find(&choice.strategy).with_context(|| choice.strategy.clone())?;
         if strategies::learns_routes(&strategy) && !config.management.announcements.learn {
             warn!(
-                "{prefix}: self-learning asks all neighbours for every Interest without a \
-                 route, and learns none; set management.announcements.learn, unless other \
-                 routers only shall learn from this one"
+                "{prefix} has the strategy self-learning, but this router learns no routes: each \
+                 Interest without a route floods to all neighbours; set \
+                 management.announcements.learn = true, unless only other routers are to learn"
             );
         }
         settings.strategies.insert(prefix, strategy);
@@ -143,11 +143,11 @@ fn fib(config: &Config) -> FibConfig {
 /// A key for the function that `choice` asks for, which the log tells.
 fn hash_key(choice: NameHash, secret: Option<[u8; 32]>) -> anyhow::Result<HashKey> {
     let kind = choice.kind();
-    info!("names are hashed by {kind}");
+    info!("name hash: {kind}");
     if !kind.is_native() {
         warn!(
-            "tables.name_hash: this processor has no instructions for {kind}, which slows every \
-             packet down; choose \"auto\""
+            "tables.name_hash: this processor has no instructions for {kind}, which slows down \
+             every packet; set \"auto\""
         );
     }
     let secret = match secret {

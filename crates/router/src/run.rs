@@ -1,4 +1,4 @@
-//! From a configuration to a running router, and back to nothing.
+//! Starts the threads of a router from its configuration, and stops them.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -128,7 +128,7 @@ impl Router {
         let systems = shares.into_iter().map(|share| {
             let mut options = system_options(config);
             options.share = share;
-            FaceSystem::new(options).context("cannot use epoll")
+            FaceSystem::new(options).context("cannot create an epoll instance")
         });
         let mut systems = systems.collect::<anyhow::Result<Vec<_>>>()?;
         let listening = listen(config, &mut systems[0])?;
@@ -212,7 +212,7 @@ impl Router {
                 let _notice = EndNotice(notices);
                 manager.run();
             })
-            .context("cannot start the manager")?;
+            .context("cannot start the manager thread")?;
         Ok(Self {
             listening,
             to_manager,
@@ -314,7 +314,7 @@ impl Router {
         let _ = self.to_manager.send(ToManager::Stop);
         self.manager
             .join()
-            .map_err(|_| anyhow!("the manager panicked"))?;
+            .map_err(|_| anyhow!("the manager thread panicked, which is a fault of the router"))?;
         result
     }
 }

@@ -80,7 +80,7 @@ impl SchedulerThread {
                 let _notice = notice;
                 run(&scheduling, threads.team(), &stopped);
             })
-            .context("cannot start the scheduler")?;
+            .context("cannot start the scheduler thread")?;
         Ok(Self {
             thread: Some(thread),
             stop: Some(stop),
@@ -112,7 +112,7 @@ fn run(scheduling: &Scheduling, team: &Team, stopped: &Receiver<()>) {
             team.wake_all();
         }
         if n_moved > 0 {
-            debug!("{n_moved} names have moved to other workers");
+            debug!("{n_moved} names migrated to other workers");
         }
         pause = match is_busy {
             true => SHORTEST_PAUSE,

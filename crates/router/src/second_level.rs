@@ -150,7 +150,8 @@ impl Stores {
             if !volume.is_direct() {
                 let path = volume.path().display();
                 warn!(
-                    "{path}: its file system knows no direct access, and copies all through memory"
+                    "{path}: the file system has no direct I/O (O_DIRECT), so reads and writes go \
+                     through the page cache and are slower; use ext4 or XFS"
                 );
             }
             volumes.push(volume);
@@ -168,9 +169,9 @@ impl Stores {
             open(volumes, &buffers, n_requests, level.io.into()).map_err(|error| {
                 config.failure(
                     "second_level.io",
-                    format!("requests cannot reach the disks: {error}"),
-                    "use \"auto\" or \"threads\", or let this process use io_uring \
-                     (kernel.io_uring_disabled)",
+                    format!("cannot set up I/O on the disks: {error}"),
+                    "use \"auto\" or \"threads\", or allow io_uring to this process \
+                     (sysctl kernel.io_uring_disabled=0)",
                 )
             })?;
         tell(worker, &opened, beginning);
@@ -211,15 +212,16 @@ impl Stores {
             io::Read::read_exact(&mut file, &mut magic).is_ok() && magic == MAGIC
         });
         if !has_magic {
-            // What else it is will be told.
+            // Opening it fails with the reason.
             return Ok(());
         }
         let message = format!(
-            "{} has {has_bytes} bytes, and as configured it had {bytes}",
+            "{} has {has_bytes} bytes, but the configuration asks for {bytes}; a store cannot \
+             change its size",
             path.display()
         );
         let remedy = format!(
-            "set bytes = {}, or begin anew: {}",
+            "set bytes = {}, or start with an empty store: {}",
             has_bytes * self.n_workers as u64,
             self.anew(config)
         );
@@ -248,7 +250,11 @@ impl Stores {
             let key = path_key(i);
             let path = volume.path().display();
             let head = volume.read_head().map_err(|error| {
-                config.failure(&key, format!("{path} cannot be read: {error}"), "see dmesg")
+                config.failure(
+                    &key,
+                    format!("cannot read {path}: {error}"),
+                    "see dmesg for the cause",
+                )
             })?;
             let decoded = Superblock::decode(&head.as_slice()[..2 * SUPERBLOCK_BYTES]);
             found.push(decoded.map_err(|error| {
@@ -256,7 +262,7 @@ impl Stores {
                     SuperblockError::Version { .. } => "run the program that wrote it, or ",
                     _ => "",
                 };
-                let remedy = format!("{back}begin anew: {}", self.anew(config));
+                let remedy = format!("{back}start with an empty store: {}", self.anew(config));
                 config.failure(&key, format!("{path} {error}"), remedy)
             })?);
             is_half_made |= i == 0 && is_half_made_on(head.as_slice());
@@ -287,8 +293,8 @@ impl Stores {
         let found: Vec<Superblock> = found.into_iter().flatten().collect();
         if found.iter().any(|it| it.context != self.context) {
             warn!(
-                "the Data on SSD were taken under another [[verification]]: the second level \
-                 begins anew"
+                "SSD level of worker {worker}: [[verification]] has changed since its Data were \
+                 stored, so it starts empty"
             );
             let made = self.make(config, worker, volumes, &geometry)?;
             return Ok((made, Beginning::New));
@@ -341,15 +347,15 @@ impl Stores {
             for (i, (volume, superblock)) in volumes.iter().zip(&superblocks).enumerate() {
                 let written = volume.write_head(at, &superblock.encode());
                 written.map_err(|error| {
-                    let message = format!("{} cannot be written: {error}", volume.path().display());
-                    config.failure(path_key(i), message, "see dmesg")
+                    let message = format!("cannot write {}: {error}", volume.path().display());
+                    config.failure(path_key(i), message, "see dmesg for the cause")
                 })?;
             }
         }
         Ok(superblocks)
     }
 
-    /// Tells of files that no worker has any more.
+    /// Warns of files that no worker uses.
     pub(crate) fn tell_leftovers(&self) {
         let own: Vec<String> = (0..self.n_workers)
             .map(|worker| file_name(worker, self.n_workers))
@@ -362,8 +368,8 @@ impl Stores {
                 let name = path.file_name().and_then(|name| name.to_str());
                 if !name.is_some_and(|name| own.iter().any(|own| own == name)) {
                     warn!(
-                        "{} is of another number of workers and not used: remove it, or set \
-                         workers.max_threads as it was",
+                        "{} is not used, because it was written with another number of workers: \
+                         remove it, or set workers.max_threads as before",
                         path.display()
                     );
                 }
@@ -372,8 +378,8 @@ impl Stores {
     }
 }
 
-/// Warns if segments of a batch are at home at different workers: each would write and read its
-/// part of them.
+/// Warns if the segments of a batch have different home workers: each would write and read
+/// its part.
 fn tell_parted_batches(config: &Config) {
     let (workers, batch) = (&config.workers, config.second_level.batch);
     let is_parted = match workers.dispatch {
@@ -384,9 +390,9 @@ fn tell_parted_batches(config: &Config) {
     };
     if is_parted {
         warn!(
-            "segments of a batch are at home at different workers, which each write and read a \
-             part of it: use workers.dispatch = \"prefix\", or \"batch\" with batch_segments a \
-             multiple of second_level.batch ({batch})"
+            "SSD level: the segments of one batch have different home workers, and each of them \
+             writes and reads its part, which is slower; set workers.dispatch = \"prefix\", or \
+             \"batch\" with batch_segments a multiple of second_level.batch ({batch})"
         );
     }
 }
@@ -405,7 +411,7 @@ fn check_device(
     }
     let (has_bytes, wants_bytes) = (device.bytes(), level.volume[volume].bytes);
     let message = format!(
-        "{} has {has_bytes} bytes, and bytes = {wants_bytes} is configured, for all workers \
+        "{} has {has_bytes} bytes, but bytes = {wants_bytes} is configured for all workers \
          together",
         device.path().display()
     );
@@ -444,20 +450,20 @@ fn stores_in(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 fn refused(config: &Config, volume: usize, error: &VolumeError) -> anyhow::Error {
     let key = path_key(volume);
     let message = error.to_string();
-    // Each message tells its remedy.
+    // Each message ends with its remedy.
     let (message, remedy) = match message.rsplit_once(": ") {
         Some((message, remedy)) => (message.to_owned(), remedy.to_owned()),
-        None => (message, "name another place".to_owned()),
+        None => (message, "use another path".to_owned()),
     };
     config.failure(key, message, &remedy).into()
 }
 
 fn tell(worker: usize, opened: &Opened, beginning: Beginning) {
-    let what = match beginning {
-        Beginning::New => "is new",
-        Beginning::Existing => "was there before",
+    let state = match beginning {
+        Beginning::New => "a new, empty store",
+        Beginning::Existing => "a store of an earlier run, whose Data are being recovered",
     };
-    info!("the second level of worker {worker} {what}; it is reached by {opened}");
+    info!("SSD level of worker {worker}: {state}; I/O by {opened}");
 }
 
 /// Whether a store was not made to its end: the first volume's copies are of two stores.
@@ -494,7 +500,7 @@ fn unix_ms() -> u64 {
 }
 
 impl Ssd {
-    /// Its device tells by this when there is something to take.
+    /// Readable when the device has completions.
     pub(crate) fn wake_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.device.wake_fd()
     }
@@ -504,8 +510,8 @@ impl Ssd {
         self.clock_set_at = now;
     }
 
-    /// An engine takes the place of another one: it will have a store when what the former one
-    /// has asked for has ended.
+    /// An engine replaces another one: it gets a store once the requests of the former one
+    /// have ended.
     pub(crate) const fn begin_anew(&mut self, now: MonoNs) {
         self.draining = Some(Draining {
             since: now,
@@ -523,7 +529,7 @@ impl Ssd {
         }
     }
 
-    /// Tells once if it takes long until the worker has a store.
+    /// Warns once if the worker waits long for its store.
     fn tell_draining(&mut self, now: MonoNs) {
         let stall_ms = self.config.stall_ms;
         let Some(draining) = self.draining.as_mut().filter(|it| !it.is_told) else {
@@ -534,9 +540,9 @@ impl Ssd {
         }
         draining.is_told = true;
         warn!(
-            "worker {} has no second level: for {stall_ms} ms {} requests of the worker before it \
-             have not ended on {}. It has one again when they end; see dmesg, mend what does not \
-             answer, and restart the router",
+            "worker {} has no SSD level: {} requests of the failed worker before it have been \
+             pending for {stall_ms} ms on {}. The SSD level returns when they end; see dmesg, \
+             repair the disk, and restart the router",
             self.worker,
             self.device.n_in_flight(),
             self.paths.join(", ")
@@ -567,7 +573,7 @@ impl Ssd {
             self.draining = None;
             self.give_store(now, engine);
             if draining.is_told && engine.second_level().is_some() {
-                info!("worker {} has its second level again", self.worker);
+                info!("worker {} has its SSD level again", self.worker);
             }
         }
         // After a pause all, before they are called late.
@@ -582,13 +588,13 @@ impl Ssd {
         }
     }
 
-    /// There is nobody whose requests these were.
+    /// Drops the completions of an engine that is gone.
     pub(crate) fn forget_completions(&mut self, now: MonoNs) {
         self.device.poll(now, &mut self.completions);
         self.completions.clear();
     }
 
-    /// Takes to the device what the engine asks for.
+    /// Submits the requests of the engine to the device.
     pub(crate) fn give_requests(&mut self, now: MonoNs, engine: &mut Engine) {
         let is_draining = self.draining.is_some();
         let Some(store) = engine.second_level_mut().filter(|_| !is_draining) else {
@@ -629,8 +635,9 @@ impl Ssd {
 
     fn tell_merging(&self, max_prefixes: usize) {
         warn!(
-            "{}: all that was written until now is erased, for there were more erased prefixes \
-             than the {max_prefixes} that are kept: erase by shorter prefixes",
+            "SSD level on {}: more than {max_prefixes} prefixes were erased, which is the most \
+             that are remembered, so all Data written until now are erased; erase by shorter \
+             prefixes",
             self.paths.join(", ")
         );
     }
@@ -648,7 +655,9 @@ impl Ssd {
                     engine.erase_second_level(now, prefix.view());
                 }
             }
-            Err(error) => error!("the second level is off until the router is restarted: {error}"),
+            Err(error) => error!(
+                "cannot reopen the SSD level: {error}; it is off until the router is restarted"
+            ),
         }
     }
 
@@ -660,23 +669,27 @@ impl Ssd {
                     .get(usize::from(volume))
                     .map_or("", String::as_str);
                 error!(
-                    "{path} is out of service: {why}. The router goes on without it; see dmesg, \
-                     mend it, and restart the router"
+                    "SSD level: {path} is out of service: {why}. The router runs without it; see \
+                     dmesg, repair or replace the disk, and restart the router"
                 );
             }
             Event::Recovered { n_batches } => {
-                info!("{}: {n_batches} batches are there", self.paths.join(", "));
+                info!(
+                    "SSD level on {}: {n_batches} batches recovered",
+                    self.paths.join(", ")
+                );
             }
             Event::IndexFull => warn!(
-                "the index of the second level is full, and what is oldest is forgotten early: \
-                 raise second_level.index_bytes"
+                "SSD level of worker {}: the index is full, so the oldest Data are evicted before \
+                 the disk is full; raise second_level.index_bytes",
+                self.worker
             ),
             Event::ErasuresMerged { max_prefixes } => self.tell_merging(max_prefixes),
             _ => {}
         }
     }
 
-    /// Writes what is to be written, for the router ends.
+    /// Flushes Data that wait to be written, because the router stops.
     pub(crate) fn shut_down(&mut self, engine: &mut Engine, out: &mut impl Output) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let now = monotonic_now();
@@ -697,13 +710,18 @@ impl Ssd {
                 let store = engine.second_level();
                 if store.is_some_and(|store| store.poll_flush_failed() >= ticket) {
                     warn!(
-                        "not all that was to be written in the end is there after the next start"
+                        "SSD flush at shutdown failed for a part of the Data, which are lost; see \
+                         dmesg for errors of {}",
+                        self.paths.join(", ")
                     );
                 }
                 return;
             }
             if Instant::now() > deadline {
-                warn!("what was to be written in the end has taken too long, and is lost");
+                warn!(
+                    "SSD flush at shutdown timed out after {} s; unwritten Data is lost",
+                    FLUSH_TIMEOUT.as_secs()
+                );
                 return;
             }
             let timer = engine.second_level().and_then(SecondLevel::poll_timeout);

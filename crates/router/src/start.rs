@@ -1,8 +1,8 @@
-//! What the configuration asks of the machine at start: listeners, multicast
-//! groups, static faces and static routes.
+//! Opens at start what the configuration names: listeners, multicast groups, static
+//! faces and static routes.
 //!
-//! Whatever is refused names the key that asked for it, and a remedy. Faces and
-//! routes are made in batches: a job for the worker costs more than a route.
+//! Each error names its key and a remedy. Faces and routes are created in batches: a job
+//! for the worker costs more than a route.
 
 use std::collections::HashMap;
 use std::fs::DirBuilder;
@@ -56,7 +56,7 @@ pub(crate) fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<
             Ok(uri) => listening.push(uri),
             Err(error) if lacks_family(&error) && listens_by_default(config, &key) => {
                 let address = shown(&channel.address);
-                info!("not listening on {address}: this machine lacks the address family");
+                info!("not listening on {address}: this machine has no IPv6, or no IPv4");
             }
             Err(error) => {
                 let message = format!("cannot listen on {}: {error}", shown(&channel.address));
@@ -79,7 +79,9 @@ pub(crate) fn listen(config: &Config, faces: &mut FaceSystem) -> anyhow::Result<
                     "use an interface to which `ip address` shows an address of this family"
                 }
                 ListenError::TooManyFaces => "raise faces.max_faces",
-                _ => "see that the interface is up, or remove this [[faces.multicast]]",
+                _ => {
+                    "check that the interface is up (`ip link`), or remove this [[faces.multicast]]"
+                }
             };
             config.failure(format!("faces.multicast[{i}].interface"), message, remedy)
         })?;
@@ -137,8 +139,8 @@ fn lacks_family(error: &ListenError) -> bool {
     matches!(error, ListenError::Io(e) if e.raw_os_error() == Some(no_family))
 }
 
-/// Whether nobody asked for the listener at `key`: its list is the one that holds
-/// without a file, on machines with IPv6 and without.
+/// Whether the listener at `key` is a default one, which machines without its IP version
+/// leave out.
 fn listens_by_default(config: &Config, key: &str) -> bool {
     let (faces, default) = (&config.faces, Config::default().faces);
     match key.split('[').next() {
@@ -153,37 +155,41 @@ fn listen_remedy(error: &ListenError, address: &ChannelAddress, key: &str) -> St
     let list = key.split('[').next().unwrap_or(key);
     let is_unix = matches!(address, ChannelAddress::Unix(_));
     match error {
-        ListenError::AddressInUse => {
-            format!("another program listens there: stop it, or change {list}")
-        }
+        ListenError::AddressInUse => in_use(list, is_unix),
         ListenError::NotASocket => format!("remove it, or change {list}"),
-        ListenError::Io(e) if e.kind() == ErrorKind::AddrInUse => {
-            format!("another program listens there: stop it, or change {list}")
-        }
+        ListenError::Io(e) if e.kind() == ErrorKind::AddrInUse => in_use(list, is_unix),
         ListenError::Io(e) if e.kind() == ErrorKind::PermissionDenied && is_unix => {
-            format!("let this user write to the folder, or change {list}")
+            format!("give this user write access to the directory, or change {list}")
         }
         ListenError::Io(e) if e.kind() == ErrorKind::PermissionDenied => {
-            format!("choose a port from 1024 in {list}, or grant CAP_NET_BIND_SERVICE")
+            format!("use a port from 1024 in {list}, or grant CAP_NET_BIND_SERVICE")
         }
         ListenError::Io(e) if e.kind() == ErrorKind::AddrNotAvailable => {
             format!("use an address that `ip address` shows in {list}")
         }
         error if lacks_family(error) => {
-            format!("this machine lacks the address family: leave the address out of {list}")
+            format!("this machine has no such IP version; remove the address from {list}")
         }
         _ => format!("change {list}"),
     }
 }
 
-/// The first of the usual folders that can be had.
+/// What to do about a taken address of `list`.
+fn in_use(list: &str, is_unix: bool) -> String {
+    match is_unix {
+        true => format!("stop the other router, or use another socket (--socket, or {list})"),
+        false => format!("stop the other program, or use another port (--port, or {list})"),
+    }
+}
+
+/// The default socket in the first usable directory of the usual ones.
 fn default_socket_path(config: &Config) -> anyhow::Result<PathBuf> {
     let mut folders = transport::socket_folders().into_iter();
     let folder = folders.find(|folder| is_usable(folder)).ok_or_else(|| {
         config.failure(
             "faces.unix.path",
-            "no folder for the Unix socket can be written",
-            "name one with this key",
+            "no default directory for the Unix socket is writable",
+            "name a socket with --socket or this key, such as /tmp/router.sock",
         )
     })?;
     Ok(folder.join(transport::SOCKET_NAME))
@@ -197,16 +203,16 @@ fn with_folder(config: &Config, path: &Path) -> anyhow::Result<PathBuf> {
         made.map_err(|error| {
             config.failure(
                 "faces.unix.path",
-                format!("cannot make {}: {error}", folder.display()),
-                "make the folder, or choose another path",
+                format!("cannot create the directory {}: {error}", folder.display()),
+                "create it, or use another path (--socket, or this key)",
             )
         })?;
     }
     Ok(path.to_owned())
 }
 
-/// Whether nobody but this user can put a socket of his own into `folder`,
-/// which is made if it is not there.
+/// Whether only this user can put a socket into `folder`, which is created if it is
+/// missing.
 fn is_usable(folder: &Path) -> bool {
     let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
     made.is_ok()
@@ -274,7 +280,7 @@ fn make_faces(
         let outcomes = face_jobs::create_each(threads, batch, make_face)?;
         for ((key, remote), outcome) in keys.into_iter().zip(remotes).zip(outcomes) {
             let outcome = outcome.map_err(|error| {
-                let message = format!("cannot make the face to {remote}: {error}");
+                let message = format!("cannot create the face to {remote}: {error}");
                 config.failure(key, message, create_remedy(&error))
             })?;
             made.push(outcome.id);
@@ -283,8 +289,8 @@ fn make_faces(
     Ok(made)
 }
 
-/// Makes a face, or makes what is wanted of the one that a peer already has, which
-/// was sooner than the configuration.
+/// Creates a face, or changes the on-demand face that its peer already has to what the
+/// configuration asks for.
 fn make_face(plane: &mut Plane, params: &FaceParams) -> Result<CreateOutcome, CreateError> {
     let outcome = plane.faces.create(params)?;
     if outcome.already_existed {
@@ -311,20 +317,22 @@ fn make_face(plane: &mut Plane, params: &FaceParams) -> Result<CreateOutcome, Cr
 fn create_remedy(error: &CreateError) -> &'static str {
     match error {
         CreateError::TooManyFaces => "raise faces.max_faces",
-        CreateError::BadLocalUri => "change its local, or leave that out",
-        CreateError::BadPersistency => "change its persistency, or leave that out",
+        CreateError::BadLocalUri => "change its key local, or remove it",
+        CreateError::BadPersistency => "change its key persistency, or remove it",
         CreateError::NotLocal => "remove its local_fields: they are for local faces (see locality)",
         CreateError::Io(e) => match e.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-                "start the program there first, or correct the address"
+                "start the program that listens there first, or correct the address"
             }
-            ErrorKind::PermissionDenied => "let this user reach it, or remove it",
-            ErrorKind::AddrInUse => "another face or program has the local address: change it",
+            ErrorKind::PermissionDenied => "give this user access to it, or remove the face",
+            ErrorKind::AddrInUse => {
+                "another face or program uses the local address; change the key local"
+            }
             ErrorKind::AddrNotAvailable => "use a local address that `ip address` shows",
             ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => {
-                "see that the network is up and has a way there"
+                "check that the network is up and has a route there (`ip route`)"
             }
-            _ => "correct the address, or remove it",
+            _ => "correct the address, or remove the face",
         },
         _ => "correct the address",
     }
@@ -409,7 +417,10 @@ fn add_routes(
     manager.handle_burst(MonoNs::ZERO, wall_ms(), burst, &mut |wire| {
         replies.push(wire);
     });
-    anyhow::ensure!(replies.len() == views.len(), "the manager does not answer");
+    anyhow::ensure!(
+        replies.len() == views.len(),
+        "the manager does not respond, which is a fault of the router"
+    );
     for wire in &replies {
         let data = DataView::parse(wire).map_err(|e| anyhow!("{e}"))?;
         let response = ControlResponse::decode(data.content()).map_err(|e| anyhow!("{e}"))?;
@@ -419,7 +430,7 @@ fn add_routes(
         let of = views.iter().find(|(_, view)| view.name() == data.name());
         let i = of.map_or(first, |&(i, _)| i);
         let prefix = &config.route[i].prefix;
-        let message = format!("cannot add the route of {prefix}: {}", response.text);
+        let message = format!("cannot add the route {prefix}: {}", response.text);
         return Err(config
             .failure(format!("route[{i}].prefix"), message, "remove the route")
             .into());

@@ -51,7 +51,7 @@ impl ForwarderThread {
                 }
                 forwarder.run()
             })
-            .with_context(|| format!("cannot start {name}"))?;
+            .with_context(|| format!("cannot start thread {name}"))?;
         Ok(Self {
             name,
             stop,
@@ -81,8 +81,11 @@ impl ForwarderThread {
         self.begin_stop();
         match self.thread.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(error))) => Err(error.context(format!("{} ended", self.name))),
-            Some(Err(_)) => Err(anyhow!("{} panicked", self.name)),
+            Some(Ok(Err(error))) => Err(error.context(format!("thread {} failed", self.name))),
+            Some(Err(_)) => Err(anyhow!(
+                "thread {} panicked, which is a fault of the router",
+                self.name
+            )),
         }
     }
 }
@@ -98,6 +101,9 @@ fn pin(name: &str, cpu: u16) {
     let mut only = CpuSet::new();
     only.set(cpu.into());
     if let Err(error) = sched_setaffinity(None, &only) {
-        warn!("{name} runs on any core, for it cannot be pinned to core {cpu}: {error}");
+        warn!(
+            "cannot pin thread {name} to core {cpu}: {error}; it runs on any core (see \
+             workers.cores, and the CPU set of the service or container)"
+        );
     }
 }

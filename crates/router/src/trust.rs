@@ -37,7 +37,7 @@ pub(crate) fn authorize_rule(rule: &Authorize) -> Result<AuthorizeRule, TrustFau
     let modules = rule.modules.iter().enumerate().map(|(i, name)| {
         Module::from_name(name).ok_or_else(|| TrustFault {
             key: format!("modules[{i}]"),
-            message: format!("there is no module `{name}`"),
+            message: format!("unknown module `{name}`"),
             remedy: "use faces, fib, rib, cs, strategy-choice or workers",
         })
     });
@@ -45,7 +45,7 @@ pub(crate) fn authorize_rule(rule: &Authorize) -> Result<AuthorizeRule, TrustFau
     if modules.is_empty() {
         return Err(TrustFault {
             key: "modules".into(),
-            message: "a rule that opens no module".into(),
+            message: "the rule names no module".into(),
             remedy: "name a module, or remove the rule",
         });
     }
@@ -144,7 +144,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
             None => Ok(RequiredSignature::Digest),
             Some((key, _)) => fault(
                 key,
-                "a digest is signed by nobody".into(),
+                "a digest is no signature, so this key has no effect".into(),
                 "remove either `digest_only` or this key",
             ),
         };
@@ -152,8 +152,8 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
     if rule.anchors.is_empty() {
         return fault(
             "anchors",
-            "nobody is trusted, so all Data would be dropped".into(),
-            "name a certificate file, or ask for digests alone with `digest_only = true`",
+            "no certificate is trusted, so all Data would be dropped".into(),
+            "name a certificate file, or accept digests with `digest_only = true`",
         );
     }
     let mut policy = policy(&Signers {
@@ -169,7 +169,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
         if endorsement != Some(Endorsement::Trusted) {
             return fault(
                 &format!("certificates[{i}]"),
-                format!("{}: no anchor has issued it", file.display()),
+                format!("{}: no anchor has issued this certificate", file.display()),
                 "name the certificates between it and an anchor, too, or remove it",
             );
         }
@@ -178,7 +178,7 @@ pub(crate) fn required_signature(rule: &Verification) -> Result<RequiredSignatur
         return fault(
             "signers_under",
             "no certificate here is of a key with this prefix, so all Data would be dropped".into(),
-            "name the certificates of the signers in `certificates`, for none is fetched",
+            "name the certificates of the signers in `certificates`; the router fetches none",
         );
     }
     // The check of the prefix itself reports a malformed one.
@@ -202,9 +202,9 @@ fn check_names(names: Option<Names>) -> Result<(), TrustFault> {
     match names {
         Some(Names::UnderSigner) => Err(TrustFault {
             key: "names".into(),
-            message: "signers without a known certificate have no identity that names could be \
-                      under"
-                .into(),
+            message:
+                "a signer without a known certificate has no identity that names could be under"
+                    .into(),
             remedy: "name certificates in `anchors` and accept no other signer, or remove this key",
         }),
         Some(Names::Any) | None => Ok(()),
@@ -222,7 +222,7 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
     if signers.any && signers.under.is_some() {
         return Err(TrustFault {
             key: "signers_under".into(),
-            message: "without certificates anybody can sign under this prefix".into(),
+            message: "without certificates any key can sign under this prefix".into(),
             remedy: "name certificates in `anchors` instead of `any`, or remove the prefix",
         });
     }
@@ -232,7 +232,7 @@ fn policy(signers: &Signers<'_>) -> Result<TrustPolicy, TrustFault> {
     if !signers.any && signers.anchors.is_empty() {
         return Err(TrustFault {
             key: "anchors".into(),
-            message: "nobody is trusted".into(),
+            message: "no certificate is trusted, so all commands would be refused".into(),
             remedy: "name a certificate file, or accept any signer with `any = true`",
         });
     }

@@ -73,8 +73,8 @@ fn rules(config: &Config) -> anyhow::Result<VerificationRules> {
             let now = wall_ms();
             if !policy.signers().any(|(_, validity)| validity.contains(now)) {
                 warn!(
-                    "verification[{i}]: no certificate holds now, so all Data under {prefix} \
-                     are dropped; renew the certificates, or set the clock"
+                    "verification[{i}]: no certificate is valid now, so all Data under {prefix} are \
+                     dropped; renew the certificates, or set the clock of this machine"
                 );
             }
         }

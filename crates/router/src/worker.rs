@@ -87,7 +87,7 @@ impl Forwarder {
             let before = may_wait.then(monotonic_now);
             plane
                 .poll(timeout, &mut batch)
-                .context("the thread could not wait for packets")?;
+                .context("cannot wait for packets")?;
             let now = batch.received_at();
             let waited = before.map(|before| now.saturating_since(before).as_nanos() as u64);
             let waited_ns = waited.unwrap_or_default();

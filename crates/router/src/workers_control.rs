@@ -168,7 +168,7 @@ impl WorkersControl {
                 let key = self.key(name)?;
                 if !self.scheduling.lock().laps_mut().unpin(key.0, key.1) {
                     return Err(refusal(
-                        "no such name is pinned: `tachonym workers map` lists them",
+                        "this name is not pinned; `tachonym workers map` lists the pinned names",
                     ));
                 }
                 self.pinned.remove(&key);
@@ -203,12 +203,12 @@ impl WorkersControl {
         };
         if name.len() < least {
             return Err(refusal(format!(
-                "names are dispatched by {least} components (workers.prefix_components): write \
-                 as many"
+                "names are dispatched by {least} components (workers.prefix_components); give a \
+                 name of at least as many"
             )));
         }
         let key = self.dispatcher.key(name.view());
-        key.ok_or_else(|| refusal("names of this host stay at worker 0"))
+        key.ok_or_else(|| refusal("names under /localhost always belong to worker 0"))
     }
 
     /// The worker of this number, if names may be at home there.
@@ -219,7 +219,7 @@ impl WorkersControl {
             .find(|running| u64::from(running.0) == worker);
         found.ok_or_else(|| {
             refusal(format!(
-                "worker {worker} does not run: `tachonym workers` lists those that do"
+                "worker {worker} does not run; `tachonym workers` shows those that do"
             ))
         })
     }
@@ -230,8 +230,7 @@ impl WorkersControl {
         let mut others = (0..n_threads).map(|thread| WorkerId(thread as u16));
         let Some(added) = others.find(|&worker| !running.contains(worker)) else {
             return Err(refusal(
-                "all workers run that there may be: start the router with more, by the key \
-                 workers.max_threads",
+                "workers.max_threads allows no more workers; raise it and restart the router",
             ));
         };
         let mut with_it = running;
@@ -281,7 +280,7 @@ impl WorkersControl {
             .remove_worker(worker)
             .map_err(|error| match error {
                 LapsError::Map(MapError::LastWorker { .. }) => {
-                    refusal("it is the last worker: add another one first")
+                    refusal("it is the last worker; add another one first")
                 }
                 error => refusal(error.to_string()),
             })?;
@@ -301,14 +300,12 @@ impl WorkersControl {
 /// Why nothing can be changed of one worker.
 fn of_one(change: &WorkersChange) -> String {
     let what = match change {
-        WorkersChange::Freeze | WorkersChange::Thaw => "no name moves",
-        WorkersChange::Pin { .. } | WorkersChange::Unpin { .. } => "it has every name",
-        WorkersChange::Add => "none can be added while it runs",
-        WorkersChange::Remove { .. } => "it has to stay",
+        WorkersChange::Freeze | WorkersChange::Thaw => "no name migrates",
+        WorkersChange::Pin { .. } | WorkersChange::Unpin { .. } => "all names belong to it",
+        WorkersChange::Add => "none can be added at run time",
+        WorkersChange::Remove { .. } => "it cannot be removed",
     };
-    format!(
-        "the router runs one worker, and {what}: start it with more, by the key workers.threads"
-    )
+    format!("the router runs one worker, so {what}; raise workers.threads and restart it")
 }
 
 fn refusal(text: impl Into<String>) -> ControlError {

@@ -79,7 +79,7 @@ fn a_block_device_that_is_too_small_is_refused() {
         let path = disk.device().display();
         let (has, wants) = (VOLUME_BYTES / 2, VOLUME_BYTES);
         let words = [
-            format!("{path} has {has} bytes, and bytes = {wants} is configured"),
+            format!("{path} has {has} bytes, but bytes = {wants} is configured"),
             format!("set bytes = {has} or less, or name a larger device"),
             "second_level.volume[0].bytes".to_owned(),
         ];
@@ -151,7 +151,9 @@ fn what_a_block_device_has_garbled_is_not_served() {
 
 /// Does what a refusal says.
 fn obey(said: &str) {
-    let (_, commands) = said.split_once("begin anew: ").expect("it says how");
+    let (_, commands) = said
+        .split_once("start with an empty store: ")
+        .expect("it says how");
     // The kernel keeps the device for a moment after a router has ended.
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -176,7 +178,7 @@ fn a_block_device_is_given_up_by_the_command_that_the_refusal_names() {
     for (extra, expected) in [
         (
             "workers.threads = 2",
-            "set the bytes of the volumes and the number of workers as they were (it fits one worker",
+            "restore the bytes of the volumes and the number of workers (it fits one worker",
         ),
         ("second_level.batch = 8", "set second_level.batch = 10, or"),
     ] {

@@ -54,7 +54,7 @@ fn what_cannot_be_is_refused_with_a_remedy_and_nothing_is_overwritten() {
     let path = folder.path();
     // What is not there is told when the configuration is read, or else at the start.
     for (says, make) in [
-        ("is not there", None),
+        ("does not exist", None),
         ("is not a directory", Some(b"mine")),
     ] {
         let place = path.join("place");
@@ -69,11 +69,11 @@ fn what_cannot_be_is_refused_with_a_remedy_and_nothing_is_overwritten() {
         assert_eq!(fs::read(&place).ok(), make.map(|it| it.to_vec()));
     }
     let said = refusal(&volume(path, 1 << 43));
-    assert!(said.contains("to spare"), "{said}");
+    assert!(said.contains(" free: free some space"), "{said}");
     assert!(!store_in(path).exists());
     fs::write(store_in(path), b"a diary\n".repeat(2_000)).expect("the folder is ours");
     let said = refusal(&volume(path, BYTES));
-    assert!(said.contains("no content store"), "{said}");
+    assert!(said.contains("other data than a content store"), "{said}");
     let kept = fs::read(store_in(path)).expect("it is there");
     assert_eq!(kept, b"a diary\n".repeat(2_000));
 }
@@ -84,13 +84,15 @@ fn anew(folders: &[&tempfile::TempDir]) -> String {
         .iter()
         .map(|it| format!("rm {}/worker-*-of-1.store", it.path().display()))
         .collect();
-    format!("begin anew: {}", commands.join("; "))
+    format!("start with an empty store: {}", commands.join("; "))
 }
 
 /// Does what a refusal says: removes files of the one worker. A command would hold locks for a
 /// moment, as another router would.
 fn obey(said: &str) {
-    let (_, commands) = said.split_once("begin anew: ").expect("it says how");
+    let (_, commands) = said
+        .split_once("start with an empty store: ")
+        .expect("it says how");
     for command in commands.split("; ") {
         let pattern = command.strip_prefix("rm ").expect("it is in a directory");
         let path = pattern.replace("worker-*", "worker-0");
@@ -141,7 +143,7 @@ fn volumes_of_two_stores_are_not_taken_together() {
     start(&text(&a)).stop().expect("it ends");
     start(&text(&b)).stop().expect("it ends");
     let said = refusal(&(text(&a) + &text(&b)));
-    let expected = "is volume 0 of 1, and stands here as 0 of 2; name it alone, or";
+    let expected = "is volume 0 of 1, but is configured as 0 of 2; name it alone, or";
     assert!(said.contains(expected), "{said}");
     assert!(said.ends_with(&anew(&[&a, &b])), "{said}");
     start(&text(&a)).stop().expect("it ends");
@@ -157,12 +159,12 @@ fn volumes_of_two_stores_are_told_apart_by_their_keys() {
     start(&text(&c, &d)).stop().expect("it ends");
     // Each is where it was, but for the store.
     let said = refusal(&text(&a, &d));
-    assert!(said.contains("has another key than"), "{said}");
+    assert!(said.contains("is part of another store than"), "{said}");
     assert!(said.contains("volume[1].path"), "{said}");
     assert!(said.ends_with(&anew(&[&a, &d])), "{said}");
     let said = refusal(&text(&b, &a));
     assert!(
-        said.contains("is volume 1 of 2, and stands here as 0"),
+        said.contains("is volume 1 of 2, but is configured as 0"),
         "{said}"
     );
     start(&text(&a, &b)).stop().expect("it ends");
@@ -175,7 +177,7 @@ fn a_volume_that_was_replaced_is_refused_until_the_others_are_given_up() {
     let text = |second: &tempfile::TempDir| volume(a.path(), BYTES) + &volume(second.path(), BYTES);
     start(&text(&b)).stop().expect("it ends");
     let said = refusal(&text(&new));
-    let expected = format!("is empty, and {} is not", store_in(a.path()).display());
+    let expected = format!("is empty, but {} is not", store_in(a.path()).display());
     assert!(said.contains(&expected), "{said}");
     assert!(said.contains("put back the volume"), "{said}");
     assert!(said.ends_with(&anew(&[&a, &new])), "{said}");
@@ -190,7 +192,7 @@ fn two_routers_do_not_share_a_directory() {
     let text = volume(folder.path(), BYTES);
     let router = start(&text);
     let said = refusal(&text);
-    assert!(said.contains("is used by"), "{said}");
+    assert!(said.contains("is in use by"), "{said}");
     router.stop().expect("it ends");
     start(&text).stop().expect("it ends");
 }

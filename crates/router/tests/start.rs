@@ -43,8 +43,8 @@ fn an_address_that_is_taken_names_key_line_uri_and_remedy() {
             .position(|l| l.contains(&address.to_string()))
             .expect("there");
         let rest = format!(
-            "faces.{key}.listen[1]: cannot listen on {scheme}://{address}: somebody listens there \
-             already; another program listens there: stop it, or change faces.{key}.listen"
+            "faces.{key}.listen[1]: cannot listen on {scheme}://{address}: address already in \
+             use; stop the other program, or use another port (--port, or faces.{key}.listen)"
         );
         assert_eq!(refusal(&Config::parse(&text).expect("good")), rest);
         std::fs::write(&file, &text).expect("written");
@@ -76,10 +76,13 @@ fn a_static_face_to_nobody_names_its_key() {
     let face = format!("{}[[face]]\nremote = \"{uri}\"\n", quiet(folder.path()));
     let told = refusal(&Config::parse(&face).expect("good"));
     assert!(
-        told.starts_with(&format!("face[0].remote: cannot make the face to {uri}")),
+        told.starts_with(&format!("face[0].remote: cannot create the face to {uri}")),
         "{told}"
     );
-    assert!(told.contains("; start the program there first"), "{told}");
+    assert!(
+        told.contains("; start the program that listens there first"),
+        "{told}"
+    );
     let route = format!(
         "{}[[route]]\nprefix = \"/a\"\nnext_hop = \"udp4://192.0.2.1\"\n\
          [[route]]\nprefix = \"/b\"\nnext_hop = \"{uri}\"\n",
@@ -132,7 +135,7 @@ fn static_faces_have_the_link_options_that_they_name() {
         + "[[face]]\nremote = \"udp4://192.0.2.1:6363\"\nlocal_fields = true\n";
     let told = refusal(&Config::parse(&text).expect("good"));
     // A machine without any network does not even know a way there.
-    let remedies = ["remove its local_fields", "see that the network is up"];
+    let remedies = ["remove its local_fields", "check that the network is up"];
     assert!(remedies.iter().any(|r| told.contains(r)), "{told}");
 }
 

@@ -208,7 +208,7 @@ fn names_are_pinned_and_the_scheduler_frozen() {
         }
         bed.text(&["workers", "unpin", "/pinned"]);
         let (_, error) = bed.failure(&["workers", "unpin", "/pinned"]);
-        assert!(error.contains("no such name is pinned"), "{error}");
+        assert!(error.contains("is not pinned"), "{error}");
         assert_eq!(bed.json(&["workers", "freeze"])["frozen"], true);
         assert_eq!(bed.json(&["workers", "thaw"])["frozen"], false);
         bed.text(&["workers", "add"]);

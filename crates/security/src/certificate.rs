@@ -34,16 +34,18 @@ pub enum CertificateError {
     #[error("the certificate is not a well-formed Data")]
     Decode(#[from] DecodeError),
     /// The name is not that of a certificate.
-    #[error("{0} is not a certificate's name, /<identity>/KEY/<key-id>/<issuer-id>/<version>")]
+    #[error(
+        "{0} is not the name of a certificate; it has the form /<identity>/KEY/<key-id>/<issuer-id>/<version>"
+    )]
     BadName(Name),
     /// The name is not that of a key.
-    #[error("{0} is not a key's name, /<identity>/KEY/<key-id>")]
+    #[error("{0} is not the name of a key; it has the form /<identity>/KEY/<key-id>")]
     BadKeyName(Name),
     /// `ContentType` is not KEY (2).
-    #[error("the content type is {0}, not that of a key (2)")]
+    #[error("the content type of a certificate must be 2 (KEY), not {0}")]
     BadContentType(u64),
     /// The freshness period is absent or 0.
-    #[error("a certificate's freshness period must not be zero")]
+    #[error("the freshness period of a certificate must not be 0")]
     NotFresh,
     /// There is no validity period.
     #[error("the certificate has no validity period")]
@@ -52,7 +54,7 @@ pub enum CertificateError {
     #[error(transparent)]
     BadValidity(#[from] ValidityError),
     /// The text is not base64.
-    #[error("the certificate's file is {0}")]
+    #[error("the certificate file is {0}")]
     BadText(String),
     /// The key cannot be certified, or the issuer cannot sign.
     #[error(transparent)]

@@ -61,7 +61,7 @@ const SELF_SIGNED_DAYS: u32 = 7300;
 pub enum KeyStoreError {
     /// A file or directory cannot be read or written.
     #[error(
-        "cannot {action} {path}: {error}; check that it belongs to you, or name another directory"
+        "cannot {action} {path}: {error}; check its owner and permissions, or use another directory"
     )]
     Io {
         /// What was tried.
@@ -80,25 +80,27 @@ pub enum KeyStoreError {
         reason: String,
     },
     /// There is no such identity.
-    #[error("there is no identity {0} here; `tachonym keys list` shows those there are")]
+    #[error("no identity {0} in this key store; `tachonym keys list` shows those in it")]
     NoIdentity(Name),
     /// There is no such key.
-    #[error("there is no key {0} here; `tachonym keys list` shows those there are")]
+    #[error("no key {0} in this key store; `tachonym keys list` shows those in it")]
     NoKey(Name),
     /// There is no such certificate.
-    #[error("there is no certificate {0} here; `tachonym keys list` shows those there are")]
+    #[error("no certificate {0} in this key store; `tachonym keys list` shows those in it")]
     NoCertificate(Name),
     /// The store has no keys at all.
-    #[error("the key store {0} is empty; `tachonym keys generate <identity>` makes a key")]
+    #[error("the key store {0} is empty; create a key with `tachonym keys generate /my/name`")]
     Empty(PathBuf),
     /// There is another key or certificate of this name.
     #[error("{0} exists already; delete it first")]
     Exists(Name),
     /// The name is not that of a key.
-    #[error("{0} is not a key's name, /<identity>/KEY/<key-id>")]
+    #[error("{0} is not the name of a key; it has the form /<identity>/KEY/<key-id>")]
     BadKeyName(Name),
     /// The certificate is not of the key that is here under its name.
-    #[error("certificate {0} is for another public key than the key of that name here")]
+    #[error(
+        "certificate {0} is for another public key than the key of that name in this key store"
+    )]
     Mismatch(Name),
     /// A key cannot be made or used.
     #[error(transparent)]

@@ -26,7 +26,7 @@ pub enum SafeBagError {
     #[error("not a well-formed SafeBag")]
     Decode(#[from] DecodeError),
     /// The text is not base64.
-    #[error("the SafeBag's file is {0}")]
+    #[error("the SafeBag file is {0}")]
     BadText(String),
     /// What it holds is not a certificate.
     #[error(transparent)]

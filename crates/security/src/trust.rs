@@ -27,7 +27,7 @@ const N_AFTER_KEY: usize = 3;
 #[non_exhaustive]
 pub enum TrustError {
     /// The name is not that of a key.
-    #[error("{0} is not a key's name, /<identity>/KEY/<key-id>")]
+    #[error("{0} is not the name of a key; it has the form /<identity>/KEY/<key-id>")]
     BadKeyName(Name),
     /// The key cannot be used.
     #[error("the key of {name} cannot be used: {error}")]
@@ -38,10 +38,10 @@ pub enum TrustError {
         error: KeyError,
     },
     /// A digest is no key.
-    #[error("a digest proves nothing of who signed, and cannot be an anchor")]
+    #[error("a digest does not show who signed, so it cannot be a trust anchor; use a certificate")]
     Digest,
     /// The policy holds as much as it may.
-    #[error("more than {MAX_CERTIFICATES} certificates in one trust policy")]
+    #[error("a trust policy has at most {MAX_CERTIFICATES} certificates")]
     TooMany,
 }
 

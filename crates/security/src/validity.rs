@@ -11,7 +11,7 @@ use time::{Date, Month, PrimitiveDateTime, Time, UtcDateTime};
 
 /// A validity period holds no point in time: it has a thirteenth month, say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the validity period is not made of dates as YYYYMMDDThhmmss")]
+#[error("the validity period must be two dates of the form YYYYMMDDThhmmss")]
 pub struct ValidityError;
 
 /// When a certificate holds: both ends included, in seconds since the Unix

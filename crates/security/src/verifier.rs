@@ -58,32 +58,32 @@ pub enum Reject {
     #[error("malformed signature")]
     Malformed(DecodeError),
     /// It does not tell when it was signed, and its signer has to.
-    #[error("does not tell when it was signed")]
+    #[error("the signature has no SignatureTime; sign with one")]
     MissingTime,
     /// It was signed too long ago, or in the future.
-    #[error("signed outside the grace period; do the clocks agree?")]
+    #[error("signed too long ago or in the future; compare the clocks of both machines")]
     OutsideGrace,
     /// It was seen before, or is older than what is remembered.
-    #[error("seen before")]
+    #[error("this command was seen before (replay); sign it again")]
     Replayed,
     /// It was signed before this verifier was made, so a former one may have accepted
     /// it already.
     #[error(
-        "signed before the router started, so it may be a repetition; sign it again, and \
-         compare the clocks if it is refused again"
+        "signed before the router started, so it may be a replay; sign it again, and compare \
+         the clocks if it is refused again"
     )]
     BeforeStart,
     /// Too many Interests of the face were refused lately.
-    #[error("too many commands of this face were refused")]
+    #[error("too many commands of this face were refused; wait a second")]
     Throttled,
     /// No policy knows the key.
-    #[error("signed by a key that is not trusted")]
+    #[error("signed by a key that is not trusted here; add its certificate to [management]")]
     UnknownKey,
     /// The key's certificate, or one that it depends on, does not hold now.
     #[error("the certificate of the key has expired or is not valid yet")]
     Expired,
     /// The key is trusted, but not for this.
-    #[error("the key is not authorised")]
+    #[error("the key is not authorised for this command")]
     NotAuthorized,
     /// The key is trusted, but only for names under its identity.
     #[error("the name is not under the identity of the key")]

@@ -113,9 +113,7 @@ pub struct Geometry {
 #[non_exhaustive]
 pub enum GeometryError {
     /// There are fewer than four regions.
-    #[error(
-        "{total_bytes} bytes are too few: at least {min_bytes} are needed for batches of this length"
-    )]
+    #[error("{total_bytes} bytes are too few: batches of this length need at least {min_bytes}")]
     TooSmall {
         /// How many there are.
         total_bytes: u64,
@@ -124,7 +122,7 @@ pub enum GeometryError {
     },
     /// There are more than an index can tell apart.
     #[error(
-        "{total_bytes} bytes are more than the {max_bytes} that one worker's store may have; give them to more workers"
+        "{total_bytes} bytes are more than the {max_bytes} that the store of one worker may have; use more workers"
     )]
     TooLarge {
         /// How many there are.

@@ -114,18 +114,16 @@ pub struct Superblock {
 #[non_exhaustive]
 pub enum SuperblockError {
     /// It begins as no store does.
-    #[error("holds something that is no content store")]
+    #[error("holds other data than a content store")]
     Foreign,
     /// It is of another version.
-    #[error(
-        "was written in version {found} of the format, and this program reads version {VERSION}"
-    )]
+    #[error("has format version {found}, but this program reads version {VERSION}")]
     Version {
         /// Which.
         found: u32,
     },
     /// Both copies are damaged.
-    #[error("is damaged where it says what it is")]
+    #[error("is damaged: both copies of its superblock are unreadable")]
     Damaged,
 }
 

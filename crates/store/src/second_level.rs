@@ -74,9 +74,9 @@ pub enum VolumeFault {
 impl std::fmt::Display for VolumeFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Reading => "it cannot be read",
-            Self::Writing => "it cannot be written",
-            Self::Stalled => "it does not answer in time",
+            Self::Reading => "reads fail",
+            Self::Writing => "a write failed",
+            Self::Stalled => "a request timed out",
         })
     }
 }

@@ -38,7 +38,7 @@ const MAX_COUNTED_STORE_PKTS: usize = 8_192;
 /// Packets of each kind whose instructions are counted.
 const N_COUNTED_PKTS: usize = 64;
 
-/// Tells where the cycles of the packet path go, block by block
+/// Measures the cycles of each block of the packet path
 #[derive(Args, Clone, Debug)]
 pub struct BottleneckArgs {
     /// Prefixes in the FIB; the published analysis has 13548815
@@ -49,12 +49,12 @@ pub struct BottleneckArgs {
     #[arg(long, default_value_t = 32, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub burst: u16,
-    /// Data in the content store, which is full
+    /// Capacity of the content store in Data; it is full
     #[arg(long, default_value_t = 262_144, value_name = "N",
           value_parser = clap::value_parser!(u32).range(4_096..=1 << 28))]
     pub store: u32,
-    /// Bursts of Interests that leave before the Data of one comes back, so that its
-    /// entries have left the processor's caches; 0 for right after it
+    /// Bursts of Interests between a burst and its Data, so that its entries have left the
+    /// processor's caches; 0: none
     #[arg(long, default_value_t = 0, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub late: u32,
@@ -62,12 +62,12 @@ pub struct BottleneckArgs {
     #[arg(long, default_value_t = 11, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub rounds: u16,
-    /// Packets of each kind in a round, timed as a whole; as many again are timed by
+    /// Packets of each kind in a round, timed as a whole; the same number again is timed block by
     /// block
     #[arg(long, default_value_t = 16_384, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1_024..=1 << 24))]
     pub packets: u32,
-    /// What hashes names: auto takes the fastest here
+    /// Hash function of names; auto takes the fastest on this machine
     #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
     pub name_hash: HashKind,
     /// Order of work in a burst
@@ -79,13 +79,13 @@ pub struct BottleneckArgs {
     /// Pages of the tables
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
     pub pages: PageChoice,
-    /// What names and nonces are computed from
+    /// Seed of names and nonces
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Leaves the instructions uncounted
+    /// Does not count instructions
     #[arg(long)]
     pub no_instructions: bool,
     /// Prints one line of JSON

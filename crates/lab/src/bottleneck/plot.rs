@@ -23,7 +23,7 @@ impl Row {
     }
 }
 
-/// Draws it as SVG.
+/// Writes a chart of the result to this SVG file.
 pub(super) fn draw(report: &BottleneckReport, path: &Path) -> anyhow::Result<()> {
     let rows: Vec<Row> = report
         .kinds

@@ -29,7 +29,7 @@ use crate::output;
 /// Computes average cycles of the packet path from its blocks and simulated ratios (figure 7)
 #[derive(Args, Clone, Debug)]
 pub(super) struct AverageArgs {
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
     #[arg(
         long,
         value_name = "POLICY",

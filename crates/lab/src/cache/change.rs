@@ -16,13 +16,13 @@ use crate::output;
 /// Requests of a step of the curve.
 const STEP: u64 = 250_000;
 
-/// Changes the popularity of all objects at once, and tells when policies have learnt it
+/// Changes the popularity of all objects at once, and measures how soon the policies adapt
 #[derive(Args, Clone, Debug)]
 pub(super) struct ChangeArgs {
     /// Data in the cache
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     cache: usize,
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
     #[arg(
         long,
         value_name = "POLICY",
@@ -41,14 +41,14 @@ pub(super) struct ChangeArgs {
     /// Requests after the change
     #[arg(long, default_value_t = 15_000_000, value_name = "N")]
     after: u64,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Repeats with this many seeds, each one more
+    /// Number of repetitions, each with the next seed
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     seeds: u16,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -18,16 +18,15 @@ use super::workload::Independent;
 use crate::output;
 use crate::stats::Spread;
 
-/// Measures updating the history (B2), evicting (B12) and deciding on admission (B13),
-/// beside table 2
+/// Measures history update (B2), eviction (B12) and admission (B13), and compares them with table 2
 #[derive(Args, Clone, Debug)]
 pub(super) struct CyclesArgs {
     /// Data in the cache
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     cache: u32,
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random; of Filter
-    /// with counters by name, as in filter-row/fifo
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random;
+    /// of Filter with counters by name, as in filter-row/fifo
     #[arg(
         long,
         value_name = "POLICY",
@@ -47,10 +46,10 @@ pub(super) struct CyclesArgs {
     #[arg(long, default_value_t = 4_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     bursts: u32,
-    /// Fetches ahead what blocks read, as the router does, and counts that in
+    /// Prefetches the data that blocks read, as the router does, and includes that time
     #[arg(long)]
     ahead: bool,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Prints one line of JSON

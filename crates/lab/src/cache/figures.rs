@@ -22,7 +22,7 @@ const PUBLISHED_CACHE: usize = 100_000;
 /// Insertion ratios of Filter and TinyLFU on the three workloads (figure 5), with hit ratios
 #[derive(Args, Clone, Debug)]
 pub(super) struct InsertionArgs {
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
     #[arg(
         long,
         value_name = "POLICY",
@@ -46,7 +46,7 @@ pub(super) struct InsertionArgs {
 /// Hit ratios of every policy on the three workloads (figure 6), with insertion ratios
 #[derive(Args, Clone, Debug)]
 pub(super) struct HitArgs {
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
     #[arg(
         long,
         value_name = "POLICY",
@@ -71,21 +71,21 @@ pub(super) struct HitArgs {
 /// How large, and how long.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ScaleArgs {
-    /// Sizes of the cache, in hundredths of the objects; without it, 1 to 10
+    /// Sizes of the cache, in percent of the objects [default: 1 to 10]
     #[arg(long, value_name = "N", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) percent: Vec<u32>,
-    /// As many objects as published; takes an hour or more
+    /// Published numbers of objects; takes an hour or more
     #[arg(long)]
     full: bool,
-    /// Divides the numbers of objects by this, unless --full is there
+    /// Divides the numbers of objects by this, without --full
     #[arg(long, default_value_t = 20, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     shrink: u32,
-    /// Requests before measurement begins, by the size of the cache
+    /// Requests before measurement begins, as a multiple of the size of the cache
     #[arg(long, default_value_t = 50, value_name = "N")]
     warm_by_len: u64,
-    /// Requests that are measured, by the size of the cache
+    /// Requests that are measured, as a multiple of the size of the cache
     #[arg(long, default_value_t = 10, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests_by_len: u64,
@@ -97,10 +97,10 @@ pub(super) struct ScaleArgs {
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     threads: u16,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -55,8 +55,8 @@ pub(super) struct ForwardArgs {
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(100..=1 << 26))]
     store: u32,
-    /// Policies, each an eviction, or an admission, a slash and an eviction; the others are
-    /// compared with the first
+    /// Policies: an eviction policy, or an admission policy, a slash and an eviction policy; the
+    /// others are compared with the first
     #[arg(long, value_delimiter = ',', value_name = "POLICY", default_values_t =
           ["fifo", "filter/fifo", "filter/clock", "filter-auto/gclock", "arc",
            "tinylfu/random", "lru"].map(String::from))]
@@ -80,10 +80,10 @@ pub(super) struct ForwardArgs {
     /// Order of work in a burst
     #[arg(long, default_value_t = Schedule::default(), value_name = "SCHEDULE")]
     schedule: Schedule,
-    /// What requests are computed from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -25,7 +25,7 @@ use clap::{Args, Subcommand};
 
 use crate::bottleneck::{self, BottleneckArgs};
 
-/// Simulates cache admission and eviction, beside published and known figures
+/// Simulates cache admission and eviction, and compares the results with published and known ones
 #[derive(Args, Clone, Debug)]
 pub struct CacheArgs {
     #[command(subcommand)]
@@ -44,7 +44,7 @@ enum CacheCommand {
     Hit(Box<figures::HitArgs>),
     #[command(name = "figure-7")]
     Average(Box<average::AverageArgs>),
-    /// Measures the blocks of the packet path, beside table 1
+    /// Measures the blocks of the packet path, and compares them with table 1
     #[command(name = "table-1")]
     Blocks(Box<BottleneckArgs>),
     #[command(name = "auto")]

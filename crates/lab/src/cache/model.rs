@@ -17,25 +17,25 @@ use crate::output;
 /// Data in the cache of the figure, of 10^7 objects.
 const CACHE: usize = 100_000;
 
-/// Computes what Filter is expected to do by threshold and history, beside a simulation
-/// (figure 4)
+/// Computes the expected hit and insertion ratio of Filter by threshold and history, and simulates
+/// it (figure 4)
 #[derive(Args, Clone, Debug)]
 pub(super) struct ModelArgs {
-    /// As many objects as published: 10^7, and 10^5 Data in the cache; takes many minutes
+    /// Published size: 10^7 objects, and 10^5 Data in the cache; takes many minutes
     #[arg(long)]
     full: bool,
-    /// Divides the numbers of objects, of Data in the cache and of requests in the history
-    /// by this, unless --full is there
+    /// Divides the numbers of objects, of Data in the cache and of requests in the history by this,
+    /// without --full
     #[arg(long, default_value_t = 20, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     shrink: u32,
-    /// Thresholds; without it, 1 to 30
+    /// Thresholds [default: 1 to 30]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     thresholds: Vec<u32>,
-    /// Requests before measurement begins, by the size of the cache
+    /// Requests before measurement begins, as a multiple of the size of the cache
     #[arg(long, default_value_t = 150, value_name = "N")]
     warm_by_len: u64,
-    /// Requests that are measured, by the size of the cache
+    /// Requests that are measured, as a multiple of the size of the cache
     #[arg(long, default_value_t = 100, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests_by_len: u64,
@@ -43,10 +43,10 @@ pub(super) struct ModelArgs {
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     threads: u16,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Prints one line of JSON

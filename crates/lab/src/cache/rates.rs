@@ -24,22 +24,22 @@ const HITS: &str = "hits by Interests";
 /// Simulates any policies over cache sizes, on a workload or a trace
 #[derive(Args, Clone, Debug)]
 pub(super) struct RatesArgs {
-    /// What asks for objects
+    /// Workload
     #[arg(long, value_enum, default_value = "web", conflicts_with = "trace")]
     workload: Workload,
     /// Reads requests from this file instead
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// How the file is written
+    /// Format of the file
     #[arg(long, value_enum, default_value = "csv")]
     format: TraceFormat,
-    /// Where a line of it has the name, from 1 on
+    /// Column of the name in a line, counted from 1
     #[arg(long, default_value_t = 2, value_name = "N")]
     column: usize,
-    /// Sizes of the cache, in Data; without it, 1 to 10 % of the objects
+    /// Sizes of the cache, in Data [default: 1 to 10 % of the objects]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     sizes: Vec<usize>,
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
     #[arg(
         long,
         value_name = "POLICY",
@@ -47,17 +47,17 @@ pub(super) struct RatesArgs {
         default_value = "fifo,random,lfu,arc,tinylfu/random,filter/fifo,filter-auto/gclock"
     )]
     policies: Vec<String>,
-    /// Requests before measurement begins; of a trace, those are counted, too
+    /// Requests before measurement begins; of a trace, they are counted too
     #[arg(long, default_value_t = 20_000_000, value_name = "N")]
     warm: u64,
     /// Requests that are measured
     #[arg(long, default_value_t = 30_000_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -13,8 +13,7 @@ use super::workload::Independent;
 use crate::output;
 use crate::stats::Spread;
 
-/// Measures how many requests a second the simulator takes, with requests drawn before and
-/// meanwhile
+/// Measures the requests per second of the simulator, with requests drawn before and during the run
 #[derive(Args, Clone, Debug)]
 pub(super) struct SpeedArgs {
     /// Objects of Zipf popularity 0.8
@@ -24,7 +23,7 @@ pub(super) struct SpeedArgs {
     /// Data in the cache
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     cache: usize,
-    /// Policies: an eviction, or an admission and an eviction as in tinylfu/random
+    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
     #[arg(
         long,
         value_name = "POLICY",
@@ -43,7 +42,7 @@ pub(super) struct SpeedArgs {
     #[arg(long, default_value_t = 2_000_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     requests: u32,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Prints one line of JSON

@@ -11,15 +11,15 @@ use super::plot::{self, Axis, Chart, Line};
 use super::sources::Workload;
 use crate::output;
 
-/// Simulates Filter that tunes itself beside Filter of fixed settings on every workload
+/// Simulates self-tuning Filter and Filter with fixed settings on every workload
 #[derive(Args, Clone, Debug)]
 pub(super) struct TunedArgs {
-    /// Filter that tunes itself
+    /// Self-tuning Filter
     #[arg(long, value_name = "POLICY", default_value = "filter-auto/gclock")]
     auto: String,
-    /// Fixed settings, the published one first: an admission and an eviction. The threshold
-    /// and the history by the size of the cache may follow, as in filter:3:2/fifo; without
-    /// them they are 2 and 1, as published
+    /// Fixed settings, the published one first: an admission and an eviction. The threshold, and
+    /// the history as a multiple of the size of the cache, may follow, as in filter:3:2/fifo; their
+    /// defaults are 2 and 1, as published
     #[arg(
         long,
         value_name = "POLICY",

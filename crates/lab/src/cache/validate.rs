@@ -14,7 +14,7 @@ use super::simulate::Simulation;
 use super::workload::Independent;
 use crate::output;
 
-/// Simulates every policy on independent references, beside the known hit ratios
+/// Simulates every policy on independent references, and compares with known hit ratios
 #[derive(Args, Clone, Debug)]
 pub(super) struct ValidateArgs {
     /// Requests before measurement begins
@@ -24,10 +24,10 @@ pub(super) struct ValidateArgs {
     #[arg(long, default_value_t = 30_000_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
-    /// Policies to simulate, by the names of the table; all without it
+    /// Policies to simulate, by their names in the table [default: all]
     #[arg(long, value_name = "POLICY")]
     only: Vec<String>,
-    /// What requests are drawn from
+    /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Prints one line of JSON

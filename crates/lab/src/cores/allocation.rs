@@ -15,12 +15,12 @@ use super::published;
 use crate::cache::plot::Chart;
 use crate::output;
 
-/// Shows how cores pass between two services as their traffic varies (Figure 5.10)
+/// Simulates how cores are reassigned between two services as their traffic varies (Figure 5.10)
 #[derive(Args, Clone, Debug)]
 pub(super) struct AllocationArgs {
     #[command(flatten)]
     common: Common,
-    /// How much faster rates change than in their models of a minute
+    /// Factor by which rates change faster than in their models of a minute
     #[arg(long, default_value_t = 20.0, value_name = "N")]
     speedup: f64,
     /// Cores

@@ -24,10 +24,10 @@ pub(super) struct BalanceArgs {
     #[arg(long, default_value_t = 16, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=128))]
     cores: u16,
-    /// Traffic by what all cores do without penalties
+    /// Traffic as a multiple of the capacity of all cores without penalties
     #[arg(long, default_value_t = 1.02, value_name = "RATIO")]
     load: f64,
-    /// Packets in a queue of 100 from which on a core is overloaded
+    /// Packets in a queue of 100 at which a core counts as overloaded
     #[arg(long, default_value_t = 80, value_name = "N")]
     threshold: u32,
     /// Seconds of virtual time

@@ -25,10 +25,10 @@ const BYTES_OF_RECORDED: u16 = 576;
 /// What all experiments are told.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
-    /// What traffic is drawn from
+    /// Seed of the traffic
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// Prints one line of JSON
@@ -39,13 +39,13 @@ pub(super) struct Common {
 /// Packets of a file instead of drawn ones.
 #[derive(Args, Clone, Debug)]
 pub(super) struct FileArgs {
-    /// Takes the packets' names, or flows, from this file instead
+    /// Reads the names or flows of packets from this file instead
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// How the file is written
+    /// Format of the file
     #[arg(long, value_enum, default_value = "csv")]
     format: FileFormat,
-    /// Where a line of it has the name, from 1 on
+    /// Column of the name in a line, counted from 1
     #[arg(long, default_value_t = 2, value_name = "N")]
     column: usize,
 }

@@ -13,7 +13,7 @@ use super::published;
 use crate::cache::plot::Chart;
 use crate::output;
 
-/// Measures how well aggressive flows are told (Figures 4.6 to 4.8)
+/// Measures how well aggressive flows are detected (Figures 4.6 to 4.8)
 #[derive(Args, Clone, Debug)]
 pub(super) struct DetectorArgs {
     #[command(flatten)]

@@ -16,20 +16,20 @@ use super::published;
 use crate::cache::plot::Chart;
 use crate::output;
 
-/// Tells what overloaded queues hold when a flow moves (Figures 4.12 and 4.13)
+/// Measures the content of overloaded queues when a flow migrates (Figures 4.12 and 4.13)
 #[derive(Args, Clone, Debug)]
 pub(super) struct MigrationsArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
     file: FileArgs,
-    /// Traffic by what all 16 cores do without penalties
+    /// Traffic as a multiple of the capacity of all 16 cores without penalties
     #[arg(long, default_value_t = 1.02, value_name = "RATIO")]
     load: f64,
     /// Seconds of virtual time
     #[arg(long, default_value_t = 0.2, value_name = "S")]
     seconds: f64,
-    /// Moves whatever aggressive flow arrives, as published
+    /// Migrates every aggressive flow that arrives, as published
     #[arg(long)]
     published: bool,
 }

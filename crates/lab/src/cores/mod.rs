@@ -22,7 +22,7 @@ mod throughput;
 
 use clap::{Args, Subcommand};
 
-/// Simulates schedulers of packets on many cores, beside published figures
+/// Simulates packet schedulers on many cores, and compares the results with published ones
 #[derive(Args, Clone, Debug)]
 pub struct CoresArgs {
     #[command(subcommand)]

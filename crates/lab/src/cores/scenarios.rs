@@ -19,11 +19,10 @@ use crate::output;
 pub(super) struct ScenariosArgs {
     #[command(flatten)]
     common: Common,
-    /// How much faster rates change than published: a minute of traffic then takes so much
-    /// less
+    /// Factor by which rates change faster than published; a minute of traffic takes that much less
     #[arg(long, default_value_t = 30.0, value_name = "N")]
     speedup: f64,
-    /// Packets in a queue of 100 from which on a core is overloaded
+    /// Packets in a queue of 100 at which a core counts as overloaded
     #[arg(long, default_value_t = 80, value_name = "N")]
     threshold: u32,
 }

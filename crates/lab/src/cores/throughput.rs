@@ -18,7 +18,7 @@ use crate::output;
 pub(super) struct ThroughputArgs {
     #[command(flatten)]
     common: Common,
-    /// Packets that come, in millions per second, all services together
+    /// Rates of arriving packets, in millions per second, all services together
     #[arg(
         long,
         value_delimiter = ',',
@@ -26,7 +26,7 @@ pub(super) struct ThroughputArgs {
         default_value = "0.5,0.75,1,1.125,1.25,1.375,1.5,1.75,2,2.25,2.5,2.75,3,3.25,3.5,4,4.5,5"
     )]
     rates: Vec<f64>,
-    /// Packets in a queue of 100 from which on a core is overloaded
+    /// Packets in a queue of 100 at which a core counts as overloaded
     #[arg(long, default_value_t = 80, value_name = "N")]
     threshold: u32,
     /// Seconds of virtual time for each rate

@@ -76,12 +76,12 @@ pub struct BedOptions {
     pub n_prefixes: u64,
     /// Packets of a burst, at least 1.
     pub burst_pkts: usize,
-    /// Data in the content store, which is full; at least four bursts.
+    /// Capacity of the content store in Data; it is full; at least four bursts.
     pub store_pkts: usize,
     /// Bursts of Interests that leave before the Data of one comes back; 0 for
     /// right after it.
     pub late_bursts: usize,
-    /// What names and nonces are computed from.
+    /// Seed of names and nonces.
     pub seed: u64,
     /// What hashes names.
     pub name_hash: HashKind,

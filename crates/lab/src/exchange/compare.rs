@@ -34,9 +34,9 @@ use crate::stats::Spread;
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// A forwarder: label=NAME,consumer=URI,producer=URI[,pid=N]
-    /// [,control=URI][,binary=PATH][,start=COMMAND]; `binary` is asked for its
-    /// --version; `start` comes last, and what it starts is stopped at the end.
-    /// Repeat for more
+    /// [,control=URI][,binary=PATH][,start=COMMAND]; `binary` is run with --version to report the
+    /// version. `start` comes last; the command that it starts is stopped at the end. Repeat the
+    /// option for more forwarders
     #[arg(long = "target", required = true, value_name = "KEY=VALUE,…")]
     targets: Vec<LabelledTarget>,
     /// What to request; repeat for several

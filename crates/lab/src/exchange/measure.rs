@@ -51,9 +51,8 @@ pub struct Load {
     #[arg(long, default_value_t = 200_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=MAX_COUNT))]
     pub count: u64,
-    /// Ends a measurement after so many seconds, from connecting to the report,
-    /// even if --count is not reached: warming up gets half of the time at
-    /// most, and what is in flight at the end is given up
+    /// Time limit of a measurement in seconds, from connecting to the report. Warming up takes at
+    /// most half of it; Interests in flight at the end are given up
     #[arg(long, default_value_t = 20, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS as u64))]
     pub max_seconds: u64,
@@ -80,7 +79,7 @@ pub struct Load {
     #[arg(long, default_value_t = 5_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(..=MAX_COUNT))]
     pub warm_up: u64,
-    /// Asks the sockets again and again instead of sleeping in poll(2)
+    /// Polls the sockets in a loop instead of sleeping in poll(2)
     #[arg(long)]
     pub spin: bool,
     /// Keeps the generator on this CPU

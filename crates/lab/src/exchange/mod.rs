@@ -30,20 +30,18 @@ use self::measure::{Forwarder, Load, Target, measure};
 use self::report::Measurement;
 use crate::machine::Machine;
 
-/// Exit code of a run that the time cut off.
+/// Exit code of a run that the time limit cut short.
 const INCOMPLETE_CODE: u8 = 3;
 
-/// Loads a running forwarder with Interest–Data exchanges and reports what
-/// they cost.
+/// Measures rate, delay and CPU time of Interest–Data exchanges through a running forwarder.
 ///
 /// Each flow's producer registers a prefix of its own by the NFD management
 /// protocol and answers Interests of its consumer, which keeps a number of
 /// them in flight. Only sockets of this machine are used.
 ///
-/// A run is bounded by --count and by --max-seconds, the latter from connecting
-/// to the report. What the end of time cuts off is reported, and the exit code
-/// is 3: not everything was sent, answered or waited for. It is 1 if nothing
-/// could be measured. Loss alone is a figure, and the exit code 0.
+/// A run ends after --count Interests or after --max-seconds. Exit codes: 0 if all Interests were
+/// answered or lost, 3 if the time limit cut the run short (the report says what was cut off),
+/// 1 if nothing could be measured.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExchangeArgs {
@@ -56,17 +54,16 @@ pub struct ExchangeArgs {
     /// Where the producers connect [default: as the consumers]
     #[arg(long, value_name = "URI")]
     producer: Option<Address>,
-    /// The forwarder's process [default: whose Unix socket it is]
+    /// Process id of the forwarder [default: of the process that owns the Unix socket]
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Where UDP producers' routes are registered [default: over UDP]
     #[arg(long, value_name = "URI")]
     control: Option<Address>,
-    /// No forwarder: wires consumers and producers together, which shows what
-    /// the generator could do at most
+    /// Connects consumers and producers without a forwarder, which shows the limit of the generator
     #[arg(long, value_name = "TRANSPORT", conflicts_with_all = ["consumer", "producer", "pid", "control"])]
     direct: Option<Transport>,
-    /// What to request: names that never repeat, or cached ones
+    /// Names to request: names that never repeat, or cached ones
     #[arg(long, default_value = "miss")]
     mode: Mode,
     #[command(flatten)]

@@ -31,8 +31,7 @@ const WARM_UP: u64 = 100_000;
 /// and short enough that many would be noticed in a measurement.
 const LIFETIME_MS: u64 = 500;
 
-/// Measures the rate of an honest program beside an honest one and beside
-/// hostile ones.
+/// Measures the rate of an honest program while another honest program, or a hostile one, runs.
 #[derive(Args, Clone, Debug)]
 pub struct FairnessArgs {
     /// The forwarder.

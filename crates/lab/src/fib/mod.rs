@@ -30,7 +30,7 @@ const fn max_rule_bytes(n_components: usize) -> u64 {
     100 + 20 * n_components as u64
 }
 
-/// Figures and tables of Yuan 2015 about the FIB.
+/// Reproduces figures and tables of Yuan 2015 about the FIB.
 #[derive(Args, Clone, Debug)]
 pub struct FibArgs {
     /// Which one
@@ -40,19 +40,19 @@ pub struct FibArgs {
     /// proportion
     #[arg(long, value_name = "N")]
     pub rules: Option<u64>,
-    /// Goes on with twice as many rules until there are so many (figures 3.8 to 3.10)
+    /// Doubles the number of rules up to this one (figures 3.8 to 3.10)
     #[arg(long, value_name = "N")]
     pub up_to: Option<u64>,
-    /// Most threads (figure 3.11, table 3.2); without it, as many as there are processors
+    /// Most threads (figure 3.11, table 3.2) [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: Option<u64>,
-    /// How the FIB is searched, where that is not the question
+    /// Search algorithm of the FIB, where the figure does not compare them
     #[arg(long, value_enum, default_value_t = Engine::BinarySearch)]
     pub engine: Engine,
-    /// URLs or names, one a line, in the place of synthetic ones (table 4.2)
+    /// File of URLs or names, one a line, instead of synthetic ones (table 4.2)
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
-    /// A prefix that more components than this follow is pulled (table 4.2)
+    /// Most components behind a prefix before it is pulled (table 4.2)
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub threshold: u32,
@@ -60,10 +60,10 @@ pub struct FibArgs {
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub rounds: u64,
-    /// What names are made from
+    /// Seed of the names
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -54,7 +54,7 @@ pub enum Section {
     Fairness,
 }
 
-/// Takes every figure of the project's performance page in one run.
+/// Measures every number of docs/performance.md in one run.
 #[derive(Args, Clone, Debug)]
 pub struct FiguresArgs {
     /// The router's binary, a release build
@@ -66,7 +66,7 @@ pub struct FiguresArgs {
     /// NFD's binary, to compare with
     #[arg(long, value_name = "PATH")]
     pub nfd: Option<PathBuf>,
-    /// What to take; repeat for several [default: everything]
+    /// What to measure; repeat for several [default: everything]
     #[arg(long = "only", value_name = "SECTION")]
     pub sections: Vec<Section>,
     /// Rounds of the comparison
@@ -81,7 +81,7 @@ pub struct FiguresArgs {
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     pub routes: u64,
-    /// Routes of the others, which may take milliseconds for each
+    /// Routes of the other forwarders, which may take milliseconds for each
     #[arg(long, default_value_t = 5_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     pub peer_routes: u64,

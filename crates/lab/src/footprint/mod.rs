@@ -60,7 +60,7 @@ pub struct FootprintArgs {
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     pub routes: u64,
-    /// Data to have cached; must fit the content store
+    /// Data to cache; must fit the content store
     #[arg(long, default_value_t = 50_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
     pub cached: u64,
@@ -68,7 +68,7 @@ pub struct FootprintArgs {
     #[arg(long, default_value_t = 1_000, value_name = "BYTES",
           value_parser = clap::value_parser!(u64).range(0..=MAX_CONTENT_BYTES as u64))]
     pub content_bytes: u64,
-    /// Steps in which they are added
+    /// Steps in which items are added
     #[arg(long, default_value_t = 10, value_name = "N",
           value_parser = clap::value_parser!(u64).range(2..=100))]
     pub steps: u64,

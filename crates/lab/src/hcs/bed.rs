@@ -25,22 +25,22 @@ pub(super) struct Scale {
     /// Sizes as published, five runs; may take long
     #[arg(long)]
     full: bool,
-    /// Divides sizes of both levels and the arrivals of Real by this, unless --full is there:
-    /// chunks stay as long in the first level
+    /// Divides the sizes of both levels and the arrivals of Real by this, without --full, so that
+    /// chunks stay in the first level for the same time
     #[arg(long, default_value_t = 10, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     shrink: u32,
-    /// Runs, each with a seed of its own; 3, with --full 5
+    /// Runs, each with a seed of its own [default: 3; with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     runs: Option<u16>,
     /// Seed of the first run
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Requests that fill the first level, by its chunks; 10 as published with --full, 4
-    /// without it
+    /// Requests that fill the first level, as a multiple of its chunks [default: 4; with --full 10,
+    /// as published]
     #[arg(long, value_name = "N")]
     warm_by_l1: Option<u64>,
-    /// Chunks of a batch
+    /// Segments in a batch
     #[arg(long, default_value_t = BATCH_CHUNKS, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_280))]
     batch: u32,
@@ -140,7 +140,7 @@ impl fmt::Display for Scaled {
 /// Where results go.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct OutputArgs {
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Prints one line of JSON

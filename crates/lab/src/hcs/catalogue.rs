@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(super) const CHUNK_BYTES: u64 = 8_000;
 /// Chunks of a content: 160 seconds of its stream.
 pub(super) const CONTENT_CHUNKS: u32 = 1_280;
-/// Chunks of a batch, as published.
+/// Segments in a batch, as published.
 pub(super) const BATCH_CHUNKS: u32 = 10;
 
 /// A size in bytes, written with a decimal unit as the paper does: `10MB`, `1.5GB`, `1TB`.

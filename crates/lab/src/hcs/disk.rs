@@ -28,14 +28,14 @@ const PROMISED_HITS: f64 = 0.995;
 /// Reads that it may take by those without it, and be called the same.
 const MAX_READS: f64 = 1.02;
 
-/// Measures the router's own two levels on a disk by the size of the first, with and without
-/// reading ahead, and with everything waiting for a read or nothing
+/// Measures the router's two levels on a disk by the size of the first, with and without reading
+/// ahead, and with all Interests or none waiting for a read
 #[derive(Args, Clone, Debug)]
 pub(super) struct DiskArgs {
     #[command(flatten)]
     scale: Scale,
-    /// Folder on the disk, where a file somewhat larger than |L2| is for each --ahead and
-    /// --pending, for as long as it takes
+    /// Directory on the disk; a file slightly larger than |L2| for each --ahead and --pending is
+    /// there during the run
     #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
     directory: PathBuf,
     /// Workloads
@@ -52,15 +52,15 @@ pub(super) struct DiskArgs {
     /// |L2|, which is the catalogue
     #[arg(long, default_value = "10GB", value_name = "SIZE")]
     l2: Bytes,
-    /// Batches that are read ahead at most; 0 reads none
+    /// Most batches to read ahead; 0: none
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "0,8")]
     ahead: Vec<u32>,
-    /// Requests come at the workload's own times, so many times as fast as published; without
-    /// it as fast as they are answered
+    /// Sends requests at the times of the workload, faster than published by this factor [default:
+    /// as fast as they are answered]
     #[arg(long, value_name = "N", value_parser = a_speed)]
     speed: Option<f64>,
-    /// Interests that may be pending; with 1 each waits for the one before, as in the paper's
-    /// serial algorithm
+    /// Most pending Interests; with 1 each waits for the one before, as in the paper's serial
+    /// algorithm
     #[arg(long, value_delimiter = ',', default_value = "64", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
     pending: Vec<u16>,

@@ -17,8 +17,8 @@ use super::store::{Hcs, Measured, measure, warm};
 use super::workload::{Kind, Requests, Settings};
 use crate::process::Process;
 
-/// Measures a store of one level by the size of the catalogue, all of which it has: alone, and
-/// in the forwarding engine (figure 3)
+/// Measures a one-level store that holds the whole catalogue, by its size: alone, and in the
+/// forwarding engine (figure 3)
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure3Args {
     /// Sizes of the catalogue up to 8GB, instead of 1GB

@@ -15,7 +15,7 @@ use super::recipe::{Needs, Pace, Recipe, StoreArgs, Told};
 use super::store::{measure, warm};
 use super::workload::{Kind, Requests};
 
-/// Measures what rate an emulated second level has by the rate that is asked for (figure 4)
+/// Measures the rate of an emulated second level against the configured rate (figure 4)
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure4Args {
     #[command(flatten)]
@@ -35,8 +35,7 @@ pub(super) struct Figure4Args {
         value_parser = a_rate
     )]
     rates: Vec<f64>,
-    /// Requests of a run; as many as the catalogue has chunks without it, at most 40,000
-    /// unless --full is there
+    /// Requests of a run [default: the chunks of the catalogue, at most 40,000 without --full]
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
     #[command(flatten)]

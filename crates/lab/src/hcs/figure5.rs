@@ -18,8 +18,8 @@ use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 use crate::cache::plot::{Axis, Chart, Line};
 
-/// Measures hit ratio and throughput by the size of the first level, beside the models, and
-/// infers what lookups and insertions take (figure 5, table 4)
+/// Measures hit ratio and throughput by the size of the first level, compares them with the models,
+/// and infers the times of lookups and insertions (figure 5, table 4)
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure5Args {
     #[command(flatten)]
@@ -46,10 +46,10 @@ pub(super) struct Figure5Args {
     /// Rate of the second level, in Gbit/s
     #[arg(long, default_value_t = 4.0, value_name = "GBPS", value_parser = a_rate)]
     rate: f64,
-    /// Where packets of the second level are (published: static)
+    /// Memory of the packets of the second level (published: static)
     #[arg(long, value_enum, default_value_t = Memory::Static)]
     memory: Memory,
-    /// How the time of a read passes (published: busy)
+    /// How a thread waits for an emulated read (published: busy)
     #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
     #[command(flatten)]

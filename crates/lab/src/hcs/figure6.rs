@@ -60,7 +60,7 @@ pub(super) struct Figure6BArgs {
         value_parser = a_rate
     )]
     rates: Vec<f64>,
-    /// Where packets of the second level are (published: static)
+    /// Memory of the packets of the second level (published: static)
     #[arg(long, value_enum, default_value_t = Memory::Static)]
     memory: Memory,
     #[command(flatten)]
@@ -71,10 +71,10 @@ pub(super) struct Figure6BArgs {
 struct CommonArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// How the time of a read passes (published: busy)
+    /// How a thread waits for an emulated read (published: busy)
     #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
-    /// Most requests of a run, of as many as the catalogue has chunks
+    /// Most requests of a run; fewer if the catalogue has fewer chunks
     #[arg(long, default_value_t = 500_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,

@@ -13,7 +13,7 @@ use super::published;
 use super::workload::{Kind, Requests, Settings};
 use crate::cache::plot::Chart;
 
-/// Counts the load of workers with contents and with batches hashed (figure 8 (a))
+/// Counts the load of workers when segments and when batches are hashed (figure 8 (a))
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure8AArgs {
     /// Runs, each with a seed of its own
@@ -23,11 +23,11 @@ pub(super) struct Figure8AArgs {
     /// Seed of the first run, for requests and for the key of hashes
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Chunks of a batch
+    /// Segments in a batch
     #[arg(long, default_value_t = BATCH_CHUNKS, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_280))]
     batch: u32,
-    /// The catalogue: as published, since nothing of it has to be in memory
+    /// Size of the catalogue; the published one by default, because none of it is in memory
     #[arg(long, default_value = "10GB", value_name = "SIZE")]
     catalogue: Bytes,
     /// Workers

@@ -13,8 +13,8 @@ use super::model::{self, Delays};
 use super::published;
 use super::workload::{Kind, Settings};
 
-/// Computes what parallel lookups would gain over serial ones, with the published times and
-/// those that are fitted here (figure 9 (a))
+/// Computes the gain of parallel over serial lookups, with the published times and with those
+/// fitted here (figure 9 (a))
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure9AArgs {
     #[command(flatten)]
@@ -34,10 +34,10 @@ pub(super) struct Figure9AArgs {
         value_parser = a_rate
     )]
     rates: Vec<f64>,
-    /// A lookup, in nanoseconds; without it and --insert-ns, both are fitted as figure-5 does
+    /// Time of a lookup, in nanoseconds [default: fitted as in figure-5, like --insert-ns]
     #[arg(long, value_name = "NS", requires = "insert_ns")]
     lookup_ns: Option<f64>,
-    /// An insertion of a batch, in nanoseconds
+    /// Time to insert a batch, in nanoseconds
     #[arg(long, value_name = "NS", requires = "lookup_ns")]
     insert_ns: Option<f64>,
     #[command(flatten)]

@@ -33,7 +33,7 @@ mod workload;
 
 use clap::{Args, Subcommand};
 
-/// Measures content stores of one level and of two, beside published figures
+/// Measures content stores with one and two levels, and compares the results with published ones
 #[derive(Args, Clone, Debug)]
 pub struct HcsArgs {
     #[command(subcommand)]

@@ -46,19 +46,19 @@ pub(super) enum Store {
 /// Which store it is, as the command line says.
 #[derive(Args, Clone, Debug)]
 pub(super) struct StoreArgs {
-    /// What has both levels (published: serial)
+    /// Implementation of both levels (published: serial)
     #[arg(long, value_enum, default_value_t = Store::Serial)]
     store: Store,
-    /// Batches that the router's store reads ahead at most; 0 reads none
+    /// Most batches that the router's store reads ahead; 0: none
     #[arg(long, default_value_t = 8, value_name = "N")]
     ahead: u32,
-    /// Interests that may be pending in the router's store; with 1 each waits for the one
-    /// before, as in the serial algorithm
+    /// Most pending Interests in the router's store; with 1 each waits for the one before, as in
+    /// the serial algorithm
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
     pending: u16,
-    /// Folder on the disk for --store disk, where files somewhat larger than |L2| are for as
-    /// long as it takes
+    /// Directory on the disk for --store disk; files slightly larger than |L2| are there during the
+    /// run
     #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
     directory: PathBuf,
 }

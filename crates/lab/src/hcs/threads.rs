@@ -48,7 +48,7 @@ pub(super) struct Figure7Args {
     rates: Vec<f64>,
 }
 
-/// Measures throughput by what is hashed to find a worker (figure 8 (b))
+/// Measures throughput by the part of the name that is hashed to find a worker (figure 8 (b))
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure8BArgs {
     #[command(flatten)]
@@ -86,13 +86,13 @@ struct CommonArgs {
     /// |L2| of all workers together, which is the catalogue
     #[arg(long, default_value = "10GB", value_name = "SIZE")]
     l2: Bytes,
-    /// Where packets of the second level are (published: static)
+    /// Memory of the packets of the second level (published: static)
     #[arg(long, value_enum, default_value_t = Memory::Static)]
     memory: Memory,
-    /// How the time of a read passes (published: busy)
+    /// How a thread waits for an emulated read (published: busy)
     #[arg(long, value_enum, default_value_t = Delay::Counted)]
     delay: Delay,
-    /// One worker after another though there are processors enough
+    /// Runs one worker after another even with enough processors
     #[arg(long)]
     one_by_one: bool,
     #[command(flatten)]

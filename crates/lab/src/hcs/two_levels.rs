@@ -43,7 +43,7 @@ const PATIENCE_NS: u64 = 10_000_000_000;
 /// What the second level is like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// Chunks of a batch.
+    /// Segments in a batch.
     pub(super) batch_chunks: u32,
     /// Batches that are read ahead at most; 0 for none.
     pub(super) max_ahead: u32,

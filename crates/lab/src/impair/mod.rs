@@ -35,7 +35,7 @@ pub struct ImpairArgs {
     /// Address that their packets go to
     #[arg(long, value_name = "IP:PORT")]
     forward: SocketAddr,
-    /// The only client, known before it speaks [default: whoever sends]
+    /// The only client, known before it sends [default: any sender]
     #[arg(long, value_name = "IP:PORT")]
     client: Option<SocketAddr>,
     /// Source address towards --forward of the first client's packets
@@ -69,7 +69,7 @@ pub struct ImpairArgs {
     /// Seed of all random decisions [default: a fresh one, printed]
     #[arg(long)]
     seed: Option<u64>,
-    /// Ends after so many seconds [default: never]
+    /// Time limit, in seconds [default: never]
     #[arg(long, value_name = "S")]
     max_seconds: Option<u64>,
 }

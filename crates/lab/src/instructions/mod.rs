@@ -37,7 +37,7 @@ pub struct InstructionsArgs {
     /// Compares with the budget in this file
     #[arg(long, value_name = "FILE")]
     pub budget: Option<PathBuf>,
-    /// Writes what was counted into the file, as its new budget
+    /// Writes the counts to the file, as the new budget
     #[arg(long, requires = "budget")]
     pub update: bool,
     /// Whether pending Interests and cached Data share an index: separate or composite
@@ -75,11 +75,11 @@ pub struct CountOptions {
     pub n_prefixes: u64,
     /// Packets of a burst.
     pub burst_pkts: usize,
-    /// Data in the content store, which is full.
+    /// Capacity of the content store in Data; it is full.
     pub store_pkts: usize,
     /// Packets of each kind that are counted, twice; at least a burst.
     pub n_pkts: usize,
-    /// What names and nonces are computed from.
+    /// Seed of names and nonces.
     pub seed: u64,
     /// Whether pending Interests and cached Data share an index.
     pub pit_cs: PitCsLayout,

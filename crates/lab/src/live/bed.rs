@@ -44,7 +44,7 @@ pub(super) struct BedArgs {
     /// The router's binary, a release build
     #[arg(long, value_name = "PATH")]
     pub(super) tachonym: PathBuf,
-    /// Over what consumers and producers are connected: unix or udp
+    /// Transport between consumers, producers and the router
     #[arg(long, value_enum, default_value_t = Transport::Unix)]
     pub(super) over: Transport,
     /// Milliseconds of each measurement, after a quarter of that to warm up
@@ -66,11 +66,11 @@ pub(super) struct BedArgs {
     #[arg(long, default_value_t = 1_000, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(0..=8_000))]
     pub(super) content_bytes: u16,
-    /// Segments that are at home together by batch
+    /// Segments of one batch, which have one home worker with dispatch batch
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) batch_segments: u32,
-    /// Lets names move off workers that have more to do than others
+    /// Lets names migrate off overloaded workers
     #[arg(long)]
     pub(super) balance: bool,
 }

@@ -34,8 +34,8 @@ enum LiveCommand {
     /// Packets per second over the number of workers, for each feed (Takemasa 2019, Figure
     /// 4.7)
     Workers(WorkersArgs),
-    /// Throughput and packets of each worker by what names are at home by (Mansilha 2017,
-    /// Figures 7 and 8)
+    /// Throughput and packets of each worker by the dispatch of names (Mansilha 2017, Figures 7 and
+    /// 8)
     Dispatch(DispatchArgs),
 }
 
@@ -43,7 +43,7 @@ enum LiveCommand {
 struct WorkersArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// By what names are at home at a worker
+    /// Part of the name that selects the home worker
     #[arg(long, value_enum, default_value_t = Rule::Prefix)]
     dispatch: Rule,
 }
@@ -52,7 +52,7 @@ struct WorkersArgs {
 struct DispatchArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// By what names are at home at a worker; the others are compared with the first
+    /// Part of the name that selects the home worker; the others are compared with the first
     #[arg(
         long,
         value_enum,
@@ -60,7 +60,7 @@ struct DispatchArgs {
         default_value = "prefix,name,batch"
     )]
     dispatch: Vec<Rule>,
-    /// Popularity of an object falls as its rank to the power of this, negative
+    /// Zipf exponent of the popularity of objects
     #[arg(long, default_value_t = 1.0, value_name = "EXPONENT")]
     skew: f64,
 }
@@ -69,12 +69,12 @@ struct DispatchArgs {
 struct CommonArgs {
     #[command(flatten)]
     bed: BedArgs,
-    /// Numbers of workers; the others are compared with the first [default: 1 to as many
-    /// as there are cores]
+    /// Numbers of workers; the others are compared with the first [default: 1 to the number of
+    /// cores]
     #[arg(long, value_delimiter = ',', value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: Vec<u16>,
-    /// How packets come to the workers
+    /// How workers receive packets
     #[arg(
         long,
         value_enum,
@@ -86,7 +86,7 @@ struct CommonArgs {
     #[arg(long, default_value_t = 11, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
-    /// Draws it as SVG
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -22,7 +22,7 @@ const COLORS: [RGBColor; 6] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type DrawError = Box<dyn std::error::Error>;
 
-/// Draws it as SVG.
+/// Writes a chart of the result to this SVG file.
 pub(super) fn draw(report: &Report, path: &Path) -> anyhow::Result<()> {
     let area = SVGBackend::new(path, (1_200, 420)).into_drawing_area();
     area.fill(&WHITE)?;

@@ -39,14 +39,14 @@ const READS_AHEAD: usize = 32;
 /// Prefixes that the writer adds and removes, beside those that are searched.
 const N_CHURNED: u64 = 1 << 16;
 
-/// Searches for longest prefixes in the router's own FIB.
+/// Measures longest-prefix match in the router's FIB.
 #[derive(Args, Clone, Debug)]
 pub struct LookupArgs {
     /// Prefixes in the FIB
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     pub prefixes: u64,
-    /// Goes on with twice as many prefixes until there are so many
+    /// Doubles the number of prefixes up to this one
     #[arg(long, value_name = "N")]
     pub up_to: Option<u64>,
     /// Components of each prefix
@@ -57,24 +57,24 @@ pub struct LookupArgs {
     #[arg(long, default_value_t = 0, value_name = "N",
           value_parser = clap::value_parser!(u64).range(0..=63))]
     pub extra: u64,
-    /// Names searched for together
+    /// Names looked up together
     #[arg(long, default_value_t = 32, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=MAX_BURST))]
     pub burst: u64,
     /// Pages of the tables
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
     pub pages: PageChoice,
-    /// Changes of the FIB that another thread makes in a second, in every other round
+    /// Changes of the FIB per second by another thread, in every other round
     #[arg(long, value_name = "N")]
     pub writer: Option<u64>,
-    /// Rounds, each of which measures everything once
+    /// Rounds, in each of which everything is measured once
     #[arg(long, default_value_t = 15, value_name = "N",
           value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub rounds: u64,
-    /// What names are made from
+    /// Seed of the names
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -46,7 +46,7 @@ pub struct RibArgs {
     /// Pages of the FIB
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
     pub pages: PageChoice,
-    /// What names are made from
+    /// Seed of the names
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// Prints one line of JSON

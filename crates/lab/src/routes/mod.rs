@@ -42,7 +42,7 @@ pub struct RoutesArgs {
     #[arg(long, default_value_t = 100_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub count: u64,
-    /// Commands under way together
+    /// Commands in flight
     #[arg(long, default_value_t = 256, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=4_096))]
     pub window: u64,

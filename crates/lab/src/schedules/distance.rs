@@ -19,7 +19,7 @@ use crate::engine_bed::Bed;
 use crate::output;
 use crate::stats::Spread;
 
-/// Measures how many packets are best fetched for together
+/// Measures at which prefetch distance the packet path is fastest
 #[derive(Args, Clone, Debug)]
 pub struct DistanceArgs {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub struct DistanceArgs {
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32], value_name = "N,N,...",
           value_parser = clap::value_parser!(u16).range(1..=MAX_BURST_DISTANCE as i64))]
     pub distances: Vec<u16>,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Prints one line of JSON

@@ -29,16 +29,16 @@ use crate::engine_bed::{Bed, BedOptions, Kind, Listener, SendBuffer};
 use crate::output;
 use crate::stats::Spread;
 
-/// Measures each schedule of the packet path, beside the published gains
+/// Measures each schedule of the packet path, and compares the gains with published ones
 #[derive(Args, Clone, Debug)]
 pub struct SchedulesArgs {
     #[command(flatten)]
     bed: BedArgs,
-    /// Threads: each number from 1 to this is measured. Each has tables of its own
+    /// Most threads; each number from 1 to this is measured. Each thread has its own tables
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub threads: u16,
-    /// Draws the result into this file
+    /// Writes a chart of the result to this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Prints one line of JSON
@@ -61,12 +61,12 @@ struct BedArgs {
     #[arg(long, default_value_t = 262_144, value_name = "N",
           value_parser = clap::value_parser!(u32).range(4_096..=1 << 28))]
     store: u32,
-    /// Bursts of Interests that leave before the Data of one comes back, so that its
-    /// entries have left the processor's caches; 0 for right after it
+    /// Bursts of Interests between a burst and its Data, so that its entries have left the
+    /// processor's caches; 0: none
     #[arg(long, default_value_t = 0, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=65_536))]
     late: u32,
-    /// Rounds, each of which measures everything once
+    /// Rounds, in each of which everything is measured once
     #[arg(long, default_value_t = 15, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
@@ -74,7 +74,7 @@ struct BedArgs {
     #[arg(long, default_value_t = 16_384, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1_024..=1 << 24))]
     packets: u32,
-    /// What hashes names: auto takes the fastest here
+    /// Hash function of names; auto takes the fastest on this machine
     #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
     name_hash: HashKind,
     /// Whether pending Interests and cached Data share an index: separate or composite
@@ -83,7 +83,7 @@ struct BedArgs {
     /// Pages of the tables
     #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
     pages: PageChoice,
-    /// What names and nonces are computed from
+    /// Seed of names and nonces
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

@@ -17,7 +17,7 @@ const COLORS: [RGBColor; 5] = [
     RGBColor(31, 119, 180),
 ];
 
-/// Draws it as SVG.
+/// Writes a chart of the result to this SVG file.
 pub(super) fn draw(report: &SchedulesReport, path: &Path) -> anyhow::Result<()> {
     let area = SVGBackend::new(path, (900, 460)).into_drawing_area();
     area.fill(&WHITE)?;

@@ -12,20 +12,20 @@ use super::rig::{Rig, RigOptions};
 use crate::output;
 use crate::random::Random;
 
-/// Measures how many bytes are written for those of Data that come from many flows at once
+/// Measures write amplification when Data of many flows arrive at once
 #[derive(Args, Clone, Debug)]
 pub(super) struct AmplificationArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Objects whose chunks come at the same time
+    /// Objects whose segments arrive at the same time
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     flows: u32,
-    /// Chunks of a flow that come in any order
+    /// Segments of a flow that arrive out of order
     #[arg(long, default_value_t = 16, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_024))]
     shuffled: u32,
-    /// What orders are drawn from
+    /// Seed of the orders
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

@@ -31,7 +31,7 @@ const HOW_TO_BUILD: &str = "build it (cargo build --release --manifest-path \
 const N_HOT: u64 = 512;
 const N_HITS: usize = 1_000_000;
 
-/// Measures the second level and foyer on the same values, requests, DRAM and disk
+/// Measures the SSD level and foyer with the same values, requests, DRAM and disk
 #[derive(Args, Clone, Debug)]
 pub(super) struct FoyerArgs {
     #[command(flatten)]
@@ -47,21 +47,21 @@ pub(super) struct FoyerArgs {
     #[arg(long, default_value_t = 64, value_name = "MIB",
           value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
     dram_mib: u32,
-    /// Requests that are on the way
+    /// Requests in flight
     #[arg(long, default_value_t = 320, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=4_096))]
     window: u32,
-    /// Objects that are asked for after all have been read once
+    /// Objects requested after all have been read once
     #[arg(long, default_value_t = 200, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     requests: u32,
-    /// Popularity of objects, by Zipf
+    /// Zipf exponent of the popularity of objects
     #[arg(long, default_value_t = 0.8, value_name = "ALPHA")]
     alpha: f64,
-    /// What objects are drawn from
+    /// Seed of the objects
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Rounds, each of which measures both from the beginning
+    /// Rounds, in each of which both are measured from an empty state
     #[arg(long, default_value_t = 3, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,

@@ -17,12 +17,12 @@ use crate::engine_bed::workload::Burst;
 use crate::output;
 use crate::random::Random;
 
-/// Measures an answer from DRAM with a second level behind it and without
+/// Measures a hit in the DRAM level with and without an SSD level behind it
 #[derive(Args, Clone, Debug)]
 pub(super) struct HitPathArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Data in DRAM, all of which are on the disk too
+    /// Data in the DRAM level, all of which are on the disk too
     #[arg(long, default_value_t = 16_384, value_name = "N",
           value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
     cached: u32,
@@ -30,11 +30,11 @@ pub(super) struct HitPathArgs {
     #[arg(long, default_value_t = 101, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
-    /// Interests of a round, to each
+    /// Interests in a round, for each
     #[arg(long, default_value_t = 262_144, value_name = "N",
           value_parser = clap::value_parser!(u32).range(64..=1 << 28))]
     requests: u32,
-    /// What names are drawn from
+    /// Seed of the names
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

@@ -12,12 +12,12 @@ use super::report::{Bound, Report};
 use super::rig::{Rig, RigOptions};
 use crate::output;
 
-/// Measures the index of a full store, beside published ones
+/// Measures the index of a full store, and compares it with published ones
 #[derive(Args, Clone, Debug)]
 pub(super) struct IndexArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Names looked for that are not there
+    /// Absent names to look up
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     absent: u32,

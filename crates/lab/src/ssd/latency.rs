@@ -27,24 +27,23 @@ enum Saturation {
     Disk,
 }
 
-/// Measures how long Interests for batches drawn at random wait, at half the highest rate
+/// Measures the delay of Interests for random batches, at half the highest rate
 #[derive(Args, Clone, Debug)]
 pub(super) struct LatencyArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Interests, or reads, at a time when the highest rate is measured
+    /// Interests or reads in flight while the highest rate is measured
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     depth: u16,
-    /// The highest rate of what
+    /// Which highest rate: of hits, or of the disk
     #[arg(long, value_enum, default_value_t = Saturation::Hits)]
     of: Saturation,
-    /// Reads that may be under way, and buffers for them: more than there are, unless the disk
-    /// stops for long
+    /// Most reads in flight, and their buffers; only a disk that stalls reaches it
     #[arg(long, default_value_t = 256, value_name = "N",
           value_parser = clap::value_parser!(u16).range(4..=4_096))]
     reads: u16,
-    /// Share of the highest rate at which Interests come, in percent
+    /// Rate of Interests, in percent of the highest rate
     #[arg(long, default_value_t = 50, value_name = "PCT",
           value_parser = clap::value_parser!(u8).range(1..=95))]
     load_pct: u8,
@@ -56,7 +55,7 @@ pub(super) struct LatencyArgs {
     #[arg(long, default_value_t = 2_000, value_name = "MS",
           value_parser = clap::value_parser!(u32).range(10..=100_000))]
     slot_ms: u32,
-    /// What names and times are drawn from
+    /// Seed of names and times
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

@@ -25,7 +25,7 @@ use clap::{Args, Subcommand};
 
 use self::packets::Packets;
 
-/// Measures the second level of the content store on a disk, beside what it is to do
+/// Measures the SSD level of the content store on a disk, and compares it with its targets
 #[derive(Args, Clone, Debug)]
 pub struct SsdArgs {
     #[command(subcommand)]
@@ -46,22 +46,22 @@ enum SsdCommand {
 /// Where a store is, and what it holds.
 #[derive(Args, Clone, Debug)]
 struct StoreArgs {
-    /// Folder on the file system that is measured
+    /// Directory on the file system to measure
     #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
     directory: PathBuf,
     /// Size of a store, in MiB
     #[arg(long, default_value_t = 4_096, value_name = "MIB",
           value_parser = clap::value_parser!(u32).range(16..=1 << 24))]
     store_mib: u32,
-    /// Chunks of a batch
+    /// Segments in a batch
     #[arg(long, default_value_t = 10, value_name = "N",
           value_parser = clap::value_parser!(u8).range(1..=16))]
     batch: u8,
-    /// Chunks of an object
+    /// Segments in an object
     #[arg(long, default_value_t = 1_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     object_chunks: u64,
-    /// Bytes of a Data in all [default: such that its content has 8192]
+    /// Size of a Data packet in bytes [default: such that its content has 8192]
     #[arg(long, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(256..=8_800))]
     packet_bytes: Option<u16>,

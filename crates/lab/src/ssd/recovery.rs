@@ -17,20 +17,20 @@ use super::rig::{Rig, RigOptions, now, process_cpu_ns};
 use crate::output;
 use crate::random::Random;
 
-/// Measures how a store is found again, after a flush and without
+/// Measures recovery of a store, after a flush and without one
 #[derive(Args, Clone, Debug)]
 pub(super) struct RecoveryArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Times that the store is opened, after a flush and without
+    /// Times that the store is opened, after a flush and without one
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
-    /// Chunks that are fetched from each store that was found again
+    /// Segments fetched from each recovered store
     #[arg(long, default_value_t = 2_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     sample: u32,
-    /// What the sample is drawn from
+    /// Seed of the sample
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

@@ -16,29 +16,29 @@ use super::{StoreArgs, fio};
 use crate::engine_bed::workload::Burst;
 use crate::output;
 
-/// Measures the rate and the CPU time at which objects are served from the disk, beside fio
+/// Measures rate and CPU time of serving objects from the disk, and compares them with fio
 #[derive(Args, Clone, Debug)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Those who fetch, each other objects
+    /// Consumers, each of which fetches other objects
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=64))]
     consumers: u16,
-    /// Interests that all together have on the way: more batches of them than the disk takes
-    /// requests, so that it has reads to do while Data are sent
+    /// Interests in flight of all consumers together. More batches of them than the disk takes
+    /// requests keep it busy while Data are sent
     #[arg(long, default_value_t = 4_096, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=4_096))]
     window: u32,
-    /// Batches read ahead of each, at most
+    /// Most batches to read ahead for each consumer
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=64))]
     ahead: u32,
-    /// Admission of the first level, which decides on what has answered: with none all is
-    /// copied into it, with filter what was asked for twice lately
+    /// Admission policy of the DRAM level for Data read from the disk: none admits all, filter
+    /// those requested twice recently
     #[arg(long, default_value_t = AdmissionKind::Filter, value_name = "ADMISSION")]
     first_level: AdmissionKind,
-    /// Rounds, each of which measures all
+    /// Rounds, in each of which everything is measured once
     #[arg(long, default_value_t = 15, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
@@ -46,10 +46,10 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value_t = 2_000, value_name = "MS",
           value_parser = clap::value_parser!(u32).range(10..=100_000))]
     slot_ms: u32,
-    /// Measures without fio
+    /// Leaves out fio
     #[arg(long)]
     no_fio: bool,
-    /// Measures without the store with batches of one
+    /// Leaves out the store with batches of one
     #[arg(long)]
     no_single: bool,
 }

@@ -31,7 +31,7 @@ use crate::process::Process;
 /// What an unlimited transfer is sized for, in bytes per second.
 const UNLIMITED_SIZE_RATE: u64 = 1_000_000_000;
 
-/// Transfers segmented objects at given rates and counts what gets lost.
+/// Transfers segmented objects at given rates and counts lost packets.
 #[derive(Args, Clone, Debug)]
 pub struct TransferArgs {
     /// The forwarder; routes of UDP producers are registered here as well.
@@ -45,8 +45,8 @@ pub struct TransferArgs {
     #[arg(long = "rate", value_name = "RATE",
           default_values = ["10MB", "30MB", "100MB", "300MB", "1GB", "unlimited"])]
     pub rates: Vec<Rate>,
-    /// Length of each transfer, if it keeps its rate; an unlimited one is as
-    /// large as one of 1 GB/s
+    /// Length of each transfer, if it keeps its rate; an unlimited one has the size of one at 1
+    /// GB/s
     #[arg(long, default_value_t = 3, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: u64,
@@ -61,7 +61,7 @@ pub struct TransferArgs {
     #[arg(long, default_value_t = 4_096, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub max_window: u64,
-    /// Gives a transfer up after so long
+    /// Time limit of a transfer, in seconds
     #[arg(long, default_value_t = 120, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub max_seconds: u64,

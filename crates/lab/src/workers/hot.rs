@@ -29,7 +29,7 @@ use crate::stats::Spread;
 /// Packets that wait to be received by a thread.
 const QUEUE_PKTS: u64 = 4_096;
 
-/// Measures what is forwarded and dropped when one name has most of the traffic
+/// Measures forwarded and dropped packets when one name has most of the traffic
 #[derive(Args, Clone, Debug)]
 pub struct HotArgs {
     #[command(flatten)]
@@ -38,10 +38,10 @@ pub struct HotArgs {
     #[arg(long, default_value_t = 2, value_name = "N",
           value_parser = clap::value_parser!(u16).range(2..=64))]
     workers: u16,
-    /// Share of the Interests that are below one name
+    /// Share of the Interests under one name
     #[arg(long, default_value_t = 0.6, value_name = "SHARE")]
     hot: f64,
-    /// What is offered, by what one worker alone forwards
+    /// Offered rate, as a multiple of the rate of one worker
     #[arg(
         long,
         value_delimiter = ',',
@@ -49,7 +49,7 @@ pub struct HotArgs {
         value_name = "FACTOR"
     )]
     offered: Vec<f64>,
-    /// How long each measurement lasts
+    /// Duration of each measurement, in seconds
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     seconds: f64,
     /// Rounds, each of which measures everything

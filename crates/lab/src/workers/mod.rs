@@ -41,7 +41,7 @@ const PRODUCER: FaceId = FaceId(257);
 /// Bursts whose packets each thread has in memory, and receives again and again.
 const KEPT_BURSTS: usize = 512;
 
-/// Measures what more workers gain
+/// Measures the rate by the number of workers
 #[derive(Args, Clone, Debug)]
 pub struct WorkersArgs {
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub struct WorkersArgs {
 /// Tables and packets.
 #[derive(Args, Clone, Debug)]
 struct BedArgs {
-    /// By what names are at home at a worker
+    /// Part of the name that selects the home worker
     #[arg(long, value_enum, default_value_t = Rule::Prefix)]
     dispatch: Rule,
     /// Prefixes in the FIB, which workers share
@@ -77,7 +77,7 @@ struct BedArgs {
     #[arg(long, default_value_t = 64, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     burst: u16,
-    /// Bursts of Interests that come before the Data of one
+    /// Bursts of Interests between a burst and its Data
     #[arg(long, default_value_t = 4, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     late: u16,
@@ -85,10 +85,10 @@ struct BedArgs {
     #[arg(long, default_value_t = 524_288, value_name = "N",
           value_parser = clap::value_parser!(u32).range(4_096..=1 << 30))]
     requests: u32,
-    /// What hashes names: auto takes the fastest here
+    /// Hash function of names; auto takes the fastest on this machine
     #[arg(long, default_value = "auto", value_name = "KIND", value_parser = name_hash)]
     name_hash: HashKind,
-    /// What names and nonces are computed from
+    /// Seed of names and nonces
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

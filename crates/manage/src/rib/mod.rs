@@ -100,16 +100,16 @@ pub enum RouteInserted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RibError {
     /// The prefix has too many components.
-    #[error("prefix has too many components")]
+    #[error("the prefix has too many components")]
     NameTooLong,
     /// There are as many routes as may be.
-    #[error("too many routes")]
+    #[error("the RIB is full; raise tables.routes")]
     Full,
     /// The names of the prefixes have as many bytes together as may be.
-    #[error("too many bytes of names")]
+    #[error("the names of all routes have too many bytes; raise tables.route_bytes")]
     TooManyNameBytes,
     /// The prefix has [`MAX_ORIGINS`] routes to the face.
-    #[error("too many origins for one prefix and face")]
+    #[error("the prefix has routes of too many origins to this face; remove one first")]
     TooManyOrigins,
 }
 

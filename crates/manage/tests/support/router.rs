@@ -276,7 +276,10 @@ impl ControlPlane for MemoryRouter {
                 return Err(ControlError::Socket("permission denied".into()));
             }
             FaceUri::Tcp(_) => {}
-            _ => return Err(ControlError::UnsupportedProtocol),
+            _ => {
+                let scheme = request.remote.scheme().to_owned();
+                return Err(ControlError::UnsupportedProtocol(scheme));
+            }
         }
         if request.options.local_fields == Some(true) {
             return Err(ControlError::Unsupported("not on a non-local face"));

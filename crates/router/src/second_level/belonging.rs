@@ -43,16 +43,14 @@ impl Belonging<'_> {
         let first_path = self.paths[first].display();
         for (i, superblock) in found.iter().enumerate() {
             let path = self.paths[i].display();
-            let message = format!("{path} is empty, and {first_path} is not");
-            let empty = "put back the volume that was there: without it the router does not use \
-                         the others; or, as after a disk was replaced,";
+            let message = format!("{path} is empty, but {first_path} is not");
+            let empty = "put back the volume that was there, without which the others cannot be \
+                         used; or, if its disk was replaced,";
             let Some(superblock) = superblock else {
                 return Some(self.fault_of(path_key(i), message, empty));
             };
             if superblock.key != first_found.key {
-                let message = format!(
-                    "{path} has another key than {first_path}: it is part of another store"
-                );
+                let message = format!("{path} is part of another store than {first_path}");
                 let together = "name the volumes that belong together, in their order, or";
                 return Some(self.fault_of(path_key(i), message, together));
             }
@@ -66,7 +64,7 @@ impl Belonging<'_> {
     }
 
     fn fault_of(&self, key: String, message: String, back: &str) -> Fault {
-        let remedy = format!("{back} begin anew: {}", self.anew);
+        let remedy = format!("{back} start with an empty store: {}", self.anew);
         Fault {
             key,
             message,
@@ -79,22 +77,23 @@ impl Belonging<'_> {
         let path = self.paths[number].display();
         let (was, is) = (usize::from(found.batch_len), self.level.batch);
         if was != is {
-            let message = format!("{path} has batches of {was}, and second_level.batch is {is}");
+            let message =
+                format!("{path} has batches of {was} segments, but second_level.batch is {is}");
             let back = format!("set second_level.batch = {was}, or");
             return Some(self.fault_of("second_level.batch".into(), message, &back));
         }
         let (was, is) = (usize::from(found.worker), self.worker);
         if was != is {
-            let message = format!("{path} is of worker {was}, not of worker {is}");
-            let back = "give files the names that they had, and set the number of workers and \
-                        the bytes of the volume as they were, or";
+            let message = format!("{path} belongs to worker {was}, not to worker {is}");
+            let back = "restore the names of the files, the number of workers and the bytes of \
+                        the volume, or";
             return Some(self.fault_of(path_key(number), message, back));
         }
         let was = (usize::from(found.volume), usize::from(found.n_volumes));
         let is = (number, self.paths.len());
         if was != is {
             let message = format!(
-                "{path} is volume {} of {}, and stands here as {} of {}",
+                "{path} is volume {} of {}, but is configured as {} of {}",
                 was.0, was.1, is.0, is.1
             );
             let back = match was.1 {
@@ -112,15 +111,15 @@ impl Belonging<'_> {
         let was = |i: usize| (found[i].n_regions, found[i].region_bytes);
         let number = (0..found.len()).find(|&i| is(i) != was(i))?;
         let message = format!(
-            "{} has {} regions of {} bytes for each worker, and as configured it had {} of {}",
+            "{} has {} regions of {} bytes for each worker, but the configuration asks for {} of \
+             {}",
             self.paths[number].display(),
             was(number).0,
             was(number).1,
             is(number).0,
             is(number).1
         );
-        let mut back = String::from("set the bytes of the volumes and the number of workers as");
-        back += " they were";
+        let mut back = String::from("restore the bytes of the volumes and the number of workers");
         let explanations = [self.former_workers(found), self.former_bytes(found)];
         let explanations: Vec<String> = explanations.into_iter().flatten().collect();
         if !explanations.is_empty() {
@@ -252,7 +251,12 @@ mod tests {
         assert_eq!(fault.key, key, "{fault:?}");
         assert!(fault.message.contains(message), "{fault:?}");
         assert!(fault.remedy.starts_with(remedy), "{fault:?}");
-        assert!(fault.remedy.ends_with("begin anew: COMMANDS"), "{fault:?}");
+        assert!(
+            fault
+                .remedy
+                .ends_with("start with an empty store: COMMANDS"),
+            "{fault:?}"
+        );
     }
 
     const GIB: u64 = 1 << 30;
@@ -291,7 +295,7 @@ mod tests {
             fault(&level(&bytes), 1, &found).is_none(),
             "{other_bytes:?}"
         );
-        let remedy = "set the bytes of the volumes and the number of workers as they were (it fits";
+        let remedy = "restore the bytes of the volumes and the number of workers (it fits";
         told(
             Some(other_bytes),
             "second_level.volume[0].bytes",
@@ -309,7 +313,7 @@ mod tests {
         let was = level(&[GIB, GIB + (1 << 23)]);
         let found = superblocks(&was, 3, 0);
         let unexplained = fault(&level(&[GIB, GIB + (1 << 25)]), 3, &found);
-        told(unexplained, key, "regions of", "set the bytes");
+        told(unexplained, key, "regions of", "restore the bytes");
     }
 
     #[test]
@@ -320,19 +324,19 @@ mod tests {
         told(
             fault(&level, 1, &found),
             key,
-            "is of worker 3",
-            "give files",
+            "belongs to worker 3",
+            "restore the names",
         );
         let mut found = superblocks(&level, 1, 0);
         found.reverse();
-        let message = "is volume 1 of 2, and stands here as 0 of 2";
+        let message = "is volume 1 of 2, but is configured as 0 of 2";
         told(fault(&level, 1, &found), key, message, "name all 2 volumes");
         let mut found = superblocks(&level, 1, 0);
         found[1].as_mut().expect("it is there").key = [8; 16];
-        let message = "has another key than /dev/disk0";
+        let message = "is part of another store than /dev/disk0";
         told(fault(&level, 1, &found), other, message, "name the volumes");
         found[1] = None;
-        let message = "/dev/disk1 is empty, and /dev/disk0 is not";
+        let message = "/dev/disk1 is empty, but /dev/disk0 is not";
         told(fault(&level, 1, &found), other, message, "put back");
         found.reverse();
         let message = "/dev/disk0 is empty, and /dev/disk1 is not";

@@ -9,29 +9,29 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum VolumeError {
     /// There is no such directory or device.
-    #[error("{} is not there: create it (mkdir -p), or correct the path in the configuration",
+    #[error("{} does not exist: create it (mkdir -p), or correct the path in the configuration",
         .path.display())]
     Absent {
         /// What was looked for.
         path: PathBuf,
     },
     /// Something else has the name of the directory.
-    #[error("{} is not a directory: name a directory for the content store in the configuration",
+    #[error("{} is not a directory: configure a directory for the content store",
         .path.display())]
     NotADirectory {
         /// What was named.
         path: PathBuf,
     },
     /// Something else has the name of the block device.
-    #[error("{} is not a block device: name one (lsblk lists them), or use a directory",
+    #[error("{} is not a block device: use one (lsblk lists them), or a directory",
         .path.display())]
     NotABlockDevice {
         /// What was named.
         path: PathBuf,
     },
     /// The user that the router runs as may not write there.
-    #[error("{} cannot be written ({source}): give it to the user that the router runs as \
-             (chown), or remount its file system writable", .path.display())]
+    #[error("{} is not writable ({source}): make the router's user its owner (chown), or \
+             remount its file system writable", .path.display())]
     NotWritable {
         /// What could not be written.
         path: PathBuf,
@@ -39,8 +39,8 @@ pub enum VolumeError {
         source: io::Error,
     },
     /// The file system has not so much room.
-    #[error("{} needs {} more, and its file system has {} to spare: free some room, move it, or \
-             configure a smaller content store",
+    #[error("{} needs {} more, but its file system has {} free: free some space, use another \
+             disk, or configure a smaller content store",
         .path.display(), Size(*.needed_bytes), Size(*.available_bytes))]
     NoSpace {
         /// The file.
@@ -51,7 +51,7 @@ pub enum VolumeError {
         available_bytes: u64,
     },
     /// The file is larger than configured; cutting it would lose what is in it.
-    #[error("{} has {}, and {} are configured: configure its size, or remove the file to start \
+    #[error("{} has {}, but {} are configured: configure its size, or remove the file to start \
              with an empty one", .path.display(), Exact(*.has_bytes), Exact(*.wants_bytes))]
     FileLarger {
         /// The file.
@@ -62,7 +62,7 @@ pub enum VolumeError {
         wants_bytes: u64,
     },
     /// The block device ends before what was configured does.
-    #[error("{} has {}, and {} are configured: configure no more than it has",
+    #[error("{} has {}, but {} are configured: configure no more than it has",
         .path.display(), Exact(*.has_bytes), Exact(*.wants_bytes))]
     DeviceSmaller {
         /// The block device.
@@ -74,7 +74,7 @@ pub enum VolumeError {
     },
     /// A part of a block device does not begin at a block.
     #[error("the part of {} at byte {offset} does not begin at a multiple of 4096: configure \
-             another offset", .path.display())]
+             another size", .path.display())]
     Unaligned {
         /// The block device.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum VolumeError {
         offset: u64,
     },
     /// Another process keeps its store there, or this one does already.
-    #[error("{} is used by {}: stop it, or configure another place for one of the two",
+    #[error("{} is in use by {}: stop it, or configure another path for one of the two",
         .path.display(), Holder(*.pid))]
     Locked {
         /// The directory or the block device.
@@ -92,14 +92,14 @@ pub enum VolumeError {
     },
     /// The block device is mounted, or part of something larger.
     #[error("{} is mounted, swapped on, or part of an array or volume group: unmount it (lsblk \
-             tells where), or name another device", .path.display())]
+             shows where), or use another device", .path.display())]
     InUse {
         /// The block device.
         path: PathBuf,
     },
     /// What is there is no content store, and is left alone.
-    #[error("{} holds something that is no content store of this version, and is left as it is: \
-             name another place, or, if it may be lost, {remedy}", .path.display())]
+    #[error("{} holds other data than a content store of this version, and was not touched: \
+             use another path, or, if the data may be lost, {remedy}", .path.display())]
     Foreign {
         /// The file or the block device.
         path: PathBuf,
@@ -107,7 +107,7 @@ pub enum VolumeError {
         remedy: String,
     },
     /// The system refused for another reason.
-    #[error("{}: cannot {doing}: {source}; the system's log (dmesg) may say more",
+    #[error("{}: cannot {doing}: {source}; see dmesg for the cause",
         .path.display())]
     Io {
         /// The file, directory or block device.
@@ -154,7 +154,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(pid) if pid == std::process::id() => {
-                write!(f, "this very process ({pid}) for another store")
+                write!(f, "this process ({pid}), for another store")
             }
             Some(pid) => write!(f, "process {pid}"),
             None => f.write_str("another process"),
