@@ -101,7 +101,7 @@ pub struct UnknownSchedule;
 
 impl fmt::Display for UnknownSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not one of naive, bucket-prefetch, pre-hash, shtl, burst")
+        f.write_str("unknown schedule; use naive, bucket-prefetch, pre-hash, shtl, burst")
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn for_each_frame(
     let window_bytes = WINDOW_BYTES.min(capture.len() + 64);
     let mut reader = match create_reader(window_bytes, capture) {
         Ok(reader) => reader,
-        Err(error) => bail!("neither pcap nor pcapng: {error:?}"),
+        Err(error) => bail!("the file is neither pcap nor pcapng: {error:?}"),
     };
     let mut links: Vec<Linktype> = Vec::new();
     let mut n_packets = 0_u64;
@@ -85,10 +85,15 @@ pub(crate) fn for_each_frame(
             Err(PcapError::Eof) => return Ok(n_packets),
             Err(PcapError::Incomplete(_)) => {
                 let is_cut = reader.reader_exhausted() || reader.refill().is_err();
-                ensure!(!is_cut, "cut short after packet {n_packets}");
+                ensure!(
+                    !is_cut,
+                    "the capture ends within the packet after packet {n_packets}"
+                );
             }
-            Err(PcapError::UnexpectedEof) => bail!("cut short after packet {n_packets}"),
-            Err(error) => bail!("damaged after packet {n_packets}: {error:?}"),
+            Err(PcapError::UnexpectedEof) => {
+                bail!("the capture ends within the packet after packet {n_packets}")
+            }
+            Err(error) => bail!("the capture is damaged after packet {n_packets}: {error:?}"),
         }
     }
 }
@@ -128,7 +133,7 @@ pub(crate) fn flows(capture: &[u8]) -> anyhow::Result<Flows> {
         packets.push((flow, frame.n_bytes.min(u32::from(u16::MAX)) as u16));
         Ok(())
     })?;
-    ensure!(!packets.is_empty(), "no IP packet in it");
+    ensure!(!packets.is_empty(), "the capture has no IP packet");
     Ok(Flows {
         packets,
         n_left_out,
@@ -144,7 +149,7 @@ fn five_tuple(frame: &Frame<'_>) -> anyhow::Result<Option<FiveTuple>> {
         Some(Linktype::RAW | Linktype::IPV4 | Linktype::IPV6) => {
             LaxSlicedPacket::from_ip(frame.bytes).context("malformed")?
         }
-        _ => bail!("a link of a kind that is not read here: Ethernet and raw IP are"),
+        _ => bail!("unsupported link type; only Ethernet and raw IP are supported"),
     };
     let (source, destination) = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
@@ -318,12 +323,15 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_capture_is_told_with_the_place() {
         let file = capture(ETHERNET, &whole(vec![udp4(1, 9), udp4(2, 9)]));
-        assert_eq!(error(&file[..file.len() - 3]), "cut short after packet 1");
+        assert_eq!(
+            error(&file[..file.len() - 3]),
+            "the capture ends within the packet after packet 1"
+        );
         assert!(error(b"no capture").starts_with("neither pcap nor"));
         assert!(error(&[]).starts_with("neither pcap nor"));
         assert_eq!(
             error(&capture(ETHERNET, &whole(vec![arp()]))),
-            "no IP packet in it"
+            "the capture has no IP packet"
         );
         // A packet that claims to be larger than any may be.
         let mut huge = file.clone();

@@ -44,6 +44,6 @@ pub(crate) fn name_hash(text: &str) -> Result<HashKind, String> {
     let kind = HashKind::ALL.into_iter().find(|kind| kind.label() == text);
     kind.ok_or_else(|| {
         let labels = HashKind::ALL.map(HashKind::label);
-        format!("not one of auto, {}", labels.join(", "))
+        format!("unknown word; use one of auto, {}", labels.join(", "))
     })
 }

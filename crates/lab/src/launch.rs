@@ -78,8 +78,7 @@ impl ForwarderArgs {
             Some(pid) => Some(pid),
             None => Link::connect(&self.address)?.peer_pid(),
         };
-        let pid =
-            pid.context("whose figures are these? Give the forwarder's process with --pid")?;
+        let pid = pid.context("the forwarder's process is not known; add --pid")?;
         Ok(Attached {
             process: Process::find(pid).with_context(|| format!("cannot measure process {pid}"))?,
             started: None,
@@ -166,7 +165,10 @@ impl Running {
         if let Some(pid) = producer.peer_pid()
             && pid != self.child.id()
         {
-            bail!("process {pid} listens there, and not `{}`", self.command);
+            bail!(
+                "process {pid} listens on this address, not `{}`; stop it first",
+                self.command
+            );
         }
         let registered = self.register(&mut producer, &prefix, &mut random)?;
         let (mut consumer, _) = self.connect(consumer)?;
@@ -284,7 +286,7 @@ impl Running {
         if self.end_politely() {
             return Ok(asked_at.elapsed());
         }
-        bail!("`{}` did not end when asked to", self.command)
+        bail!("`{}` did not end on SIGTERM", self.command)
     }
 
     /// Whether it ended by itself after SIGTERM.

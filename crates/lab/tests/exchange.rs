@@ -208,7 +208,10 @@ fn a_listener_that_never_answers_is_an_error_when_the_time_is_over() {
     drop(listener);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(message.contains("--max-seconds 1 are over"), "{message}");
+    assert!(
+        message.contains("the time limit of --max-seconds 1 is over"),
+        "{message}"
+    );
     assert!(message.contains("rib/register"), "{message}");
 }
 

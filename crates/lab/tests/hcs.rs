@@ -279,7 +279,7 @@ fn a_disk_is_not_asked_to_be_as_fast_as_one_likes() {
             .expect("the program is built");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !output.status.success() && said.contains("has the rate"),
+            !output.status.success() && said.contains("the rate of a disk cannot be set"),
             "{said}"
         );
     }

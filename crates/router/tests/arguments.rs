@@ -130,3 +130,32 @@ fn whoever_misspells_a_strategy_hears_which_there_are() {
     assert_eq!(code, 5);
     assert!(!error.contains("best-route"), "{error}");
 }
+
+#[test]
+fn the_help_shows_every_subcommand_once_in_its_group() {
+    let bed = Bed::new();
+    let help = bed.text(&["--help"]);
+    let completions = bed.text(&["completions", "bash"]);
+    let subcommands = completions.lines().filter_map(|line| {
+        let name = line.trim().strip_prefix("tachonym,")?.strip_suffix(')')?;
+        (name != "help").then_some(name)
+    });
+    let subcommands: Vec<_> = subcommands.collect();
+    assert!(subcommands.len() > 15, "{subcommands:?}");
+    for name in subcommands {
+        let line = |line: &&str| line.trim_start().starts_with(&format!("{name} "));
+        assert_eq!(help.lines().filter(line).count(), 1, "{name} in {help}");
+    }
+    for heading in [
+        "Router:",
+        "Manage a running router:",
+        "Examples:",
+        "Exit codes:",
+    ] {
+        assert!(help.contains(heading), "{heading} is not in {help}");
+    }
+    let help = bed.text(&["run", "--help"]);
+    for part in ["--socket", "--port", "Examples:", "NDN_CLIENT_TRANSPORT"] {
+        assert!(help.contains(part), "{part} is not in {help}");
+    }
+}

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tachonym_client::{Controller, Endpoint, Received};
 use tachonym_packet::Data;
@@ -140,6 +141,11 @@ fn no_answer_in_time_is_3() {
             "poke /unwanted -t 50",
         ],
     );
+    let asked_at = Instant::now();
+    let (code, error) = bed.failure(&["status", "--transport", &format!("udp4://{silent}")]);
+    assert_eq!(code, 3, "{error}");
+    assert!(error.contains("check the address and port"), "{error}");
+    assert!(asked_at.elapsed() < Duration::from_secs(4));
 }
 
 #[test]
@@ -208,10 +214,49 @@ fn no_router_is_6() {
     for transport in [
         "unix:///nowhere/s",
         "tcp4://127.0.0.1:1",
+        "udp4://127.0.0.1:1",
         "tcp4://host.invalid:6363",
     ] {
         let lines = lines.map(|line| format!("{line} --transport {transport}"));
         expect(&bed, 6, &lines.each_ref().map(String::as_str));
+    }
+}
+
+#[test]
+fn an_address_without_a_router_names_the_cause_and_what_to_check() {
+    let bed = Bed::new();
+    for (transport, cause) in [
+        ("unix:///nowhere/s", "No such file"),
+        ("tcp4://127.0.0.1:1", "connection refused"),
+        ("udp4://127.0.0.1:1", "no program listens on this UDP port"),
+    ] {
+        let (_, error) = bed.failure(&["status", "--transport", transport]);
+        let says = format!("cannot connect to {transport}: {cause}");
+        assert!(error.contains(&says), "{error}");
+        assert!(error.contains("check"), "{error}");
+    }
+    // The router itself knows why, too, and what it can do instead.
+    for (remote, says) in [
+        ("tcp4://127.0.0.1:1", "connection refused"),
+        (
+            "ether://[08:00:27:01:01:01]",
+            "udp4, udp6, tcp4, tcp6 and ws",
+        ),
+    ] {
+        let (code, error) = bed.failure(&["face", "create", remote]);
+        assert_eq!(code, 5, "{error}");
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_route_to_the_router_itself_is_warned_of() {
+    let bed = Bed::new();
+    for scheme in ["udp4", "tcp4"] {
+        let output = bed.run(&["route", "add", "/a", &bed.listening(scheme)]);
+        assert!(output.status.success(), "{output:?}");
+        let warning = String::from_utf8(output.stderr).expect("text");
+        assert!(warning.contains("leads back to this router"), "{warning}");
     }
 }
 

@@ -1,7 +1,11 @@
 //! What a router that cannot start says, and how soon one with many routes does.
 
-use std::net::{TcpListener, UdpSocket};
+mod bed;
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::Path;
+use std::process::{Child, Stdio};
 
 use tachonym_client::{Controller, Endpoint};
 use tachonym_protocol::{FaceUri, face_flags};
@@ -156,4 +160,105 @@ fn a_hundred_thousand_static_routes_are_there_at_start() {
     // A face serves all the routes to its remote.
     assert_eq!(router.snapshot().expect("it runs").n_faces, 200);
     router.stop().expect("it ran well");
+}
+
+/// A `tachonym run` that ends with the test.
+struct Started {
+    child: Child,
+    /// What it printed until it was ready.
+    lines: Vec<String>,
+}
+
+impl Started {
+    fn new(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut child = bed::tachonym(&[&["run"], arguments].concat())
+            .current_dir(folder)
+            .env_remove("NDN_CLIENT_TRANSPORT")
+            .env("HOME", folder)
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let lines = stdout.lines().map(|line| line.expect("text"));
+        let lines: Vec<_> = lines.take_while(|line| line != "ready").collect();
+        Self { child, lines }
+    }
+
+    /// The value in the `export` line.
+    fn exported(&self) -> Option<&str> {
+        let mut lines = self.lines.iter();
+        lines.find_map(|line| line.strip_prefix("export NDN_CLIENT_TRANSPORT="))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that is free for UDP and TCP.
+fn free_port() -> String {
+    for _ in 0..100 {
+        let tcp = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+        let port = tcp.local_addr().expect("bound").port();
+        if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            return port.to_string();
+        }
+    }
+    panic!("no port is free for both");
+}
+
+#[test]
+fn routers_on_one_machine_need_a_socket_and_a_port_and_print_how_to_reach_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ports = [free_port(), free_port()];
+    let routers = ["first.sock", "second.sock"].map(|socket| {
+        let port = &ports[usize::from(socket == "second.sock")];
+        let options = ["--socket", socket, "--port", port];
+        (port, Started::new(folder.path(), &options, &[]))
+    });
+    for (port, router) in &routers {
+        for scheme in ["udp4", "tcp4"] {
+            let line = format!("listening on {scheme}://0.0.0.0:{port}");
+            assert!(router.lines.contains(&line), "{:?}", router.lines);
+        }
+        let exported = router.exported().expect("not the default socket");
+        let status = bed::tachonym(&["status", "--json"])
+            .env("NDN_CLIENT_TRANSPORT", exported)
+            .output()
+            .expect("it runs");
+        assert!(status.status.success(), "{status:?}");
+        let status = String::from_utf8(status.stdout).expect("text");
+        assert!(status.contains(&format!("0.0.0.0:{port}")), "{status}");
+    }
+    // A third one at the port of the first says what to do.
+    let third = bed::tachonym(&["run", "--socket", "third.sock", "--port", &ports[0]])
+        .current_dir(folder.path())
+        .output()
+        .expect("it ends");
+    let error = String::from_utf8(third.stderr).expect("text");
+    assert!(error.contains("address already in use"), "{error}");
+    assert!(error.contains("--port"), "{error}");
+}
+
+#[test]
+fn a_router_that_tools_find_prints_no_export_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("tachonym.toml");
+    std::fs::write(&config, quiet(folder.path())).expect("a file");
+    let config = config.to_str().expect("text");
+    let socket = folder.path().join("it's here.sock");
+    let uri = format!("unix://{}", socket.display());
+    let options = ["--config", config, "--socket", "it's here.sock"];
+    let router = Started::new(folder.path(), &options, &[]);
+    let quoted = format!("'{}'", uri.replace('\'', "'\\''"));
+    assert_eq!(router.exported(), Some(&*quoted));
+    drop(router);
+    let environment = [("NDN_CLIENT_TRANSPORT", &*uri)];
+    let router = Started::new(folder.path(), &options, &environment);
+    assert_eq!(router.lines, [format!("listening on {uri}")]);
 }

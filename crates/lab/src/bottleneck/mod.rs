@@ -101,7 +101,7 @@ pub struct BottleneckArgs {
 pub fn run(args: &BottleneckArgs) -> anyhow::Result<()> {
     let report = analyse(args)?;
     if let Some(path) = &args.svg {
-        plot::draw(&report, path).with_context(|| format!("draw {}", path.display()))?;
+        plot::draw(&report, path).with_context(|| format!("cannot draw {}", path.display()))?;
     }
     output::print(&report, args.json)
 }
@@ -162,7 +162,7 @@ fn count_instructions(args: &BottleneckArgs) -> anyhow::Result<(Instructions, Ve
     if args.no_instructions {
         return Ok((Instructions::NotAsked, Vec::new()));
     }
-    let program: PathBuf = std::env::current_exe().context("find this program")?;
+    let program: PathBuf = std::env::current_exe().context("cannot find this program")?;
     let burst_pkts = usize::from(args.burst);
     let options = CountOptions {
         n_prefixes: args.fib_prefixes.min(MAX_COUNTED_PREFIXES),

@@ -111,7 +111,7 @@ impl fmt::Display for Report {
 pub(crate) fn run_table(args: &BottleneckArgs) -> anyhow::Result<()> {
     let analysed = analyse(args)?;
     if let Some(path) = &args.svg {
-        plot::draw(&analysed, path).with_context(|| format!("draw {}", path.display()))?;
+        plot::draw(&analysed, path).with_context(|| format!("cannot draw {}", path.display()))?;
     }
     let report = Report {
         n_fib_prefixes: args.fib_prefixes,

@@ -288,7 +288,7 @@ pub(super) fn simulate_all(cells: &[Cell], n_threads: usize) -> Vec<anyhow::Resu
     });
     let done = results.into_iter().map(|result| {
         let result = result.into_inner().ok().flatten();
-        result.context("the simulation broke off").flatten()
+        result.context("the simulation ended early").flatten()
     });
     done.collect()
 }

@@ -95,7 +95,7 @@ impl Trace {
             let next = u32::try_from(numbers.len()).context("more than 2^32 names")?;
             objects.push(*numbers.entry(name?).or_insert(next));
         }
-        ensure!(!objects.is_empty(), "no request in it");
+        ensure!(!objects.is_empty(), "the trace has no request");
         Ok(Self {
             objects,
             n_objects: u32::try_from(numbers.len())?,
@@ -109,7 +109,7 @@ impl Trace {
             let object = record.get(4..12).filter(|_| record.len() == ORACLE_RECORD_BYTES);
             let Some(object) = object else {
                 bail!(
-                    "record {n} has {} bytes of {ORACLE_RECORD_BYTES}: cut short, or another format",
+                    "record {n} has {} bytes instead of {ORACLE_RECORD_BYTES}: the file is truncated or has another format",
                     record.len()
                 );
             };
@@ -127,9 +127,9 @@ impl Trace {
             let line = std::str::from_utf8(line).with_context(|| format!("line {n}"))?;
             let n_columns = line.split(',').count();
             match line.split(',').nth(column - 1).map(str::trim) {
-                Some("") => bail!("line {n}: nothing in column {column}"),
+                Some("") => bail!("line {n}: column {column} is empty"),
                 Some(name) => Ok(name.to_owned()),
-                None => bail!("line {n}: {n_columns} columns, and the name should be in {column}"),
+                None => bail!("line {n} has {n_columns} columns, but --column is {column}"),
             }
         }))
     }
@@ -167,7 +167,7 @@ fn interest_name(link: Option<Linktype>, frame: &[u8]) -> anyhow::Result<Option<
             SlicedPacket::from_ethernet(frame).ok()
         }
         Some(Linktype::RAW | Linktype::IPV4 | Linktype::IPV6) => SlicedPacket::from_ip(frame).ok(),
-        _ => bail!("a link of a kind that is not read here: Ethernet and raw IP are"),
+        _ => bail!("unsupported link type; only Ethernet and raw IP are supported"),
     };
     let Some(packet) = payload else {
         return Ok(None);
@@ -245,7 +245,10 @@ mod tests {
             text,
             "record 3 has 12 bytes of 24: cut short, or another format"
         );
-        assert_eq!(error(Trace::from_oracle_general(&[])), "no request in it");
+        assert_eq!(
+            error(Trace::from_oracle_general(&[])),
+            "the trace has no request"
+        );
     }
 
     #[test]
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!(objects(Trace::from_csv(csv, 2)), [0, 1, 0]);
         assert_eq!(objects(Trace::from_csv(csv, 1)), [0, 1, 2]);
         let text = error(Trace::from_csv(b"1,a\n2\n3,b\n", 2));
-        assert_eq!(text, "line 2: 1 columns, and the name should be in 2");
+        assert_eq!(text, "line 2 has 1 columns, but --column is 2");
         assert_eq!(
             error(Trace::from_csv(b"1,a\n2,\n", 2)),
             "line 2: nothing in column 2"
@@ -323,7 +326,7 @@ mod tests {
         assert!(error(Trace::from_pcap(&broken)).starts_with("packet 2: malformed"));
         let whole = capture(&frames);
         let text = error(Trace::from_pcap(&whole[..whole.len() - 3]));
-        assert_eq!(text, "cut short after packet 4");
+        assert_eq!(text, "the capture ends within the packet after packet 4");
         assert!(error(Trace::from_pcap(b"no capture")).starts_with("neither pcap nor"));
     }
 }

@@ -163,7 +163,11 @@ pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<()> {
     for name in &args.only {
         let names: Vec<_> = cases.iter().map(|case| case.name).collect();
         let is_known = names.iter().any(|known| known == name);
-        ensure!(is_known, "no policy {name}; there are {}", names.join(", "));
+        ensure!(
+            is_known,
+            "unknown policy {name}; use one of {}",
+            names.join(", ")
+        );
     }
     let requests = Independent::new(N_OBJECTS, ALPHA, args.seed);
     let mut rows = Vec::new();

@@ -104,7 +104,7 @@ fn recorded(path: &Path, format: FileFormat, column: usize) -> anyhow::Result<Tr
             let flows = capture::flows(&bytes).with_context(|| path.display().to_string())?;
             if flows.n_left_out > 0 {
                 eprintln!(
-                    "{}: {} packets are not of IP and were left out",
+                    "{}: {} packets are not IP and were skipped",
                     path.display(),
                     flows.n_left_out
                 );
@@ -124,7 +124,7 @@ fn recorded(path: &Path, format: FileFormat, column: usize) -> anyhow::Result<Tr
     for (name, _) in &mut packets {
         *name = rank[name];
     }
-    Trace::recorded(packets).context("no packet in it")
+    Trace::recorded(packets).context("the capture has no packet")
 }
 
 /// A drawn trace by its name: `caida 1`, `auckland 3`, `names`.

@@ -283,7 +283,7 @@ impl Bed {
 fn engine(options: &BedOptions) -> anyhow::Result<Engine> {
     let n_pending = (options.late_bursts + 1) * options.burst_pkts;
     let n_prefixes =
-        usize::try_from(options.n_prefixes).context("more prefixes than this machine can count")?;
+        usize::try_from(options.n_prefixes).context("too many prefixes for this machine")?;
     let pit = PitConfig::default();
     let config = EngineConfig {
         // One face may use a part of it only.

@@ -76,7 +76,12 @@ pub fn try_command(
     await_content(link, &name, patience)?
         .map(|content| ControlResponse::decode(&content))
         .transpose()
-        .with_context(|| format!("{} was answered with no ControlResponse", command.name()))
+        .with_context(|| {
+            format!(
+                "the response to {} is not a ControlResponse",
+                command.name()
+            )
+        })
 }
 
 /// Furthest that [`signature_time_ms`] runs ahead of the clock; forwarders
@@ -195,9 +200,12 @@ pub fn udp_face(
         _ => None,
     };
     let is_new = response.code == 200;
-    face_id
-        .map(|id| UdpFace { id, is_new })
-        .with_context(|| format!("no face to {remote}: {} {}", response.code, response.text))
+    face_id.map(|id| UdpFace { id, is_new }).with_context(|| {
+        format!(
+            "cannot create a face to {remote}: {} {}",
+            response.code, response.text
+        )
+    })
 }
 
 /// Destroys a face.
@@ -220,7 +228,11 @@ pub fn destroy_face(link: &mut Link, face_id: u64, deadline: Deadline) -> anyhow
 
 fn expect_success(response: ControlResponse) -> anyhow::Result<ControlResponse> {
     if response.code != 200 {
-        bail!("it answered {} {}", response.code, response.text);
+        bail!(
+            "the forwarder responded {} {}",
+            response.code,
+            response.text
+        );
     }
     Ok(response)
 }
@@ -317,7 +329,7 @@ fn await_content(
             return Ok(found);
         }
         if let Some(code) = nack_code {
-            bail!("the forwarder has no management here: Nack with reason {code}");
+            bail!("the forwarder has no management on this face: Nack with reason {code}");
         }
     }
 }

@@ -166,13 +166,16 @@ impl Target {
 /// measure. Loss is not an error but a figure.
 pub fn measure(target: &Target, mode: Mode, load: &Load) -> anyhow::Result<Measurement> {
     if load.flows.saturating_mul(load.in_flight) > MAX_TOTAL_IN_FLIGHT {
-        bail!("--flows times --in-flight may be {MAX_TOTAL_IN_FLIGHT} at most");
+        bail!("--flows times --in-flight must be at most {MAX_TOTAL_IN_FLIGHT}");
     }
     let started = Instant::now();
     let budget = Budget::new(started, Duration::from_secs(load.max_seconds));
     let mut measurement = measure_within(&budget, target, mode, load).map_err(|error| {
         if budget.set_up().is_over(Instant::now()) {
-            error.context(format!("--max-seconds {} are over", load.max_seconds))
+            error.context(format!(
+                "the time limit of --max-seconds {} is over",
+                load.max_seconds
+            ))
         } else {
             error
         }
@@ -221,7 +224,7 @@ fn measure_within(
     let clock = Instant::now();
     let phase = budget.measurement(clock, lifetime);
     if phase.send_until() <= clock {
-        bail!("nothing is left of the time to measure");
+        bail!("the time limit ended before the measurement; raise --max-seconds");
     }
     let busy = driver.run(phase, || {
         if let Some(Ok(memory)) = process.map(Process::memory) {
@@ -306,7 +309,7 @@ fn measure_within(
 fn pin_to(cpu: usize) -> anyhow::Result<()> {
     let mut cpus = rustix::thread::CpuSet::new();
     if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        bail!("--cpu {cpu} is beyond what the kernel counts");
+        bail!("--cpu {cpu} is not a processor of this machine");
     }
     cpus.set(cpu);
     rustix::thread::sched_setaffinity(None, &cpus)
@@ -360,10 +363,9 @@ fn find_process(forwarder: &Forwarder, flows: &[Flow]) -> anyhow::Result<Process
         let flow = flows.first()?;
         flow.consumer().peer_pid().or(flow.producer().peer_pid())
     };
-    let pid = forwarder
-        .pid
-        .or_else(peer_pid)
-        .context("whose CPU time is to be measured? Give the forwarder's process with --pid")?;
+    let pid = forwarder.pid.or_else(peer_pid).context(
+        "the forwarder's process is not known, so its CPU time cannot be measured; add --pid",
+    )?;
     Process::find(pid).with_context(|| format!("cannot measure process {pid}"))
 }
 
@@ -407,7 +409,7 @@ impl Routes {
                 }
                 (None, Some(_)) => {
                     control::register(flow.producer_mut(), &prefix, None, deadline).context(
-                        "if the forwarder takes no commands over UDP, give --control unix:///path",
+                        "if the forwarder accepts no commands over UDP, add --control unix:///path",
                     )?;
                 }
                 _ => control::register(flow.producer_mut(), &prefix, None, deadline)?,
@@ -466,7 +468,9 @@ fn warm_up(driver: &mut Driver, mode: Mode, load: &Load, budget: &Budget) -> any
             let n_missing: u64 = flows.map(missing).sum();
             let is_legal = load.token_bytes.is_none_or(|len| (1..=32).contains(&len));
             if n_missing > 0 && is_legal {
-                bail!("{n_missing} names of the catalogue could not be fetched in time");
+                bail!(
+                    "{n_missing} names of the catalogue were not fetched in time; raise --max-seconds or lower --catalogue"
+                );
             }
             n_missing
         }

@@ -178,7 +178,7 @@ fn of_names(
     scale: Option<f64>,
 ) -> anyhow::Result<Vec<SetFigures>> {
     let n_names = names.views().len();
-    ensure!(n_names > 0, "there is no name in {label}");
+    ensure!(n_names > 0, "{label} has no name");
     let set = match scale {
         Some(scale) if (scale - 1.0).abs() > f64::EPSILON => {
             format!("{label}, {:.1} % of it", scale * 100.0)

@@ -255,7 +255,7 @@ fn write_comparisons(f: &mut fmt::Formatter<'_>, comparisons: &[Comparison]) -> 
 pub fn run(args: &FibArgs) -> anyhow::Result<()> {
     ensure!(
         args.names.is_none() || args.figure == Figure::LevelPulling,
-        "--names belongs to table-4.2: the other figures are about synthetic names"
+        "--names is for table-4.2 only; the other figures use synthetic names"
     );
     if args.figure == Figure::LevelPulling {
         let figures = levels::measure(args)?;
@@ -306,7 +306,7 @@ fn measure_together(
     let missing = needed.saturating_sub(available_bytes());
     ensure!(
         missing == 0,
-        "{missing} bytes of memory are missing for {} tables, of {} rules the first",
+        "{missing} bytes of memory are missing for {} tables, the first of which has {} rules",
         tables.len(),
         tables.first().map_or(0, |table| table.n_rules)
     );

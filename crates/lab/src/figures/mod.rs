@@ -121,7 +121,7 @@ impl WorkFolder {
     pub(crate) fn new() -> anyhow::Result<Self> {
         // A socket's path must be short.
         let path = std::env::temp_dir().join(format!("lab-{:08x}", fresh_seed() as u32));
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
     }
 

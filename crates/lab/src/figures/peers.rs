@@ -97,7 +97,7 @@ impl Peer {
     /// free.
     pub fn prepare(program: Program, binary: &Path, folder: &Path) -> anyhow::Result<Self> {
         let binary = fs::canonicalize(binary)
-            .with_context(|| format!("there is no {}", binary.display()))?;
+            .with_context(|| format!("{} does not exist", binary.display()))?;
         let port = free_port()?;
         let config = folder.join(format!("{}.conf", program.label()));
         fs::write(&config, program.configuration(folder, port))
@@ -184,6 +184,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let absent = folder.path().join("absent");
         let error = Peer::prepare(Program::Nfd, &absent, folder.path()).expect_err("absent");
-        assert!(format!("{error:#}").contains("there is no"));
+        assert!(format!("{error:#}").contains("does not exist"));
     }
 }

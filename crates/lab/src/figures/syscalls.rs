@@ -60,7 +60,7 @@ pub fn measure_syscalls(peer: &Peer, folder: &Path, load: &Load) -> anyhow::Resu
             };
             let measurement = measure(&target, mode, &load)?;
             if measurement.counters.n_exchanges == 0 {
-                bail!("nothing came through over {transport}");
+                bail!("no packet arrived over {transport}");
             }
             running.stop()?;
             let text = fs::read_to_string(&log)

@@ -200,7 +200,7 @@ fn measure_kind(
     let points: Vec<_> = steps.iter().map(point).collect();
     let (Some(line), Some(first), Some(last)) = (Line::fit(&points), steps.first(), steps.last())
     else {
-        bail!("the forwarder took none of {n_items} items");
+        bail!("the forwarder accepted none of {n_items} items");
     };
     let grown = last.rss_bytes as f64 - first.rss_bytes as f64;
     Ok(Footprint {

@@ -91,7 +91,7 @@ impl StoreArgs {
     /// If it is one, with what to do instead.
     pub(super) fn refuse_disk(&self, instead: &str) -> anyhow::Result<()> {
         match self.is_disk() {
-            true => bail!("a disk has the rate that it has: {instead}"),
+            true => bail!("the rate of a disk cannot be set: {instead}"),
             false => Ok(()),
         }
     }

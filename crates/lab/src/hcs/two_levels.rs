@@ -80,7 +80,7 @@ pub(super) const fn volume_bytes(n_chunks: u64) -> u64 {
 pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::Result<Superblock> {
     ensure!(
         batch_chunks as usize <= MAX_BATCH_LEN,
-        "a batch has {MAX_BATCH_LEN} chunks at most"
+        "a batch has at most {MAX_BATCH_LEN} segments"
     );
     Ok(Superblock {
         key: [7; 16],
@@ -180,7 +180,7 @@ impl TwoLevels {
         let n_found = store.engine.second_level().map_or(0, |it| it.index_len().0);
         ensure!(
             n_found as u64 == n_batches,
-            "of {n_batches} batches {n_found} were found"
+            "only {n_found} of {n_batches} batches were found"
         );
         Ok(store)
     }
@@ -265,7 +265,7 @@ impl TwoLevels {
         let written = self.written();
         ensure!(
             written == n_chunks,
-            "of {n_chunks} chunks {written} were written"
+            "only {written} of {n_chunks} segments were written"
         );
         self.counts = Counts::default();
         Ok(())
@@ -290,7 +290,7 @@ impl TwoLevels {
                 return Ok(());
             }
             let waited_ns = self.now().0 - begun.0;
-            ensure!(waited_ns < PATIENCE_NS, "{what} did not end in ten seconds");
+            ensure!(waited_ns < PATIENCE_NS, "{what} did not end within 10 s");
             std::hint::spin_loop();
         }
     }

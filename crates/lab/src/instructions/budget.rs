@@ -95,16 +95,17 @@ impl Budget {
     /// # Errors
     /// If the file cannot be read, or is no budget.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("understand {}", path.display()))
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
     }
 
     /// # Errors
     /// If the file cannot be written.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let text = toml::to_string(self).context("write a budget")?;
+        let text = toml::to_string(self).context("cannot write the budget")?;
         fs::write(path, format!("{PREAMBLE}{text}"))
-            .with_context(|| format!("write {}", path.display()))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// What exceeds the budget, a line each, with the blocks that grew.

@@ -73,8 +73,8 @@ impl<const TELLS_BLOCKS: bool> Listener for Teller<'_, TELLS_BLOCKS> {
 /// another way than they should.
 pub(super) fn run(page: &Path, options: &CountOptions) -> anyhow::Result<()> {
     let file = File::options().read(true).write(true).open(page);
-    let file = file.with_context(|| format!("open {}", page.display()))?;
-    let page = SharedPage::map(&file).context("map the page")?;
+    let file = file.with_context(|| format!("cannot open {}", page.display()))?;
+    let page = SharedPage::map(&file).context("cannot map the page")?;
     let mut bed = Bed::new(options.bed())?;
     let mut plain = SendBuffer::new(Teller::<false> {
         page: page.bytes(),

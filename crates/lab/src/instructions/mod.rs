@@ -300,7 +300,7 @@ pub fn run(args: &InstructionsArgs) -> anyhow::Result<ExitCode> {
         counted::run(page, &CountOptions::from(args))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let program = std::env::current_exe().context("find this program")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
     let mut cases = Vec::new();
     for (case, options) in CASES {
         let options = CountOptions {

@@ -44,7 +44,7 @@ impl Traced {
     fn wait_for_stop(&self) -> anyhow::Result<i32> {
         let pid = Pid::from_raw(self.pid()).context("a process has a number")?;
         let Some((_, status)) = waitpid(Some(pid), WaitOptions::empty())? else {
-            bail!("the counted process vanished");
+            bail!("the counted process is gone");
         };
         status
             .stopping_signal()
@@ -56,11 +56,12 @@ impl Traced {
 /// `options` say.
 pub(super) fn count(program: &Path, options: &CountOptions) -> Result<Tallies, CountError> {
     let flags = rustix::fs::MemfdFlags::empty();
-    let file = rustix::fs::memfd_create("tachonym-lab", flags).context("make a page")?;
+    let file = rustix::fs::memfd_create("tachonym-lab", flags).context("cannot create a page")?;
     let _pinned = OneCpu::take();
     let file = fs::File::from(file);
-    file.set_len(PAGE_BYTES as u64).context("make a page")?;
-    let page = SharedPage::map(&file).context("map a page")?;
+    file.set_len(PAGE_BYTES as u64)
+        .context("cannot create a page")?;
+    let page = SharedPage::map(&file).context("cannot map a page")?;
     let mut command = Command::new(program);
     command.args(options.arguments());
     // The child has the same descriptor.
@@ -75,7 +76,7 @@ pub(super) fn count(program: &Path, options: &CountOptions) -> Result<Tallies, C
             )));
         }
         Err(error) => {
-            let told = anyhow!(error).context(format!("start {}", program.display()));
+            let told = anyhow!(error).context(format!("cannot start {}", program.display()));
             return Err(CountError::Failed(told));
         }
     };
@@ -96,7 +97,7 @@ pub(super) fn count(program: &Path, options: &CountOptions) -> Result<Tallies, C
             return Err(anyhow!("the counted process got signal {stopped_by}").into());
         }
         if meant == libc::SIGTRAP {
-            trace::resume(pid).context("let the process run")?;
+            trace::resume(pid).context("cannot continue the process")?;
         }
     }
     let text = text_of(pid, program)?;
@@ -118,7 +119,7 @@ pub(super) fn count(program: &Path, options: &CountOptions) -> Result<Tallies, C
             tally.n_calls_out += u64::from(was_own && !is_own);
             was_own = is_own;
         }
-        trace::step(pid).context("let the process take a step")?;
+        trace::step(pid).context("cannot step the process")?;
         match traced.wait_for_stop()? {
             libc::SIGTRAP => {}
             libc::SIGSTOP => break,
@@ -126,9 +127,9 @@ pub(super) fn count(program: &Path, options: &CountOptions) -> Result<Tallies, C
         }
     }
     // How its packets went it says at its end.
-    trace::resume(pid).context("let the process end")?;
+    trace::resume(pid).context("cannot end the process")?;
     let mut traced = traced;
-    let status = traced.0.wait().context("wait for the process")?;
+    let status = traced.0.wait().context("cannot wait for the process")?;
     if !status.success() {
         return Err(anyhow!("the counted process failed: {status}").into());
     }
@@ -169,10 +170,11 @@ fn is_forbidden(error: &io::Error) -> bool {
 
 /// Where the code of `program` lies in a process, libraries left out.
 fn text_of(pid: libc::pid_t, program: &Path) -> anyhow::Result<Range<u64>> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).context("read its mappings")?;
-    let program = program.canonicalize().context("find the program")?;
+    let maps =
+        fs::read_to_string(format!("/proc/{pid}/maps")).context("cannot read its mappings")?;
+    let program = program.canonicalize().context("cannot find the program")?;
     let program = program.to_str().context("a program with a name in UTF-8")?;
-    text_range(&maps, program).context("the program is not among its own mappings")
+    text_range(&maps, program).context("the mappings of the process do not contain its program")
 }
 
 /// The executable mappings of the file `program` in the text of `/proc/…/maps`,

@@ -196,7 +196,7 @@ pub(super) fn windows(n_objects: u16, in_flight: u32, skew: f64) -> Vec<usize> {
 /// # Errors
 /// If it does not start, refuses the routes, or carries nothing.
 pub(super) fn take(args: &BedArgs, setting: &Setting, skew: f64) -> anyhow::Result<Take> {
-    ensure!(args.over != Transport::Tcp, "--over takes unix or udp");
+    ensure!(args.over != Transport::Tcp, "--over must be unix or udp");
     let folder = WorkFolder::new()?;
     let socket = folder.path().join("s");
     let port = free_port()?;
@@ -298,7 +298,7 @@ fn measure(
         n_exchanges += flow.counters().n_exchanges;
         latencies.merge(flow.latencies());
     }
-    ensure!(n_exchanges > 0, "the router carried nothing");
+    ensure!(n_exchanges > 0, "the router forwarded no packet");
     let n_pkts = 2.0 * n_exchanges as f64;
     let all_ns = (machine_after.busy_ns + machine_after.stolen_ns)
         .saturating_sub(machine_before.busy_ns + machine_before.stolen_ns);

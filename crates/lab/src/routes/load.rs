@@ -297,14 +297,14 @@ impl Tables {
             let mut elapsed = Elapsed::default();
             let mut begun = Instant::now();
             let was_there = self.rib.remove(name, face_of(number), 0, &mut self.changes);
-            ensure!(was_there, "route {number} had gone");
+            ensure!(was_there, "route {number} was gone already");
             self.apply_changes(&mut Elapsed::default())?;
             elapsed.step(&mut begun);
             removed_us.push(elapsed.total.as_secs_f64() * 1e6);
         }
         let median = |values: &[f64]| Spread::of(values).map(|spread| spread.median);
         let medians = median(&added_us).zip(median(&removed_us));
-        medians.context("some came and went")
+        medians.context("routes changed during the listing")
     }
 
     /// Every route leads to its face.
@@ -322,11 +322,11 @@ impl Tables {
             let span = hashes.push_name(&self.key, name);
             let view = reader.pin();
             let found = view.find_longest(name, hashes.slice(span));
-            let found = found.ok_or_else(|| anyhow!("route {number} is not found"))?;
+            let found = found.ok_or_else(|| anyhow!("route {number} is missing"))?;
             let face = found.next_hops().iter().next().map(|hop| hop.face());
             ensure!(
                 face == Some(face_of(number)),
-                "route {number} leads elsewhere"
+                "route {number} has another next hop"
             );
         }
         Ok(())

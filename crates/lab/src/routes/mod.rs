@@ -128,7 +128,7 @@ pub fn measure(args: &RoutesArgs) -> anyhow::Result<RoutesReport> {
     let register = phase(process, &commands, &mut producer, window)?;
     drop(commands);
     if register.commands.n_done == 0 {
-        bail!("the forwarder took no route: {:?}", register.commands);
+        bail!("the forwarder accepted no route: {:?}", register.commands);
     }
     let rss_with_routes_bytes = process.memory()?.rss_bytes;
     let sample = spread_sample(&prefixes, args.sample);

@@ -32,7 +32,7 @@ impl Disk {
     /// which are no more are removed.
     pub(crate) fn new(directory: &Path, needed_bytes: u64) -> anyhow::Result<Self> {
         fs::create_dir_all(directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         remove_left(directory);
         let needed = needed_bytes + SPARE_BYTES;
         let available = room(directory, needed)?;
@@ -46,7 +46,8 @@ impl Disk {
             );
         }
         let folder = directory.join(format!("{FOLDER}{}", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let lock = DirectoryLock::acquire(&folder)?;
         Ok(Self { folder, lock })
     }
@@ -122,8 +123,8 @@ fn room(directory: &Path, needed_bytes: u64) -> anyhow::Result<u64> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begun = Instant::now();
     loop {
-        let system = statvfs(directory)
-            .with_context(|| format!("cannot look at {}", directory.display()))?;
+        let system =
+            statvfs(directory).with_context(|| format!("cannot read {}", directory.display()))?;
         let available = system.f_bavail.saturating_mul(system.f_frsize);
         let all = system.f_blocks.saturating_mul(system.f_frsize);
         let may_grow = needed_bytes <= all && begun.elapsed() < PATIENCE;

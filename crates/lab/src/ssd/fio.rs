@@ -40,12 +40,17 @@ pub(super) fn read(
         .context(HOW_TO_GET)?;
     ensure!(
         output.status.success(),
-        "fio fails: {}",
+        "fio failed: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
-    let told: Value = serde_json::from_slice(&output.stdout).context("fio printed no JSON")?;
+    let told: Value =
+        serde_json::from_slice(&output.stdout).context("the output of fio is not JSON")?;
     let job = &told["jobs"][0];
-    let field = |value: &Value| value.as_f64().context("fio printed other fields");
+    let field = |value: &Value| {
+        value
+            .as_f64()
+            .context("the output of fio has other fields than expected; use fio 3")
+    };
     let bytes_per_s = field(&job["read"]["bw_bytes"])?;
     let reads_per_s = field(&job["read"]["iops"])?;
     let cpu_pct = field(&job["usr_cpu"])? + field(&job["sys_cpu"])?;

@@ -182,7 +182,7 @@ fn store_hit_ns(packets: &Packets, object_chunks: u64, n_fit: usize) -> anyhow::
     let elapsed_ns = begun.elapsed().as_nanos() as f64;
     ensure!(
         n_hits == N_HITS,
-        "of {N_HITS} requests DRAM answered {n_hits}"
+        "the DRAM level answered only {n_hits} of {N_HITS} requests"
     );
     Ok(elapsed_ns / N_HITS as f64)
 }
@@ -321,11 +321,12 @@ impl Task<'_> {
             .context(HOW_TO_BUILD)?;
         ensure!(
             output.status.success(),
-            "the program that runs foyer fails: {}",
+            "the program that runs foyer failed: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         );
         fs::remove_dir_all(folder)?;
-        serde_json::from_slice(&output.stdout).context("the program that runs foyer says otherwise")
+        serde_json::from_slice(&output.stdout)
+            .context("the program that runs foyer printed unexpected output")
     }
 }
 
@@ -333,7 +334,7 @@ impl Task<'_> {
 pub(super) fn run(args: &FoyerArgs) -> anyhow::Result<()> {
     ensure!(
         args.program.exists(),
-        "there is no {}: {HOW_TO_BUILD}",
+        "{} does not exist: {HOW_TO_BUILD}",
         args.program.display()
     );
     // The other one writes each value to whole pages of 4 KiB, and needs as much more.
@@ -341,7 +342,10 @@ pub(super) fn run(args: &FoyerArgs) -> anyhow::Result<()> {
     let disk = Disk::new(&args.store.directory, args.store.bytes() + its_bytes)?;
     let object_chunks = args.store.object_chunks;
     let n_objects = args.store.n_chunks() / object_chunks;
-    ensure!(n_objects > 0, "the store is smaller than an object");
+    ensure!(
+        n_objects > 0,
+        "the store is smaller than one object; raise --store-mib"
+    );
     let mut random = Random::new(args.seed);
     let zipf = Zipf::new(n_objects as u32, args.alpha);
     let task = Task {

@@ -113,7 +113,7 @@ fn ask_at(
     let n_interests = times.len() as u64 - n_replaced;
     ensure!(
         rig.sink.n_nacks + (n_interests - n_answered) < n_interests / 1_000 + 1,
-        "of {n_interests} Interests {n_answered} were answered from the disk and {} refused",
+        "of {n_interests} Interests, {n_answered} were answered from the disk and {} refused",
         rig.sink.n_nacks
     );
     Ok(histogram)

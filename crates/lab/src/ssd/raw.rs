@@ -80,7 +80,7 @@ impl Raw {
         self.device.poll(now(), &mut self.completions);
         let has_any = !self.completions.is_empty();
         for completion in self.completions.drain(..) {
-            let n_bytes = completion.outcome.context("the device fails")?;
+            let n_bytes = completion.outcome.context("the disk failed")?;
             ensure!(n_bytes as usize == self.read_bytes, "a read ended short");
             self.free.extend(completion.buffer);
             ended(completion.token);

@@ -119,7 +119,7 @@ pub(super) fn run(args: &RecoveryArgs) -> anyhow::Result<()> {
     let n_more = n_flushed / 200;
     ensure!(
         u64::from(args.sample) <= n_flushed,
-        "the store has {n_flushed} chunks, of which no {} can be drawn: use a larger --store-mib",
+        "the store has {n_flushed} segments, which is too few to draw {}; raise --store-mib",
         args.sample
     );
     let mut random = Random::new(args.seed);

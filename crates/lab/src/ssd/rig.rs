@@ -386,7 +386,7 @@ impl Rig {
             counters.n_no_room + counters.n_unsuited + counters.n_lost + counters.n_dropped;
         ensure!(
             n_refused == 0 && counters.n_written + counters.n_known == n_chunks,
-            "of {n_chunks} Data {} were written and {n_refused} refused",
+            "of {n_chunks} Data, {} were written and {n_refused} refused",
             counters.n_written
         );
         Ok(())

@@ -224,7 +224,7 @@ impl Bed {
         let n_upstream = counters.n_out_interests - self.n_chunks;
         ensure!(
             n_upstream * 1_000 <= self.n_chunks,
-            "{n_upstream} chunks were asked for upstream: they should be in the store"
+            "{n_upstream} segments were requested upstream, but should be in the store"
         );
         Ok(())
     }

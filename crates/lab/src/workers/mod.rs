@@ -348,7 +348,7 @@ impl Bed {
         let n_satisfied = self.n_satisfied() - before;
         ensure!(
             n_satisfied == n_exchanges as u64,
-            "of {n_exchanges} Interests {n_satisfied} were answered"
+            "only {n_satisfied} of {n_exchanges} Interests were answered"
         );
         let slowest = elapsed_ns.into_iter().max().unwrap_or_default();
         Ok(slowest as f64 / n_exchanges as f64)

@@ -126,7 +126,7 @@ fn a_worker_that_waits_long_for_its_second_level_says_so_once_and_when_it_has_it
         ssd.begin_anew(now);
         let due = now.plus_ms(stall_ms);
         assert_eq!(ssd.poll_timeout(), Some(due));
-        let is_long = "worker 0 has no second level";
+        let is_long = "worker 0 has no SSD level";
         for (after_ms, n_said) in [(0, 0), (stall_ms - 1, 0), (stall_ms, 1), (9 * stall_ms, 1)] {
             ssd.take_completions(now.plus_ms(after_ms), &mut engine, &mut Nowhere);
             assert_eq!(log.n_said(is_long), n_said, "{after_ms} ms");
@@ -136,7 +136,7 @@ fn a_worker_that_waits_long_for_its_second_level_says_so_once_and_when_it_has_it
         *may_go.lock().expect("nobody panics with it") = true;
         ssd.take_completions(now.plus_ms(10 * stall_ms), &mut engine, &mut Nowhere);
         assert!(engine.second_level().is_some());
-        assert_eq!(log.n_said("worker 0 has its second level again"), 1);
+        assert_eq!(log.n_said("worker 0 has its SSD level again"), 1);
         assert_eq!(ssd.poll_timeout(), None);
     });
 }

@@ -82,7 +82,7 @@ pub struct UnknownIndexKind;
 
 impl fmt::Display for UnknownIndexKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not one of single, d-left")
+        f.write_str("unknown layout; use single or d-left")
     }
 }
 

@@ -73,7 +73,7 @@ pub struct UnknownPitCsLayout;
 
 impl fmt::Display for UnknownPitCsLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not one of separate, composite")
+        f.write_str("unknown layout; use separate or composite")
     }
 }
 
