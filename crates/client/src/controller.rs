@@ -182,7 +182,7 @@ impl<'e> Controller<'e> {
         }
     }
 
-    /// Tells the router that what `announcement` announces is to be had here: as
+    /// Registers the prefix of `announcement`: as
     /// [`register`](Self::register), and routers downstream may learn the way.
     /// `announcement` is the wire of a signed
     /// [prefix announcement](tachonym_protocol::prefix_announcement).

@@ -204,7 +204,7 @@ impl Link {
     }
 
     /// Packets that arrived and were no Interest, Data or Nack, and Interests
-    /// whose parameters are not those that the digest in their name tells.
+    /// whose parameters do not match the digest in their name.
     #[must_use]
     pub const fn n_unparsed(&self) -> u64 {
         self.n_unparsed

@@ -91,7 +91,8 @@ pub enum PublishError {
     #[error("cannot sign")]
     Sign(#[from] KeyError),
     /// Name, content and signature exceed the largest packet.
-    #[error("packets of {n_bytes} bytes are larger than the {max} that NDN allows; use smaller segments", max = tachonym_packet::types::MAX_PACKET_BYTES)]
+    #[error("packets of {n_bytes} bytes are larger than the {max} that NDN allows; use smaller \
+        segments", max = tachonym_packet::types::MAX_PACKET_BYTES)]
     PacketTooLarge {
         /// Bytes of the packet.
         n_bytes: usize,

@@ -9,7 +9,7 @@ use tachonym_packet::FaceId;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// Another program, or this one, listens there already.
+    /// A program listens on the address already.
     #[error("address already in use")]
     AddressInUse,
     /// The path exists and is no socket.
@@ -57,7 +57,7 @@ pub enum CreateError {
     /// [`crate::FaceSystem::placement`].
     #[error("face system {0} must create this face")]
     Elsewhere(usize),
-    /// The operating system refused, or nobody listens at the other end.
+    /// The operating system refused, or no program listens at the other end.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -84,8 +84,8 @@ pub struct CreateOutcome {
     pub id: FaceId,
     /// It was there before; none of the parameters was applied.
     pub already_existed: bool,
-    /// It can send now. If not, it is connecting: an Up event will tell that
-    /// it is connected, or a Destroyed event that it failed.
+    /// It can send now. If not, it is connecting: an Up event follows when
+    /// it is connected, or a Destroyed event when it failed.
     pub is_up: bool,
 }
 

@@ -68,7 +68,10 @@ impl Process {
     pub fn memory(self) -> io::Result<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         parse_status(&status).ok_or_else(|| {
-            let message = format!("/proc/{}/status lacks VmRSS: has it ended?", self.pid);
+            let message = format!(
+                "/proc/{}/status has no VmRSS; the process may have ended",
+                self.pid
+            );
             io::Error::new(io::ErrorKind::InvalidData, message)
         })
     }

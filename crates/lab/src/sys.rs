@@ -359,10 +359,7 @@ pub(crate) fn process_cpu_ns(pid: u32) -> io::Result<u64> {
     let error = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
     if error != 0 {
         return Err(match error {
-            libc::ESRCH => io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("there is no process {pid}"),
-            ),
+            libc::ESRCH => io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}")),
             other => io::Error::from_raw_os_error(other),
         });
     }

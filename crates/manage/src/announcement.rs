@@ -1,6 +1,6 @@
 //! Prefix announcements, as `rib/announce` and Data bring them.
 //!
-//! Owns the reading of one: a Data that says, signed by whoever owns a prefix,
+//! Owns the reading of one: a Data that says, signed by the owner of a prefix,
 //! that the prefix can be reached by way of its bearer, and for how long. Whether
 //! its signer is to be believed is for `authorize`. Source: "Prefix Announcement
 //! Protocol", with NFD's name `/<prefix>/32=PA/<version>/<segment 0>`. Its content may

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Which signers may give which commands.
 //!
 //! Owns the rules by which modules are open to signers, and asks
 //! `tachonym-security` whether a command's signature is one of theirs. A module
@@ -66,7 +66,7 @@ impl LocalhopRule {
     }
 }
 
-/// Who may do what.
+/// Which signers may give which commands.
 #[derive(Clone, Debug)]
 pub struct ManagementTrust {
     /// Rules for `/localhost/nfd`. A command is obeyed if any of them allows it.
@@ -86,9 +86,9 @@ pub struct ManagementTrust {
 }
 
 impl Default for ManagementTrust {
-    /// What NFD's sample configuration allows: whoever reaches the router over a
+    /// What NFD's sample configuration allows: any program that reaches the router over a
     /// local face may do anything, if the command is signed. Digests are checked,
-    /// and keys that nobody here knows are believed. Neighbours may do nothing.
+    /// and unknown keys are accepted. Neighbours may do nothing.
     fn default() -> Self {
         Self {
             local: vec![AuthorizeRule {
@@ -105,8 +105,8 @@ impl Default for ManagementTrust {
 }
 
 /// Some clients sign commands by digest without time and nonce, and give the same
-/// one again: whoever accepts any signer accepts those. The holder of a trusted
-/// key has to tell the time.
+/// one again: a rule that accepts any signer accepts those. The holder of a trusted
+/// key must write the time of signing.
 fn verifier_config() -> VerifierConfig {
     let mut config = VerifierConfig::default();
     config.replay.require_time = false;

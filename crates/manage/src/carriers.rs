@@ -1,6 +1,6 @@
 //! Which faces may carry commands under `/localhost/nfd`.
 //!
-//! Owns the transports that may, and each face's transport as its events tell it.
+//! Owns the transports that may, and each face's transport, known by its events.
 //! The event of a face precedes its commands, so a face without one carries none.
 
 use std::collections::{HashMap, VecDeque};

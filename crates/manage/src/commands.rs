@@ -279,7 +279,7 @@ pub(crate) fn erase_cs(
         },
     };
     let erased = control.cs_erase(&name, erasure)?;
-    // A Capacity in the response tells the client that there are more: it was
+    // A Capacity in the response means that there are more: it was
     // this limit that stopped the erasure, not the client's.
     let is_cut = erased.has_more && wanted > MAX_ERASE_PKTS;
     Ok(ok(&ControlParameters {

@@ -1,8 +1,8 @@
 //! Faces whose connection is under way, and the commands that wait for them.
 //!
-//! Owns the replies to `faces/create` that cannot be given yet: the command is
-//! answered by the face event that says whether the other end was reached. There is at most one for a face, so they are as few as
-//! the faces may be.
+//! Owns the pending replies to `faces/create`: such a command is answered by the
+//! face event that says whether the other end was reached. A face has at most one,
+//! so the limit of faces bounds them too.
 
 use tachonym_packet::{FaceId, Name, NameView};
 use tachonym_protocol::{

@@ -18,7 +18,7 @@ use tachonym_protocol::{
 /// The data plane, as the manager sees it.
 pub trait ControlPlane {
     /// Opens a face to `request.remote`, or finds the one that is open already.
-    /// Does not wait for the other end: an event will tell the manager of it.
+    /// Does not wait for the other end: an event reports it to the manager.
     ///
     /// # Errors
     /// If the face cannot be opened as asked.
@@ -64,7 +64,7 @@ pub trait ControlPlane {
     fn fib_apply(&mut self, changes: Vec<FibChange>) -> Result<Vec<FibRefusal>, ControlError>;
 
     /// Keeps the announcement of `prefix` whose Data is `wire`, unless a later
-    /// version is kept, so that neighbours who look for the way to a name under it
+    /// version is kept, so that neighbours that learn routes to names under it
     /// get it with their Data.
     ///
     /// # Errors
@@ -165,14 +165,14 @@ pub trait ControlPlane {
     /// exist, [`ControlError::BadName`] if no Interest can have the name.
     fn explain(&mut self, query: &ExplainQuery) -> Result<NameExplanation, ControlError>;
 
-    /// How the workers stand; within the bounds that [`WorkersStatus`] has, so that those
-    /// who ask can read it.
+    /// How the workers stand; within the bounds that [`WorkersStatus`] has, so that
+    /// clients can decode it.
     ///
     /// # Errors
     /// If the router cannot be reached.
     fn workers(&mut self) -> Result<WorkersStatus, ControlError>;
 
-    /// Changes how names are divided among workers. When it returns, [`workers`] tells of
+    /// Changes how names are divided among workers. When it returns, [`workers`] shows
     /// it; packets that are under way reach the former home of their name and are served
     /// there.
     ///
@@ -278,7 +278,7 @@ impl LinkOptions {
 pub enum FaceCreated {
     /// A new face.
     New(FaceStatus),
-    /// A new face whose connection is under way. An event will tell whether it
+    /// A new face whose connection is under way. An event reports whether it
     /// is established (Up), will be tried again (Down), or has failed
     /// (Destroyed).
     Connecting(FaceStatus),
@@ -517,7 +517,7 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    /// The status code that tells it.
+    /// The status code of the response.
     #[must_use]
     pub const fn status_code(&self) -> u64 {
         match self {
@@ -528,7 +528,7 @@ impl ControlError {
                 status_code::UNSUPPORTED_PROTOCOL
             }
             Self::BadAddress(_) | Self::BadName | Self::CsPolicy(_) => status_code::BAD_REQUEST,
-            // NFD tells bad parameters from an unknown strategy by this code.
+            // NFD distinguishes bad parameters from an unknown strategy by this code.
             Self::Conflict(_) | Self::StrategyParameters(_) | Self::Workers(_) => {
                 status_code::CONFLICT
             }

@@ -26,7 +26,7 @@ pub enum DropReason {
     /// An announcement has come with a Data, and routes are not learnt here.
     AnnouncementUnwanted,
     /// An announcement is malformed, does not hold now, announces something else
-    /// than the Data it came with, or is signed by nobody who counts.
+    /// than the Data it came with, or no trusted key has signed it.
     AnnouncementRefused,
     /// There is no room for another announcement, or its route.
     AnnouncementBeyondLimit,
@@ -93,7 +93,7 @@ pub struct Counters {
     pub n_unlearnt_routes: u64,
     /// Responses other than 200, to refused commands included.
     pub n_errors: u64,
-    /// Changes the FIB was told.
+    /// Changes sent to the FIB.
     pub n_fib_changes: u64,
     /// Next hops that the FIB refused.
     pub n_fib_refusals: u64,

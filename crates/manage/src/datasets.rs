@@ -1,7 +1,7 @@
 //! Datasets that were asked for and may be asked for again, segment by segment.
 //!
 //! Owns the contents of published versions until later ones push them out. A
-//! version is published when somebody asks for a dataset without naming one; its
+//! version is published when an Interest asks for a dataset without naming one; its
 //! later segments are then cut out of the same content. Bounded by number and by
 //! bytes; a segment of a version that is no longer here is not answered, and the
 //! client starts again.

@@ -2,7 +2,7 @@
 //! "Self-Learning").
 //!
 //! Owns which of them make a route, and for how long. The engine finds the
-//! announcements and the Nacks that speak against learnt routes; nobody waits for
+//! announcements and the Nacks that speak against learnt routes; no command waits for
 //! an answer.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
 const ORIGIN: u64 = route_origin::PREFIX_ANNOUNCEMENT;
 
-/// A prefix announcement that a Data has brought. Nobody has looked at it yet.
+/// A prefix announcement that a Data has brought. It is not validated yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Brought<'a> {
     /// The face that the Data came by.
@@ -63,7 +63,7 @@ impl<C: ControlPlane> Manager<C> {
             // Several Data of one discovery bring the same; the first was enough.
             return;
         }
-        // Nobody has everything. Checking a signature comes last, because it takes
+        // The root prefix is not announced. Checking a signature comes last, because it takes
         // longest.
         if !is_announceable(prefix) || !name.starts_with(prefix.view()) {
             debug!("announcement with {name} by face {face} refused: it announces {prefix}");

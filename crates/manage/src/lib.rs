@@ -3,7 +3,8 @@
 //! Owns the management of a running router: [`Manager`] takes Interests under
 //! `/localhost/nfd` and `/localhop/nfd` and gives back Data; [`ControlPlane`] is
 //! what it asks of the router; [`Rib`] turns routes into changes of the FIB;
-//! [`ManagementTrust`] says who may do what. No threads, no sockets, no clock.
+//! [`ManagementTrust`] says which signers may give which commands. No threads, no
+//! sockets, no clock.
 #![forbid(unsafe_code)]
 
 mod announcement;

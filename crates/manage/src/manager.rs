@@ -1,7 +1,7 @@
 //! The manager: an Interest in, Data out, and the router changed in between.
 //!
 //! Owns the dispatch of commands, datasets and notifications, the RIB, and the
-//! order in which things happen: who asks is checked first, what is asked second,
+//! order in which things happen: the signer is checked first, the command second,
 //! and the reply leaves only after the [`ControlPlane`] has returned. It has no
 //! thread, socket or clock: the router hands it the Interests under
 //! `/localhost/nfd` and `/localhop/nfd` and takes its Data. The Data should not be
@@ -44,7 +44,7 @@ const MAX_WAITING_CHANGES: usize = 4096;
 /// What a manager is made from.
 #[derive(Debug)]
 pub struct ManagerConfig {
-    /// Who may do what.
+    /// Which signers may give which commands.
     pub trust: ManagementTrust,
     /// How much the RIB may hold.
     pub rib: RibLimits,
@@ -78,7 +78,7 @@ pub struct Manager<C> {
     connecting: ConnectingFaces,
     looping: LoopingFaces,
     pub(crate) counters: Counters,
-    /// What the FIB has to be told before the commands below are answered.
+    /// Changes that the FIB must have before the commands below are answered.
     pub(crate) fib_changes: Vec<FibChange>,
     pub(crate) unanswered: Vec<UnansweredRoute>,
     /// Faces whose commands were refused unchecked, each once.
@@ -88,7 +88,7 @@ pub struct Manager<C> {
 /// A route that has changed in the RIB, and not yet in the FIB.
 #[derive(Debug)]
 pub(crate) struct UnansweredRoute {
-    /// Who waits for it; nobody, if it was learnt.
+    /// The command that waits for it; `None` if the route was learnt.
     pub(crate) command: Option<RouteCommand>,
     pub(crate) prefix: Name,
     pub(crate) face: FaceId,
@@ -458,8 +458,7 @@ impl<C: ControlPlane> Manager<C> {
         Ok(commands::ok(parameters))
     }
 
-    /// Tells the FIB what the RIB has become, and then answers the commands that
-    /// made it so.
+    /// Applies the changes of the RIB to the FIB, and then answers their commands.
     pub(crate) fn apply_routes(&mut self, out: ReplySink<'_>) {
         let mut unanswered = std::mem::take(&mut self.unanswered);
         let mut failures: Vec<Option<ControlResponse>> = vec![None; unanswered.len()];

@@ -2,8 +2,8 @@
 //!
 //! Owns the sequence numbers and the latest events. A new notification goes out
 //! at once if an Interest may wait for it in the PIT; it is kept for those that
-//! come late, until [`MAX_RETAINED`] newer ones exist. What nobody asks for is
-//! never encoded or signed: faces may come and go faster than anybody listens.
+//! come late, until [`MAX_RETAINED`] newer ones exist. A notification without a subscriber is
+//! never encoded or signed: faces may come and go faster than subscribers read.
 //! Source: NFD Management protocol, "Notification".
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(crate) struct NotificationStream {
     /// Number of the oldest one that is kept.
     first_seq: u64,
     retained: VecDeque<Retained>,
-    /// Until then somebody may wait.
+    /// Until then Interests may wait.
     awaited_until: MonoNs,
 }
 
@@ -54,7 +54,7 @@ impl NotificationStream {
         }
     }
 
-    /// Keeps `event`; its notification, if somebody may wait for it.
+    /// Keeps `event`; its notification, if an Interest may wait for it.
     pub(crate) fn push(&mut self, now: MonoNs, event: FaceEventNotification) -> Option<Vec<u8>> {
         if self.retained.len() >= MAX_RETAINED {
             self.retained.pop_front();
@@ -134,7 +134,7 @@ mod tests {
         MonoNs::ZERO.plus_ms(ms)
     }
 
-    /// As many events, one each millisecond, for which nobody waits.
+    /// As many events, one each millisecond, for which no Interest waits.
     fn stream_of(n: u64) -> NotificationStream {
         let mut stream = NotificationStream::new("/n".parse().unwrap());
         for seq in 0..n {

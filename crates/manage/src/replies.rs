@@ -1,8 +1,8 @@
 //! The Data packets that the manager sends.
 //!
 //! Owns their form: responses named by the whole command Interest, segments of
-//! datasets, notifications; all signed with a plain digest, because whoever can
-//! talk to the router's management hears it over a face of this machine, and
+//! datasets, notifications; all signed with a plain digest, because a client of
+//! the router's management reads it over a face of this machine, and
 //! none larger than a packet may be.
 
 use tachonym_packet::types::{MAX_PACKET_BYTES, content_type};

@@ -188,7 +188,8 @@ pub enum PolicyError {
     },
     /// A threshold that no name can reach within the history.
     #[error(
-        "threshold {threshold} is never reached in a history of {history_len} requests; lower it, or lengthen the history"
+        "threshold {threshold} is never reached in a history of {history_len} requests; lower it, \
+         or lengthen the history"
     )]
     Unreachable {
         /// What was asked for.

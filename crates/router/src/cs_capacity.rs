@@ -27,8 +27,11 @@ pub(crate) fn shrink_some(plane: &mut Plane) -> Option<Shrinking> {
         ..part
     };
     if let Err(error) = engine.set_cs_capacity(capacity) {
-        // The answer to the command says what the capacity is now.
-        warn!("the content store keeps its capacity: {error}");
+        // The response to the command has the capacity in force.
+        warn!(
+            "the content store keeps its capacity of {} packets: {error}",
+            engine.cs().capacity().max_pkts
+        );
         return Some(Shrinking::Refused);
     }
     Some(match capacity.max_pkts > part.max_pkts {

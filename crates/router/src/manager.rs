@@ -22,8 +22,8 @@ const MAX_BURST: usize = 256;
 /// Most replies in one job, so that packets never wait long.
 const REPLIES_PER_JOB: usize = 64;
 
-/// How long the worker drops what a face with too many refused commands has to say
-/// to management. Some of them are forgiven meanwhile.
+/// How long the worker drops the management Interests of a face with too many refused
+/// commands. The count of refused commands falls meanwhile.
 const MUTE_FOR: Duration = Duration::from_secs(1);
 
 /// The manager and what it listens to.
@@ -109,12 +109,12 @@ impl ManagerThread {
             self.manager.handle_some(now, wall_ms, &mut burst, out);
             for face in self.manager.take_throttled() {
                 let until = monotonic_now() + MUTE_FOR;
-                // A worker that has gone hears nobody.
+                // A worker that has ended receives no Interests either.
                 let mute = move |plane: &mut Plane| plane.mute(face, until);
                 let _ = self.threads.post(MANAGEMENT_THREAD, mute);
             }
             if burst.peek().is_some() {
-                // Much was changed; those who asked need not wait for the others.
+                // Many changes were applied; their replies need not wait for the others.
                 self.send(replies);
             }
         }

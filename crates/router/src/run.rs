@@ -238,7 +238,7 @@ impl Router {
     }
 
     /// Gets a message when one of its threads has ended, which should not happen
-    /// before [`Router::stop`]; that tells why.
+    /// before [`Router::stop`], which returns the cause.
     #[must_use]
     pub const fn ended(&self) -> &Receiver<()> {
         &self.ended
@@ -309,8 +309,8 @@ impl Router {
             result = result.and(forwarder.stop());
         }
         drop(self.scheduler.take());
-        // The manager may wait for a job that no worker will run; its queue's
-        // end tells it.
+        // The manager may wait for a job that no worker will run; the end of its
+        // queue wakes it.
         let _ = self.to_manager.send(ToManager::Stop);
         self.manager
             .join()

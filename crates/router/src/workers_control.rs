@@ -208,7 +208,7 @@ impl WorkersControl {
             )));
         }
         let key = self.dispatcher.key(name.view());
-        key.ok_or_else(|| refusal("names under /localhost always belong to worker 0"))
+        key.ok_or_else(|| refusal("names under /localhost always stay at worker 0"))
     }
 
     /// The worker of this number, if names may be at home there.

@@ -155,7 +155,7 @@ fn a_verification_that_would_drop_all_data_or_mean_nothing_is_told() {
             )),
             4,
             "[0].signers_under",
-            "fetch",
+            "fetches none",
         ),
         (
             rule(&format!("anchors = [{anchor}]\nsigners_under = \"site\"")),
@@ -305,7 +305,7 @@ fn what_could_not_be_done_at_start_is_told_before() {
         ),
         (
             "[[management.authorize]]\nmodules = [\"rib\"]\nany = true\nsigners_under = \"/a\"",
-            "without certificates",
+            "any key can sign",
         ),
     ];
     for (text, word) in cases {

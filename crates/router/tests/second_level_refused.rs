@@ -69,7 +69,7 @@ fn what_cannot_be_is_refused_with_a_remedy_and_nothing_is_overwritten() {
         assert_eq!(fs::read(&place).ok(), make.map(|it| it.to_vec()));
     }
     let said = refusal(&volume(path, 1 << 43));
-    assert!(said.contains(" free: free some space"), "{said}");
+    assert!(said.contains(" free; free some space"), "{said}");
     assert!(!store_in(path).exists());
     fs::write(store_in(path), b"a diary\n".repeat(2_000)).expect("the folder is ours");
     let said = refusal(&volume(path, BYTES));

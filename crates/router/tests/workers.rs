@@ -200,7 +200,7 @@ fn names_are_pinned_and_the_scheduler_frozen() {
             (&["workers", "pin", "/pinned", "2"], "does not run"),
             (
                 &["workers", "pin", "/localhost/nfd", "1"],
-                "names of this host",
+                "stay at worker 0",
             ),
         ] {
             let (_, error) = bed.failure(arguments);

@@ -35,7 +35,8 @@ pub enum CertificateError {
     Decode(#[from] DecodeError),
     /// The name is not that of a certificate.
     #[error(
-        "{0} is not the name of a certificate; it has the form /<identity>/KEY/<key-id>/<issuer-id>/<version>"
+        "{0} is not the name of a certificate; it has the form \
+         /<identity>/KEY/<key-id>/<issuer-id>/<version>"
     )]
     BadName(Name),
     /// The name is not that of a key.

@@ -122,7 +122,8 @@ pub enum GeometryError {
     },
     /// There are more than an index can tell apart.
     #[error(
-        "{total_bytes} bytes are more than the {max_bytes} that the store of one worker may have; use more workers"
+        "{total_bytes} bytes are more than the {max_bytes} that the store of one worker may have; \
+         use more workers"
     )]
     TooLarge {
         /// How many there are.

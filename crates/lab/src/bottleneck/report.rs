@@ -267,7 +267,7 @@ fn write_counters(
     if let Some(refusal) = refusal {
         return writeln!(
             f,
-            "\nno hardware counters on this machine ({refusal}): no stall categories, IPC or \
+            "\nthis machine has no hardware counters ({refusal}): no stall categories, IPC or \
              cache misses"
         );
     }

@@ -151,7 +151,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\nNo cycles of the figure are in the text, only these shares at 10^5 Data. What the \
-             engine here does beside the numbered blocks (strategies, checks, prefetches) is not in \
+             engine here does beside the numbered blocks (strategies, checks, prefetches) is not \
+             in \
              them."
         )
     }

@@ -81,9 +81,11 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{N_WEB} objects, Zipf {ALPHA}, cache {}; all objects change places with others, and \
-             hits are counted over steps of {STEP} requests; {} seeds, means, and of the requests the \
+             hits are counted over steps of {STEP} requests; {} seeds, means, and of the requests \
+             the \
              median (least-most)\n\n\
-             | policy | steady hit ratio | Data inserted | requests to 95 % | after 1 M | 2.5 M | 5 M |\n\
+             | policy | steady hit ratio | Data inserted | requests to 95 % | after 1 M | 2.5 M | \
+             5 M |\n\
              |---|---|---|---|---|---|---|",
             self.capacity, self.n_seeds
         )?;

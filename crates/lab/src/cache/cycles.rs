@@ -88,7 +88,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "web workload, cache {}; nanoseconds, median (p10-p90); published in cycles at 2.2 GHz\n\n\
+            "web workload, cache {}; nanoseconds, median (p10-p90); published in cycles at 2.2 \
+             GHz\n\n\
              | policy | B2 by Interest | published | B12 by insertion | published | B13 by Data | \
              published | all by Interest | hits | memory, MiB | B2, B13, all by Filter's |\n\
              |---|---|---|---|---|---|---|---|---|---|---|",

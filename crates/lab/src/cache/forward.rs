@@ -129,8 +129,10 @@ impl fmt::Display for ForwardReport {
         writeln!(
             f,
             "{} objects, {} Data cached, {} prefixes; Interests of {INTEREST_BYTES} bytes, Data \
-             of {DATA_BYTES}; one thread\n\n| policy | hits | Data inserted | ns a request (p10-p90) \
-             | requests/s by the first's | million packets/s | Gbit/s | published Gbit/s, by FIFO's |\
+             of {DATA_BYTES}; one thread\n\n| policy | hits | Data inserted | ns a request \
+             (p10-p90) \
+             | requests/s relative to the first | million packets/s | Gbit/s | published Gbit/s, \
+             by FIFO's |\
              \n|---|---|---|---|---|---|---|---|",
             self.n_objects, self.store_pkts, self.n_fib_prefixes
         )?;

@@ -75,9 +75,10 @@ impl fmt::Display for Report {
         let spread = |s: &Spread| format!("{:.1} ({:.1}-{:.1})", s.median, s.p10, s.p90);
         writeln!(
             f,
-            "{} objects, Zipf 0.8, cache {}; rounds of {} requests; million requests a second of one \
+            "{} objects, Zipf 0.8, cache {}; rounds of {} requests; million requests a second of \
+             one \
              core's time, median (p10-p90)\n\n\
-             | policy | requests drawn before | drawn meanwhile |\n|---|---|---|",
+             | policy | requests drawn before | drawn during the run |\n|---|---|---|",
             self.n_objects, self.capacity, self.n_requests
         )?;
         for row in &self.rows {

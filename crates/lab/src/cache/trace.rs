@@ -106,10 +106,13 @@ impl Trace {
     fn from_oracle_general(bytes: &[u8]) -> anyhow::Result<Self> {
         let records = bytes.chunks(ORACLE_RECORD_BYTES).zip(1_u64..);
         Self::number(records.map(|(record, n)| {
-            let object = record.get(4..12).filter(|_| record.len() == ORACLE_RECORD_BYTES);
+            let object = record
+                .get(4..12)
+                .filter(|_| record.len() == ORACLE_RECORD_BYTES);
             let Some(object) = object else {
                 bail!(
-                    "record {n} has {} bytes instead of {ORACLE_RECORD_BYTES}: the file is truncated or has another format",
+                    "record {n} has {} bytes instead of {ORACLE_RECORD_BYTES}: the file is \
+                     truncated or has another format",
                     record.len()
                 );
             };

@@ -79,7 +79,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{} beside Filter of fixed settings\n{}\n\n\
-             | workload | cache, % | Data | hits | Data inserted | best as published | hits, inserted | \
+             | workload | cache, % | Data | hits | Data inserted | best as published | hits, \
+             inserted | \
              points off | best of all settings | hits, inserted | points off |\n\
              |---|---|---|---|---|---|---|---|---|---|---|",
             self.auto, self.what
@@ -119,7 +120,8 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nLeast difference to the published threshold and history, whichever eviction is best: \
+            "\nLeast difference to the published threshold and history, whichever eviction is \
+             best: \
              {least:+.2} hundredths of all requests; the aim is not below -1.\n\
              The best of all settings is known only afterwards."
         )?;

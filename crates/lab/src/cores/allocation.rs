@@ -78,9 +78,10 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\n{} transfers; {:.3} % dropped, {:.2} % cold; cores had are {:.2} off those needed on \
+            "\n{} transfers; {:.3} % dropped, {:.2} % cold; assigned cores differ by {:.2} from \
+             those needed on \
              average, while both needs can be met. Published: a drawing of cores that follow the \
-             traffic; its rates are not told, those here are assumed. {}.",
+             traffic; it states no rates, those here are assumed. {}.",
             self.n_transfers,
             self.dropped_pct,
             self.cold_pct,

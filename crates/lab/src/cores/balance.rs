@@ -81,7 +81,8 @@ impl fmt::Display for Report {
             "forwarding on {} cores, {} of what they do without penalties, threshold {} of 100, \
              {} s of virtual time\n\n\
              | trace | scheduler | dropped % | out of order % | shifts | packets moved % \
-             | held % | for, µs | no room | drops by DLB | reordering below DLB % | shifts below DLB % |\n\
+             | held % | for, µs | no room | drops by DLB | reordering below DLB % | shifts below \
+             DLB % |\n\
              |---|---|---|---|---|---|---|---|---|---|---|---|",
             self.n_cores, self.load, self.threshold, self.seconds
         )?;

@@ -27,5 +27,5 @@ pub(super) fn false_positives(trace: &str) -> Option<u32> {
 pub(super) const COLD_PCT: f64 = 60.0;
 
 /// What stands for the traces.
-pub(super) const TRACES: &str = "The traces of the thesis are not to be had: `caida` and \
+pub(super) const TRACES: &str = "The traces of the thesis are not available: `caida` and \
 `auckland` are drawn, with flow sizes that fall as (rank + q)^-a, a assumed";

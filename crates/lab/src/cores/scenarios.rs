@@ -67,7 +67,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "four services on {N_CORES} cores; {TRAFFIC_S} s of traffic in {:.2} s of virtual time, \
+            "four services on {N_CORES} cores; {TRAFFIC_S} s of traffic in {:.2} s of virtual \
+             time, \
              threshold {} of 100\n\n\
              | scenario | scheduler | offered Mpps | dropped % | cold % | out of order % |\n\
              |---|---|---|---|---|---|",
@@ -88,8 +89,10 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nPublished: FCFS and AFS drop in T1 to T4, too, where the sum is below what the cores \
-             do, since almost {} % of their packets meet a cold cache; LAPS drops least in all. {}.",
+            "\nPublished: FCFS and AFS drop in T1 to T4, too, where the sum is below what the \
+             cores \
+             do, since almost {} % of their packets meet a cold cache; LAPS drops least in all. \
+             {}.",
             published::COLD_PCT,
             published::TRACES
         )

@@ -78,7 +78,8 @@ impl fmt::Display for Report {
             f,
             "four services on {N_CORES} cores, equal shares of traffic, threshold {} of 100, \
              {} s of virtual time each\n\n\
-             | scheduler | offered Mpps | done Mpps | dropped % | cold % | out of order % | no room to hold % | shifts |\n\
+             | scheduler | offered Mpps | done Mpps | dropped % | cold % | out of order % | no \
+             room to hold % | shifts |\n\
              |---|---|---|---|---|---|---|---|",
             self.threshold, self.seconds
         )?;
@@ -114,8 +115,10 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nPublished: LAPS does {} times what AFS does and {} times what FCFS does. Kept is the \
-             highest rate of which at most {KEPT_PCT} % is dropped, among those tried. Beyond it, LAPS drops packets of \
+            "\nPublished: LAPS does {} times what AFS does and {} times what FCFS does. Kept is \
+             the \
+             highest rate of which at most {KEPT_PCT} % is dropped, among those tried. Beyond it, \
+             LAPS drops packets of \
              services that take long and goes on with others, so that it may do more packets than \
              the ideal, which drops all alike: what is kept tells more. {}.",
             published::BY_AFS,

@@ -75,11 +75,13 @@ impl fmt::Display for AddressError {
                 f.write_str("write unix:///path, udp://127.0.0.1:6363 or tcp://127.0.0.1:6363")
             }
             Self::RelativePath => f.write_str("write the absolute path: unix:///run/nfd/nfd.sock"),
-            Self::BadSocketAddress => f.write_str("write a literal address with its port"),
+            Self::BadSocketAddress => {
+                f.write_str("write an IP address and a port, as in tcp://127.0.0.1:6363")
+            }
             Self::NotLoopback(addr) => {
                 write!(
                     f,
-                    "{addr} is not a loopback address; load stays on this machine"
+                    "{addr} is not a loopback address; the load generator uses this machine only"
                 )
             }
         }

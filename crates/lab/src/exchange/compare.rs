@@ -99,7 +99,7 @@ impl FromStr for LabelledTarget {
                 pid: take("pid")
                     .map(|pid| {
                         pid.parse()
-                            .map_err(|_| format!("pid={pid} is no process id"))
+                            .map_err(|_| format!("pid={pid} is not a process id"))
                     })
                     .transpose()?,
                 control: take("control")
@@ -347,7 +347,7 @@ impl Comparison {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}\n{}", self.machine, self.command_line);
         for target in &self.targets {
-            let version = target.version.as_deref().unwrap_or("version not asked");
+            let version = target.version.as_deref().unwrap_or("version not known");
             let _ = writeln!(out, "{}: {version}", target.label);
         }
         out.push('\n');
@@ -384,7 +384,8 @@ impl Comparison {
             };
             let _ = writeln!(
                 out,
-                "{mode:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>6}",
+                "{mode:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} \
+                 {:>6}",
                 row.label,
                 with_spread(row.cpu_ns_per_exchange, 1e-3, 2),
                 with_spread(row.cpu_ratio, 1.0, 3),

@@ -370,7 +370,7 @@ impl Link {
             if unless_blocked(flushed)?.is_none() {
                 let n_backlog = self.outbox.bytes.len() - self.outbox.n_sent_bytes;
                 if n_backlog > MAX_BACKLOG_BYTES {
-                    let message = "the forwarder does not read what it is sent";
+                    let message = "the forwarder does not read";
                     return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
                 }
                 break;
@@ -466,7 +466,7 @@ fn closed_by_peer() -> io::Error {
 fn frame_len(bytes: &[u8]) -> io::Result<Option<usize>> {
     let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     let len = tlv::element_len(bytes)
-        .map_err(|error| invalid(format!("the forwarder sent what is no TLV: {error}")))?;
+        .map_err(|error| invalid(format!("the forwarder sent malformed TLV: {error}")))?;
     match len {
         Some(len) if len > MAX_FRAME_BYTES => Err(invalid(format!(
             "the forwarder sent a frame of {len} bytes"

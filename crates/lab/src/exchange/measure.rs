@@ -469,7 +469,8 @@ fn warm_up(driver: &mut Driver, mode: Mode, load: &Load, budget: &Budget) -> any
             let is_legal = load.token_bytes.is_none_or(|len| (1..=32).contains(&len));
             if n_missing > 0 && is_legal {
                 bail!(
-                    "{n_missing} names of the catalogue were not fetched in time; raise --max-seconds or lower --catalogue"
+                    "{n_missing} names of the catalogue were not fetched in time; raise \
+                     --max-seconds or lower --catalogue"
                 );
             }
             n_missing

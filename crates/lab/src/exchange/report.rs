@@ -165,14 +165,14 @@ impl fmt::Display for Measurement {
         if !self.is_complete {
             writeln!(
                 f,
-                "INCOMPLETE    the time was over: {} not sent, {} cut off, {} not warmed up",
+                "INCOMPLETE    time limit: {} not sent, {} cut off, {} not warmed up",
                 self.n_not_sent, c.n_cut_off, self.n_not_warmed_up
             )?;
         }
         if self.n_routes_left > 0 {
             writeln!(
                 f,
-                "also          {} routes not taken back",
+                "also          {} routes not unregistered",
                 self.n_routes_left
             )?;
         }

@@ -257,8 +257,8 @@ impl fmt::Display for FairnessReport {
         }
         write!(
             f,
-            "\n\nRates of an honest program with {} in flight. Part of fair: its rate beside \
-             this neighbour over that beside an equal in the same round.",
+            "\n\nRates of an honest program with {} in flight. Fair share: its rate beside this \
+             neighbour divided by its rate beside an honest one in the same round.",
             self.in_flight
         )
     }

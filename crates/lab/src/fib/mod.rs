@@ -201,7 +201,7 @@ impl fmt::Display for FibFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}\n\n| rules | components | engine | names compared | pages | fetched ahead | \
+            "{}\n\n| rules | components | engine | names compared | pages | prefetched | \
              hashed | threads | bytes a rule | ns a name (p10–p90) | Mpps |\n\
              |---|---|---|---|---|---|---|---|---|---|---|",
             self.title
@@ -214,7 +214,8 @@ impl fmt::Display for FibFigures {
             };
             writeln!(
                 f,
-                "| {} | {} | {} | {} | {} | {} | {hashed} | {} | {:.0} | {:.0} ({:.0}–{:.0}) | {:.2} |",
+                "| {} | {} | {} | {} | {} | {} | {hashed} | {} | {:.0} | {:.0} ({:.0}–{:.0}) | \
+                 {:.2} |",
                 row.table.n_rules,
                 row.table.n_components,
                 row.table.engine.label(),
@@ -330,7 +331,7 @@ fn measure_together(
         let bed = bed_of(&case.table);
         let pages = most_pages(bed.pages());
         if case.table.pages == crate::choices::PageChoice::Huge1G && pages != "1 GiB" {
-            let note = format!("1 GiB pages were asked for, and {pages} ones to be had.");
+            let note = format!("1 GiB pages were requested, but the system provided {pages} ones.");
             if !notes.contains(&note) {
                 notes.push(note);
             }

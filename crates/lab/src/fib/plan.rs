@@ -15,11 +15,11 @@ const PUBLISHED_WORKERS: f64 = 4.0;
 pub(super) const fn title(figure: Figure) -> &'static str {
     match figure {
         Figure::Pages => "Figure 3.6: page sizes, and names hashed beforehand",
-        Figure::Prefetch => "Figure 3.7: what is fetched ahead",
+        Figure::Prefetch => "Figure 3.7: prefetching",
         Figure::Sizes => "Figure 3.8: rules of seven components",
         Figure::LongNames => "Figure 3.9: rules of 15 components",
         Figure::Linear => "Figure 3.10: linear search",
-        Figure::Threads => "Figure 3.11: threads, all fetched ahead",
+        Figure::Threads => "Figure 3.11: threads, all prefetched",
         Figure::Throughput => "Table 3.2: throughput of the engine alone",
         Figure::LevelPulling => super::levels::TITLE,
     }
@@ -167,7 +167,7 @@ impl Medians<'_> {
     fn change(&self, of: impl Fn(&Row) -> bool, by: impl Fn(&Row) -> bool) -> String {
         match (self.ns(of), self.ns(by)) {
             (Some(of), Some(by)) => format!("{:+.0} %", (of / by - 1.0) * 100.0),
-            _ => "not to be had".to_owned(),
+            _ => "not available".to_owned(),
         }
     }
 }
@@ -225,12 +225,12 @@ fn of_matching(figure: Figure, rows: &[Row], matching: Matching) -> Vec<Comparis
         }
         Figure::Prefetch | Figure::Sizes => vec![
             compared(
-                "first bucket fetched ahead",
+                "first bucket prefetched",
                 pick("−2 to −3 %", "about −9 %"),
                 medians.change(fetch(Fetch::First), fetch(Fetch::None)),
             ),
             compared(
-                "all buckets fetched ahead",
+                "all buckets prefetched",
                 pick("−6 to −13 %", "about −9 %"),
                 medians.change(fetch(Fetch::All), fetch(Fetch::None)),
             ),
@@ -254,7 +254,7 @@ fn of_matching(figure: Figure, rows: &[Row], matching: Matching) -> Vec<Comparis
                     medians.change(long, before),
                 ),
                 compared(
-                    "15 components against 7, all fetched ahead",
+                    "15 components against 7, all prefetched",
                     "considerably more",
                     medians.change(long_all, fetch(Fetch::All)),
                 ),
@@ -279,7 +279,7 @@ fn of_matching(figure: Figure, rows: &[Row], matching: Matching) -> Vec<Comparis
                     against(Fetch::None, false),
                 ),
                 compared(
-                    "the same, all fetched ahead",
+                    "the same, all prefetched",
                     pick("slower", "little slower"),
                     against(Fetch::All, false),
                 ),
@@ -322,7 +322,8 @@ fn of_matching(figure: Figure, rows: &[Row], matching: Matching) -> Vec<Comparis
                 let measured = row.map_or_else(String::new, |row| {
                     let n_threads = row.way.n_threads as f64;
                     format!(
-                        "{:.2} with {n_threads} threads, {:.2} with {PUBLISHED_WORKERS} at that rate",
+                        "{:.2} with {n_threads} threads, {:.2} with {PUBLISHED_WORKERS} at that \
+                         rate",
                         row.mpps.median,
                         row.mpps.median / n_threads * PUBLISHED_WORKERS,
                     )

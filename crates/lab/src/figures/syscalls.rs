@@ -96,8 +96,7 @@ impl fmt::Display for SyscallsReport {
         }
         write!(
             f,
-            "\n\nSystem calls for each packet that the router received or sent, those that \
-             wait included."
+            "\n\nSystem calls per packet that the router received or sent, including waits."
         )
     }
 }

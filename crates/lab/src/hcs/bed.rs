@@ -194,8 +194,8 @@ pub(super) fn ensure_memory(needed_bytes: u64) -> anyhow::Result<()> {
     };
     ensure!(
         needed_bytes + SPARE_BYTES <= available_bytes,
-        "this takes {} of memory and {} are available, of which {} are left to others: \
-         choose smaller sizes, a larger --shrink, or dynamic memory where there is a choice",
+        "this needs {} of memory, but {} are available, of which {} are kept for other programs; \
+         use smaller sizes, a larger --shrink, or --memory dynamic",
         Bytes(needed_bytes),
         Bytes(available_bytes),
         Bytes(SPARE_BYTES),

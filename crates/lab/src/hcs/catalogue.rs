@@ -55,15 +55,15 @@ impl FromStr for Bytes {
         let (number, unit) = units
             .filter_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
             .next()
-            .ok_or("not a number with kB, MB, GB or TB")?;
+            .ok_or("write a number with kB, MB, GB or TB, as in 10GB")?;
         let number: f64 = number
             .trim()
             .parse()
-            .map_err(|_| "not a number with kB, MB, GB or TB")?;
+            .map_err(|_| "write a number with kB, MB, GB or TB, as in 10GB")?;
         let bytes = number * unit;
         if !(CHUNK_BYTES as f64..=1e16).contains(&bytes) {
             return Err(format!(
-                "not between one chunk, {CHUNK_BYTES} bytes, and 10^4 TB"
+                "the size must be from one chunk, {CHUNK_BYTES} bytes, to 10^4 TB"
             ));
         }
         Ok(Self(bytes.round() as u64))

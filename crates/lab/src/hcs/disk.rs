@@ -142,17 +142,19 @@ impl fmt::Display for Report {
             Some(speed) => writeln!(
                 f,
                 "Both levels of the router on a disk, |L2| = |C| = {}: requests at the workload's \
-                 own times, {speed} times as fast; {}. Who asks for a chunk while its batch is \
-                 read waits for it, and has no hit",
+                 own times, {speed} times as fast; {}. A request for a chunk whose batch is being \
+                 read waits for it, and is no hit",
                 Bytes(self.l2_bytes),
                 self.scaled
             )?,
             None => writeln!(
                 f,
-                "Both levels of the router on a disk, |L2| = |C| = {}: one thread that asks as \
-                 fast as it is answered; {}. Who asks for a chunk while its batch is read has no \
-                 hit, and with more than one Interest pending requests come as fast as they are \
-                 answered, not as streams have them: so hits are fewer than by the model, and reads \
+                "Both levels of the router on a disk, |L2| = |C| = {}: one thread that requests \
+                 as fast as it gets answers; {}. A request for a chunk whose batch is being read \
+                 is no hit, and with more than one Interest pending requests come as fast as they \
+                 are \
+                 answered, not as streams have them: so hits are fewer than by the model, and \
+                 reads \
                  are what to compare",
                 Bytes(self.l2_bytes),
                 self.scaled
@@ -160,15 +162,17 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\n| workload | ahead | pending | L1 | hits in L1 | model, nothing ahead | Gbit/s | the disk's \
-             Gbit/s | read by asked for | by the model | requests | reads | ahead | waited for a \
+            "\n| workload | ahead | pending | L1 | hits in L1 | model, nothing ahead | Gbit/s | \
+             the disk's \
+             Gbit/s | reads / requests | by the model | requests | reads | ahead | waited for a \
              batch on its way | latest, ms | went upstream |\n\
              |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {} | {} | {:.4} | {:.4} | {} | {} | {:.3} | {:.3} | {} | {} | {} | {} | \
+                "| {} | {} | {} | {} | {:.4} | {:.4} | {} | {} | {:.3} | {:.3} | {} | {} | {} | \
+                 {} | \
                  {} | {} |",
                 row.workload,
                 row.max_ahead,
@@ -191,7 +195,8 @@ impl fmt::Display for Report {
         for it in &self.verdicts {
             writeln!(
                 f,
-                "\n{}, |L1| = {}: up to {} batches read ahead change hits in L1 from {:.4} to {:.4} \
+                "\n{}, |L1| = {}: up to {} batches read ahead change hits in L1 from {:.4} to \
+                 {:.4} \
                  (promised, with 1 GB before 10 GB: at least {PROMISED_HITS}), with {:.3} times \
                  the reads and {:.3} times the bytes (at most {MAX_READS}): {}",
                 it.workload,

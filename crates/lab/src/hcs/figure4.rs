@@ -71,8 +71,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "Figure 4: {}, |L1| = {}, |L2| = |C| = {}, Real, {} requests a run; \
-             {}\n\n| memory | delay | asked for, Gbit/s | observed, Gbit/s | by what was \
-             asked for | both levels, Gbit/s |\n|---|---|---|---|---|---|",
+             {}\n\n| memory | delay | configured, Gbit/s | observed, Gbit/s | observed / \
+             configured | both levels, Gbit/s |\n|---|---|---|---|---|---|",
             self.told,
             Bytes(self.l1_bytes),
             Bytes(self.l2_bytes),
@@ -174,10 +174,10 @@ pub(super) fn run(args: &Figure4Args) -> anyhow::Result<()> {
                 })
                 .into();
             let identity = args.rates.iter().map(|&rate| (rate, rate));
-            lines.push(("as asked for".to_owned(), identity.collect()));
+            lines.push(("as configured".to_owned(), identity.collect()));
             log_chart(
                 format!("Figure 4: {delay:?}"),
-                "rate asked for, Gbit/s",
+                "configured rate, Gbit/s",
                 "rate observed, Gbit/s",
                 lines,
             )

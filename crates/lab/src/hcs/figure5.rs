@@ -101,7 +101,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Figure 5: {}; |L2| = |C| = {}, Gbit/s asked of it: {} (published: serial, Static, \
+            "Figure 5: {}; |L2| = |C| = {}, configured Gbit/s: {} (published: serial, Static, \
              Busy, 4); each run measures |C| requests; {}\n\n| workload | L1 | hits in L1 | model \
              | off by | Gbit/s | fitted | L2's Gbit/s while it was busy |\
              \n|---|---|---|---|---|---|---|---|",

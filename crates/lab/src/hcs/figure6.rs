@@ -118,8 +118,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{}: {}; |L1| = {}, Real, at most {} requests a run (published: |C|); {}\n\n| L2 | \
-             Gbit/s asked of it | given while it was busy | requests | hits in L1 | model | read \
-             by asked for | Gbit/s | by equations | by one level |\n\
+             configured Gbit/s | Gbit/s while it was busy | requests | hits in L1 | model | reads \
+             / requests | Gbit/s | by equations | by one level |\n\
              |---|---|---|---|---|---|---|---|---|---|",
             self.title,
             self.told,

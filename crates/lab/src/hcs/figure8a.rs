@@ -67,7 +67,7 @@ impl fmt::Display for Report {
             f,
             "Figure 8 (a): Real, catalogue of {}, {} requests in each of {} runs from seed {}, B = \
              {}; means with 95 % confidence\n\n| workers | Content: most loaded by \
-             mean | Batch: most loaded by mean | most under Content by most under Batch | shares \
+             mean | Batch: most loaded / mean | most loaded: Content / Batch | shares \
              under Content | shares under Batch |\n|---|---|---|---|---|---|",
             Bytes(self.catalogue_bytes),
             self.n_requests,
@@ -117,7 +117,7 @@ pub(super) fn run(args: &Figure8AArgs) -> anyhow::Result<()> {
         vec![Chart::of_lines(
             "Figure 8 (a)",
             "workers",
-            "most loaded by mean",
+            "most loaded / mean",
             vec![
                 line("Content", |row| row.content.mean),
                 line("Batch", |row| row.batch.mean),

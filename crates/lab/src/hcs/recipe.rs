@@ -127,11 +127,11 @@ impl fmt::Display for Told {
             self.max_ahead.unwrap_or_default(),
             self.n_pending.unwrap_or(1),
         ) {
-            (0, 1) => "nothing read ahead, and each Interest waits for the one before".to_owned(),
+            (0, 1) => "no read-ahead, and each Interest waits for the one before".to_owned(),
             (n_ahead, n_pending) => format!(
                 "up to {n_ahead} batches ahead and up to {n_pending} Interests pending (models are \
-                 of the serial algorithm, and who asks for a chunk while its batch is read has no \
-                 hit)"
+                 of the serial algorithm, and a request for a chunk whose batch is being read is \
+                 no hit)"
             ),
         };
         match self.store {

@@ -86,8 +86,8 @@ impl Counts {
         } = *self;
         ensure!(
             n_refused == 0,
-            "{n_refused} of {n_requests} Interests were refused for want of reads: ask for less \
-             --pending or --ahead"
+            "{n_refused} of {n_requests} Interests were refused because all reads were in use; \
+             lower --pending or --ahead"
         );
         ensure!(
             n_missed * 1_000 <= n_requests,

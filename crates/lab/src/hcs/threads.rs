@@ -146,8 +146,9 @@ impl fmt::Display for Report {
             "{}: {} (published: serial, Static, Busy); |L1| = {}, |L2| = |C| = {} of all workers \
              together, Real; each run measures |C| requests; {}; {} processors.\nWorkers that run \
              one by one do so as if each had a processor of its own: emulated\n\n| workers | \
-             hashed | Gbit/s asked of each L2 | given while it was busy | workers ran | Gbit/s | by \
-             the first | hits in L1 | most loaded by mean | time without a read |\n\
+             hashed | Gbit/s asked of each L2 | Gbit/s while it was busy | workers ran | Gbit/s | \
+             by \
+             the first | hits in L1 | most loaded / mean | time without a read |\n\
              |---|---|---|---|---|---|---|---|---|---|",
             self.title,
             self.told,

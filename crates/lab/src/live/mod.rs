@@ -197,9 +197,11 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "| feed | workers | dispatch | thousand packets/s (p10-p90) | by the fewest's \
-             (p10-p90) | by the first rule's (p10-p90) | router's CPU ns a packet (p10-p90) | \
-             its cores | others' | shares of packets | busiest by mean (p10-p90) | crossed | \
+            "| feed | workers | dispatch | thousand packets/s (p10-p90) | relative to the fewest \
+             workers \
+             (p10-p90) | relative to the first rule (p10-p90) | router's CPU ns a packet \
+             (p10-p90) | \
+             its cores | others' | shares of packets | busiest / mean (p10-p90) | crossed | \
              p50 µs | p99 µs | lost % |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
         )?;
         for row in &self.rows {

@@ -152,7 +152,8 @@ impl fmt::Display for LookupFigures {
             );
             writeln!(
                 f,
-                "| {} | {:.1} | {:.0} | {:.1} | {:.1} | {:.1} ({:.1}–{:.1}) | {:.1} | {:.1} | {writer} |",
+                "| {} | {:.1} | {:.0} | {:.1} | {:.1} | {:.1} ({:.1}–{:.1}) | {:.1} | {:.1} | \
+                 {writer} |",
                 size.n_prefixes,
                 size.bytes_per_prefix,
                 size.load_ns,

@@ -334,8 +334,8 @@ impl fmt::Display for RoutesReport {
         }
         writeln!(
             f,
-            "forwarded   {} of {} Interests came to the face that registered, {} of them not at \
-             once;\n            all after {:.3} s",
+            "forwarded   {} of {} Interests came to the face that registered, {} of them with a \
+             delay;\n            all after {:.3} s",
             self.n_came_back, self.n_sampled, self.n_too_early, self.working_seconds
         )?;
         write!(

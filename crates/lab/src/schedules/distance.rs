@@ -71,8 +71,8 @@ impl fmt::Display for DistanceReport {
         writeln!(
             f,
             "{} prefixes, bursts of {}; nanoseconds per packet, median (p10-p90); the default is \
-             {BURST_DISTANCE}\n\n| packets fetched for together | I-miss | Data | both | by naive \
-             |\n|---|---|---|---|---|",
+             {BURST_DISTANCE}\n\n| prefetch distance, packets | I-miss | Data | both | relative \
+             to naive |\n|---|---|---|---|---|",
             self.n_fib_prefixes, self.burst_pkts
         )?;
         for figures in &self.figures {
@@ -160,14 +160,14 @@ fn draw(report: &DistanceReport, path: &Path) -> anyhow::Result<()> {
     let area = SVGBackend::new(path, (760, 460)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption("Time by packets fetched for together", ("sans-serif", 20))
+        .caption("Time by prefetch distance, packets", ("sans-serif", 20))
         .margin(16)
         .x_label_area_size(40)
         .y_label_area_size(56)
         .build_cartesian_2d((0.8..max_x * 1.25).log_scale(), 0.0..max_y * 1.25)?;
     chart
         .configure_mesh()
-        .x_desc("packets fetched for together")
+        .x_desc("prefetch distance, packets")
         .y_desc("nanoseconds")
         .x_label_formatter(&|x| format!("{x:.0}"))
         .draw()?;

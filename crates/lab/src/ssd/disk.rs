@@ -38,8 +38,8 @@ impl Disk {
         let available = room(directory, needed)?;
         if needed > available {
             bail!(
-                "{} has {} MiB to spare, and {} MiB are needed: choose a smaller --store-mib or \
-                 --l2, a larger --shrink, or another --directory",
+                "{} has {} MiB free, but {} MiB are needed; use a smaller --store-mib or --l2, a \
+                 larger --shrink, or another --directory",
                 directory.display(),
                 available >> 20,
                 needed >> 20

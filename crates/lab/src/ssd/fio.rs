@@ -8,8 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 /// What to do where there is no fio.
-const HOW_TO_GET: &str =
-    "fio cannot be started: install it (Debian: apt install fio), or give --no-fio";
+const HOW_TO_GET: &str = "cannot start fio: install it (Debian: apt install fio), or use --no-fio";
 
 /// What fio says of reading a file in order.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ use crate::random::Random;
 
 /// What to do where the other program is not built.
 const HOW_TO_BUILD: &str = "build it (cargo build --release --manifest-path \
-     compare/foyer/Cargo.toml), and give its path by --program";
+     compare/foyer/Cargo.toml), and name its path with --program";
 
 /// Data that DRAM has when its hits are measured.
 const N_HOT: u64 = 512;

@@ -71,13 +71,17 @@ pub(super) fn run(args: &IndexArgs) -> anyhow::Result<()> {
     ));
     report.add("entries", "", &[len as f64])?;
     let fill = 100.0 * len as f64 / max_len as f64;
-    report.add("of those there may be", "%", &[fill])?;
+    report.add("share of the maximum", "%", &[fill])?;
     report.add("index", "MiB", &[output::mib(bytes as u64)])?;
     report.add("bytes of an entry", "", &[bytes as f64 / len as f64])?;
     let lost = before.n_regions_emptied_early + before.n_not_indexed + before.n_crowded_out;
-    report.add("batches or regions that found no room", "", &[lost as f64])?;
     report.add(
-        "names that are not there and seem to be, of a million",
+        "batches or regions refused for lack of room",
+        "",
+        &[lost as f64],
+    )?;
+    report.add(
+        "false positives per million absent names",
         "",
         &[n_wrong as f64 / f64::from(args.absent) * 1e6],
     )?;
@@ -89,8 +93,8 @@ pub(super) fn run(args: &IndexArgs) -> anyhow::Result<()> {
     )?;
     report.note(
         "Published, bytes an object: flash caches about 1 with false hits, general cache \
-         libraries 46 to 93, NDN-DPDK more than 1000. What seems to be there is read and \
-         compared; no other Data is sent.",
+         libraries 46 to 93, NDN-DPDK more than 1000. A false positive costs a read; the name is \
+         compared before Data is sent.",
     );
     output::print(&report, args.store.json)
 }

@@ -146,7 +146,7 @@ impl fmt::Display for Report {
         if !self.promises.is_empty() {
             writeln!(
                 f,
-                "\n| promise | asked | median (p10-p90) | verdict |\n|---|---|---|---|"
+                "\n| target | required | median (p10-p90) | verdict |\n|---|---|---|---|"
             )?;
         }
         for promise in &self.promises {

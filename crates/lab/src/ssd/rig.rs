@@ -370,7 +370,8 @@ impl Rig {
         let is_alive = now().saturating_since(last) < LOST_AFTER;
         ensure!(
             is_alive,
-            "{n_pending} Interests were never answered; the device has {} requests; {:?}; {:?}; {:?}",
+            "{n_pending} Interests were never answered; the device has {} requests; {:?}; {:?}; \
+             {:?}",
             self.n_in_flight(),
             self.engine.sizes(),
             self.engine.counters(),

@@ -99,8 +99,8 @@ impl Bed {
         let l1_pkts = 4 * args.window as usize + 2_048;
         ensure!(
             n_chunks >= 4 * l1_pkts as u64,
-            "a store of {n_chunks} Data beside {l1_pkts} in DRAM is hardly read: give a larger \
-             --store-mib or a smaller --window"
+            "a store of {n_chunks} Data beside {l1_pkts} in DRAM is hardly read; raise \
+             --store-mib or lower --window"
         );
         let options = RigOptions {
             l1_pkts,

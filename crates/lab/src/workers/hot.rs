@@ -89,9 +89,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} workers, {:.0} % of the Interests below one name; one worker alone answers {:.2} \
-             million a second\n\n| offered, by that | answered: static hash | LAPS | by static \
-             hash | dropped by static hash | names moved |\n|---|---|---|---|---|---|",
+            "{} workers, {:.0} % of the Interests below one name; one worker answers {:.2} \
+             million a second\n\n| offered / one worker | answered: static hash | LAPS | by static \
+             hash | dropped by static hash | names migrated |\n|---|---|---|---|---|---|",
             self.n_workers,
             100.0 * self.hot,
             self.alone_mips,

@@ -141,8 +141,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{} prefixes, Interests that miss and their Data, packets in memory\n\n| workers | ns \
-             an exchange (p10-p90) | million packets/s | by the first's | crossed a ring | \
-             busiest by mean |\n|---|---|---|---|---|---|",
+             an exchange (p10-p90) | million packets/s | relative to the first | crossed a ring | \
+             busiest / mean |\n|---|---|---|---|---|---|",
             self.n_fib_prefixes
         )?;
         for row in &self.rows {

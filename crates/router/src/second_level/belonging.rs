@@ -339,7 +339,7 @@ mod tests {
         let message = "/dev/disk1 is empty, but /dev/disk0 is not";
         told(fault(&level, 1, &found), other, message, "put back");
         found.reverse();
-        let message = "/dev/disk0 is empty, and /dev/disk1 is not";
+        let message = "/dev/disk0 is empty, but /dev/disk1 is not";
         told(fault(&level, 1, &found), key, message, "put back");
     }
 }
