@@ -2,12 +2,19 @@
 
 mod bed;
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Output;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tachonym_packet::{Component, Data, InterestView, Name, tlv};
+use tachonym_protocol::{
+    FibEntry, ForwarderStatus, NextHopRecord, RibEntry, Route, StrategyChoice, route_origin,
+};
 
 use bed::Bed;
 
@@ -65,11 +72,34 @@ fn a_name_without_a_route_is_refused_by_this_router() {
     assert_eq!(code, 4, "{text}");
     assert!(value(&text, "sent").starts_with("a Nack came after "));
     assert_eq!(value(&text, "from"), "this router");
+    let dropped = value(&text, "dropped");
+    assert!(
+        dropped.starts_with("no-route: Interest from face "),
+        "{dropped}"
+    );
     assert_eq!(value(&text, "next step"), step);
     let value = bed.json(&["explain", "/example/hello"]);
     assert_eq!(value["route"], Value::Null);
     assert_eq!(value["content_store"]["ssd"], "not-configured");
     assert_eq!(value["next_step"], step);
+    let drops = value["recent_drops"].as_array().expect("a list");
+    assert_eq!((drops.len(), &drops[0]["reason"]), (1, &"no-route".into()));
+    assert_eq!(drops[0]["name"], "/example/hello");
+    assert_eq!(
+        bed.json(&["explain", "/example/other"])["recent_drops"],
+        json!([])
+    );
+    // With a route, the drop is what is left to see of the failure.
+    let peer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let remote = format!("udp4://{}", peer.local_addr().expect("bound"));
+    bed.text(&["route", "add", "/example", &remote]);
+    let step = bed.json(&["explain", "/example/hello"])["next_step"].clone();
+    let step = step.as_str().expect("text");
+    let expected = "nothing is in the way now, but ";
+    assert!(
+        step.starts_with(expected) && step.contains("dropped Interest for no-route"),
+        "{step}"
+    );
     let (code, error) = bed.failure(&["explain", "/"]);
     assert_eq!(code, 2, "{error}");
     let (code, error) = bed.failure(&["explain", "--from", "9999", "/example"]);
@@ -215,10 +245,7 @@ fn a_silent_next_hop_is_named_while_the_interest_is_pending_and_after_it() {
     );
     let expected = format!("face {face} ({remote}) does not answer: ");
     assert!(value(&text, "next step").starts_with(&expected), "{text}");
-    assert_eq!(
-        bed.json(&["explain", "/silent/x"])["pending"],
-        Value::Array(vec![])
-    );
+    assert_eq!(bed.json(&["explain", "/silent/x"])["pending"], json!([]));
 }
 
 #[test]
@@ -243,4 +270,100 @@ fn scope_is_explained_by_the_face_that_asks() {
         value(&text, "next hops").starts_with("face 1 (this router), cost 0"),
         "{text}"
     );
+}
+
+/// A forwarder of another kind, which answers the datasets of the standard protocol and
+/// nothing else. It ends with the connection of one program.
+fn another_forwarder(socket: &Path) {
+    let listener = UnixListener::bind(socket).expect("it binds");
+    let name = |uri: &str| -> Name { uri.parse().expect("a name") };
+    let status = ForwarderStatus {
+        nfd_version: "22.12".into(),
+        ..ForwarderStatus::default()
+    };
+    let hop = NextHopRecord {
+        face_id: 300,
+        cost: 7,
+    };
+    let fib = FibEntry {
+        name: name("/a"),
+        next_hops: vec![hop],
+    };
+    let route = Route {
+        face_id: 300,
+        origin: route_origin::NLSR,
+        cost: 7,
+        flags: 1,
+        expiration_period_ms: None,
+    };
+    let rib = RibEntry {
+        name: name("/a"),
+        routes: vec![route],
+    };
+    let strategy = StrategyChoice {
+        name: name("/"),
+        strategy: name("/localhost/nfd/strategy/multicast/v=4"),
+    };
+    let mut general = Vec::new();
+    status.encode_value_into(&mut general);
+    let datasets = [
+        ("/localhost/nfd/status/general", general),
+        ("/localhost/nfd/faces/list", Vec::new()),
+        ("/localhost/nfd/fib/list", fib.encode()),
+        ("/localhost/nfd/rib/list", rib.encode()),
+        ("/localhost/nfd/strategy-choice/list", strategy.encode()),
+    ];
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a program");
+        let (mut pending, mut room) = (Vec::new(), vec![0; 9000]);
+        while let Ok(n_read @ 1..) = stream.read(&mut room) {
+            pending.extend_from_slice(&room[..n_read]);
+            while let Ok(Some(len)) = tlv::element_len(&pending)
+                && len <= pending.len()
+            {
+                let frame: Vec<u8> = pending.drain(..len).collect();
+                let asked = InterestView::parse(&frame)
+                    .expect("an Interest")
+                    .name()
+                    .to_name();
+                let found = datasets.iter().find(|(uri, _)| name(uri) == asked);
+                let (_, content) = found.unwrap_or_else(|| panic!("asked for {asked}"));
+                let last = Component::segment(0);
+                let data = Data {
+                    content: content.clone(),
+                    freshness_period_ms: Some(1),
+                    final_block_id: Some(last.clone()),
+                    ..Data::new(asked.with(&Component::version(1)).with(&last))
+                };
+                let _ = stream.write_all(&data.encode_with_digest());
+            }
+        }
+    });
+}
+
+#[test]
+fn of_another_forwarder_the_standard_datasets_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("nfd");
+    another_forwarder(&socket);
+    let transport = format!("unix://{}", socket.display());
+    let mut command = bed::tachonym(&["explain", "/a/b", "--transport", &transport]);
+    let (code, text) = outcome(&command.output().expect("it runs"));
+    assert_eq!(code, 0, "{text}");
+    let unknown = "unknown: 22.12 does not answer `explain`";
+    assert_eq!(value(&text, "content store"), unknown);
+    assert_eq!(value(&text, "pending"), unknown);
+    assert_eq!(value(&text, "route"), "/a");
+    // No such face is listed.
+    let hops = "face 300, cost 7, nlsr, gone: the route goes with it";
+    assert_eq!(value(&text, "next hops"), hops);
+    assert_eq!(value(&text, "strategy"), "multicast, set at /");
+}
+
+#[test]
+fn without_a_router_the_exit_code_is_6() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let transport = format!("unix://{}", folder.path().join("none").display());
+    let mut command = bed::tachonym(&["explain", "/a", "--transport", &transport]);
+    assert_eq!(outcome(&command.output().expect("it runs")).0, 6);
 }

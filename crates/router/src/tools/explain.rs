@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tachonym_client::Controller;
 use tachonym_packet::Name;
-use tachonym_protocol::{ExplainQuery, NameExplanation};
+use tachonym_protocol::{ExplainQuery, NameExplanation, RecentDrop};
 
 use super::{FaceArgument, Management, find_face, name, output, own, text};
 
@@ -60,8 +60,10 @@ pub struct Arguments {
 struct Report {
     query: ExplainQuery,
     explanation: NameExplanation,
-    /// Whether the router explained it. Of other forwarders, content store and pending
-    /// Interests are unknown.
+    /// Packets of the name, or of names under it, that were dropped lately, the newest first.
+    drops: Vec<RecentDrop>,
+    /// Whether the router explained it. Of other forwarders, content store, pending
+    /// Interests and drops are unknown.
     is_whole: bool,
     /// Name and version of the forwarder's software.
     version: String,
@@ -110,7 +112,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         // What is known shows while the Interest is under way.
         output::text(&text::columns(&report::rows(&report)))?;
     }
-    let sent = sending::send(arguments, &mut endpoint, &signer)?;
+    let sent = sending::send(arguments, &mut endpoint, &signer, report.is_whole)?;
     let advice = advice::after(&report, &sent);
     if management.json {
         let mut value = report::to_json(&report);
@@ -131,6 +133,7 @@ fn ask(controller: &mut Controller<'_>, query: ExplainQuery) -> anyhow::Result<R
     if own::is_own(&version) {
         return Ok(Report {
             explanation: controller.explain(&query)?,
+            drops: controller.recent_drops(&query.name)?,
             query,
             is_whole: true,
             version,
@@ -138,6 +141,7 @@ fn ask(controller: &mut Controller<'_>, query: ExplainQuery) -> anyhow::Result<R
     }
     Ok(Report {
         explanation: elsewhere::explain(controller, &query)?,
+        drops: Vec::new(),
         query,
         is_whole: false,
         version,

@@ -38,10 +38,19 @@ pub(super) fn before(report: &Report) -> String {
         Some(hop) if FaceId(hop.face_id) == FaceId::NULL => format!(
             "the route drops every Interest; `tachonym route remove {prefix} null://` removes it"
         ),
-        Some(_) => format!(
-            "nothing is in the way: {}, or `tachonym explain --send {name}`",
-            peek(report)
-        ),
+        Some(_) => match report.drops.iter().find(|drop| drop.name == *name) {
+            Some(drop) => format!(
+                "nothing is in the way now, but {} ago this router dropped {} for {}: \
+                 `tachonym explain --send {name}` tries again",
+                time(drop.age_ms),
+                drop.kind,
+                drop.reason
+            ),
+            None => format!(
+                "nothing is in the way: {}, or `tachonym explain --send {name}`",
+                peek(report)
+            ),
+        },
         None => no_usable(report, prefix),
     }
 }

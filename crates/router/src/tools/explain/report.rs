@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tachonym_packet::{FaceId, NackReason, Name};
 use tachonym_protocol::{
     AskedFace, CachedData, ExplainedNextHop, FaceState, FaceStatus, NextHopUse, PendingInterest,
-    SsdFinding, WaitingFace, route_origin,
+    RecentDrop, SsdFinding, WaitingFace, route_origin,
 };
 
 use super::super::text;
@@ -15,6 +15,9 @@ use super::sending::{Outcome, Sent};
 
 /// What a strategy's short name stands behind.
 const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
+
+/// Most drops that are shown as text.
+const MAX_DROPS: usize = 4;
 
 pub(super) fn row(label: &str, value: impl Into<String>) -> Vec<String> {
     vec![label.to_owned(), value.into()]
@@ -49,6 +52,36 @@ pub(super) fn strategy(strategy: &Name) -> String {
 
 /// The rows of an explanation, but the next step.
 pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
+    let mut rows = rows_before_drops(report);
+    if report.is_whole {
+        let lines = report.drops.iter().take(MAX_DROPS).map(drop_line);
+        let mut lines: Vec<_> = lines.collect();
+        match report.drops.len().saturating_sub(MAX_DROPS) {
+            0 if lines.is_empty() => lines.push("none".into()),
+            0 => {}
+            n => lines.push(format!("and {n} more")),
+        }
+        let labels = std::iter::once("recent drops").chain(std::iter::repeat(""));
+        rows.extend(labels.zip(lines).map(|(label, line)| row(label, line)));
+    }
+    rows
+}
+
+/// One drop, or several alike.
+fn drop_line(drop: &RecentDrop) -> String {
+    let RecentDrop { kind, reason, .. } = drop;
+    let times = match drop.n_drops {
+        0 | 1 => String::new(),
+        n => format!("{n} times, last "),
+    };
+    let age = time(drop.age_ms);
+    format!(
+        "{reason}: {kind} from face {}, {times}{age} ago",
+        drop.face_id
+    )
+}
+
+fn rows_before_drops(report: &Report) -> Vec<Vec<String>> {
     let it = &report.explanation;
     let mut rows = vec![row("name", asked(report)), row("scope", scope(report))];
     if report.is_whole {
@@ -249,6 +282,7 @@ pub(super) fn rows_of_sent(sent: &Sent) -> Vec<Vec<String>> {
         Outcome::Nack(reason) => {
             rows.push(row("sent", format!("a Nack came after {after}: {reason}")));
             rows.push(row("from", source(sent)));
+            rows.extend(sent.drop.iter().map(|it| row("dropped", drop_line(it))));
         }
         Outcome::Nothing => {
             rows.push(row("sent", format!("nothing came within {after}")));
@@ -260,6 +294,7 @@ pub(super) fn rows_of_sent(sent: &Sent) -> Vec<Vec<String>> {
                     rows.push(row("", "it was sent to no next hop"));
                 }
             }
+            rows.extend(sent.drop.iter().map(|it| row("dropped", drop_line(it))));
         }
     }
     rows
@@ -315,6 +350,7 @@ pub(super) fn to_json(report: &Report) -> Value {
         },
         "content_store": null,
         "pending": null,
+        "recent_drops": null,
         "route": it.route_prefix.as_ref().map(|prefix| json!({
             "prefix": prefix.to_string(),
             "next_hops": hops.collect::<Vec<_>>(),
@@ -337,8 +373,20 @@ pub(super) fn to_json(report: &Report) -> Value {
             "ssd": it.on_ssd.as_str(),
         });
         value["pending"] = it.pending.iter().map(pending_to_json).collect();
+        value["recent_drops"] = report.drops.iter().map(drop_to_json).collect();
     }
     value
+}
+
+fn drop_to_json(drop: &RecentDrop) -> Value {
+    json!({
+        "name": drop.name.to_string(),
+        "kind": drop.kind,
+        "face_id": drop.face_id,
+        "reason": drop.reason,
+        "drops": drop.n_drops,
+        "age_ms": drop.age_ms,
+    })
 }
 
 fn pending_to_json(pending: &PendingInterest) -> Value {
@@ -382,6 +430,7 @@ pub(super) fn sent_to_json(sent: &Sent) -> Value {
         "from": from,
         "from_face": sent.face.map(|face| face.0),
         "remote": sent.status.as_ref().map(|face| face.uri.clone()),
+        "dropped": sent.drop.as_ref().map(drop_to_json),
     });
     match &sent.outcome {
         Outcome::Data {

@@ -2,11 +2,11 @@
 
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tachonym_client::{Controller, Endpoint, Reply};
 use tachonym_packet::{FaceId, Interest, NackReason, Name};
-use tachonym_protocol::{ExplainQuery, FaceQueryFilter, FaceStatus, PendingInterest};
+use tachonym_protocol::{ExplainQuery, FaceQueryFilter, FaceStatus, PendingInterest, RecentDrop};
 use tachonym_security::Signer;
 
 use super::super::exit;
@@ -29,6 +29,8 @@ pub(super) struct Sent {
     pub(super) pending: Option<PendingInterest>,
     /// The faces that are mentioned in `pending`.
     pub(super) asked: Vec<FaceStatus>,
+    /// What this router has on record of dropping it.
+    pub(super) drop: Option<RecentDrop>,
 }
 
 /// What came back.
@@ -65,11 +67,13 @@ impl Sent {
     }
 }
 
-/// Sends an Interest and waits for what comes of it.
+/// Sends an Interest and waits for what comes of it. `is_own`: the router is of this kind, and
+/// has drops on record.
 pub(super) fn send(
     arguments: &Arguments,
     endpoint: &mut Endpoint,
     signer: &Signer,
+    is_own: bool,
 ) -> anyhow::Result<Sent> {
     // Without local fields it stays unknown where an answer came from.
     let _refused = Controller::new(endpoint, signer.clone()).enable_local_fields();
@@ -80,6 +84,7 @@ pub(super) fn send(
         ..Interest::new(arguments.name.clone())
     };
     let pending = look_before_end(arguments, signer);
+    let asked_at = Instant::now();
     let mut sent = Sent {
         outcome: Outcome::Nothing,
         after: Duration::ZERO,
@@ -87,6 +92,7 @@ pub(super) fn send(
         status: None,
         pending: None,
         asked: Vec::new(),
+        drop: None,
     };
     match endpoint.ask(&interest)? {
         Reply::Data(answer) => {
@@ -117,15 +123,22 @@ pub(super) fn send(
             }
         }
     }
+    let mut controller = Controller::new(endpoint, signer.clone());
     if let Some(face) = sent.face.filter(|_| !sent.is_by_this_router()) {
         let filter = FaceQueryFilter {
             face_id: Some(face.0),
             ..FaceQueryFilter::default()
         };
-        let mut controller = Controller::new(endpoint, signer.clone());
         // A face of a program that has just ended is gone.
         let faces = controller.query_faces(&filter);
         sent.status = faces.ok().and_then(|mut faces| faces.pop());
+    }
+    if is_own && !matches!(sent.outcome, Outcome::Data { .. }) {
+        let since_ms = u64::try_from(asked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let drops = controller.recent_drops(&arguments.name)?;
+        sent.drop = drops
+            .into_iter()
+            .find(|it| it.name == arguments.name && it.kind == "Interest" && it.age_ms <= since_ms);
     }
     Ok(sent)
 }
