@@ -116,6 +116,9 @@ pub fn relend<'b>(mut packets: Vec<RxPacket<'_>>) -> Vec<RxPacket<'b>> {
 /// fields are enabled. On a Nack it is the upstream that refused, or [`FaceId::INTERNAL`] if
 /// this router refuses by itself.
 pub trait Output {
+    /// Whether [`Self::note_unanswered`] is called. Where it is not, nothing is spent on it.
+    const NOTES_UNANSWERED: bool = false;
+
     /// Sends `interest`, changed as `rewrite` says, to `face`.
     fn send_interest(
         &mut self,
@@ -164,6 +167,17 @@ pub trait Output {
         interest_wire: &[u8],
         headers: &Headers,
     );
+
+    /// The lifetime of a pending Interest has ended without Data. It came from the face
+    /// `from`, and was sent to the faces that `sent_to` returns.
+    fn note_unanswered(
+        &mut self,
+        interest: &InterestView<'_>,
+        from: Option<FaceId>,
+        sent_to: &mut dyn Iterator<Item = FaceId>,
+    ) {
+        let _ = (interest, from, sent_to);
+    }
 
     /// The engine enters `block` of the packet path. Whoever measures it listens; by
     /// default nobody does, and nothing is left of the call.

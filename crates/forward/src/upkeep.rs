@@ -87,7 +87,7 @@ impl Pipelines {
     /// Sets the clock and does what is due.
     pub(crate) fn handle_timers(&mut self, now: MonoNs, fib: &FibView<'_>, out: &mut impl Output) {
         self.now = self.now.max(now);
-        self.expire();
+        self.expire(out);
         for _ in 0..MAX_ENTRIES_PER_CALL {
             let Some(late) = self.wakeups.pop_due(self.now, self.tables.pit()) else {
                 break;
@@ -146,13 +146,20 @@ impl Pipelines {
         self.upkeep.offer.is_wanted |= self.strategies.any_wants_new_next_hops();
     }
 
-    fn expire(&mut self) {
+    fn expire<O: Output>(&mut self, out: &mut O) {
         let mut expired = std::mem::take(&mut self.scratch.expired);
         expired.clear();
         self.tables
             .pit_mut()
             .expire_some(self.now, MAX_ENTRIES_PER_CALL, &mut expired);
         for &idx in &expired {
+            if O::NOTES_UNANSWERED
+                && let Some(entry) = self.tables.pit().get(idx).filter(|it| !it.satisfied)
+            {
+                let from = entry.in_records().next().map(|record| record.face);
+                let mut sent_to = entry.out_records().map(|record| record.face);
+                out.note_unanswered(&entry.interest(), from, &mut sent_to);
+            }
             self.end(idx);
         }
         self.scratch.expired = expired;

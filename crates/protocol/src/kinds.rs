@@ -193,6 +193,8 @@ closed_numbers! {
         Dropped = 16, "dropped";
         /// An Interest waits, and was sent nowhere.
         Pending = 17, "pending";
+        /// The lifetime of a pending Interest ended without Data.
+        Unanswered = 18, "unanswered";
     }
 }
 

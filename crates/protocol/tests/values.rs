@@ -60,8 +60,8 @@ fn parameters() -> impl Strategy<Value = ControlParameters> {
                     mtu_bytes: n[10],
                     cs_policy,
                     worker: n[11],
-                    sample: n[12],
-                    trace_id: n[13],
+                    trace_id: n[12],
+                    sample: n[13],
                 }
             },
         )
@@ -327,6 +327,9 @@ proptest! {
             let _ = ForwarderStatus::decode_value(wire);
             let _ = FaceQueryFilter::decode_value(wire);
             let _ = FaceEventNotification::decode_value(wire);
+            let _ = TraceBatch::decode_value(wire);
+            let _ = TraceQuery::decode_value(wire);
+            let _ = RecentDrop::decode_list(wire);
         }
     }
 

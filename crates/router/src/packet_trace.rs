@@ -693,6 +693,20 @@ impl<'t, 'p, 'n> Traced<'t, 'p, 'n> {
 }
 
 impl Output for Traced<'_, '_, '_> {
+    const NOTES_UNANSWERED: bool = true;
+
+    fn note_unanswered(
+        &mut self,
+        interest: &InterestView<'_>,
+        from: Option<FaceId>,
+        sent_to: &mut dyn Iterator<Item = FaceId>,
+    ) {
+        let packet = (PacketKind::Interest, interest.name());
+        if let Some(sent) = self.sent(packet, from, TraceDecision::Unanswered) {
+            sent_to.for_each(|face| sent.to.push(face));
+        }
+    }
+
     fn send_interest(
         &mut self,
         face: FaceId,

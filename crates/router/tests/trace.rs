@@ -28,9 +28,13 @@ fn name(uri: &str) -> Name {
 }
 
 fn interest(uri: &str, nonce: u8) -> Vec<u8> {
+    interest_for(uri, nonce, 60_000)
+}
+
+fn interest_for(uri: &str, nonce: u8, lifetime_ms: u64) -> Vec<u8> {
     let mut interest = Interest::new(name(uri));
     interest.nonce = Some(Nonce([nonce; 4]));
-    interest.lifetime_ms = Some(60_000);
+    interest.lifetime_ms = Some(lifetime_ms);
     interest.encode()
 }
 
@@ -180,7 +184,7 @@ fn a_trace_shows_faces_decisions_and_drop_reasons() {
     producer.register("/t/p");
     consumer.send(&interest("/t/p/before", 1));
     producer.expect("/t/p/before");
-    let trace = Trace::of(&bed, &["/t", "--for", "60s", "--count", "9"]);
+    let trace = Trace::of(&bed, &["/t", "--for", "60s", "--count", "11"]);
     consumer.send(&interest("/t/p/1", 1));
     producer.expect("/t/p/1");
     producer.send(&data("/t/p/1"));
@@ -196,6 +200,8 @@ fn a_trace_shows_faces_decisions_and_drop_reasons() {
     let both = [interest("/t/p/3", 1), interest("/t/p/3", 2)].concat();
     consumer.send(&both);
     producer.expect("/t/p/3");
+    consumer.send(&interest_for("/t/p/silent", 1, 50));
+    producer.expect("/t/p/silent");
     // Beyond the prefix.
     consumer.send(&interest("/u", 1));
     assert!(consumer.receive().1, "a Nack");
@@ -212,6 +218,8 @@ fn a_trace_shows_faces_decisions_and_drop_reasons() {
         ("Interest", "/t/p/2", "aggregated"),
         ("Interest", "/t/p/3", "forwarded"),
         ("Interest", "/t/p/3", "retransmission-suppressed"),
+        ("Interest", "/t/p/silent", "forwarded"),
+        ("Interest", "/t/p/silent", "unanswered"),
         ("Data", "/t/unsolicited", "dropped"),
     ];
     assert_eq!(decisions(&shown), expected);
@@ -223,8 +231,10 @@ fn a_trace_shows_faces_decisions_and_drop_reasons() {
     assert_eq!(refused["dropped"][0], "no-route");
     assert_eq!(refused["nacked"][0], refused["face"]);
     assert_eq!(refused["nack_reason"], "no-route");
-    assert_eq!(shown[8]["dropped"][0], "unsolicited-data");
-    assert_eq!(shown[8]["face"], asked["face"]);
+    assert_eq!(shown[9]["face"], asked["face"]);
+    assert_eq!(shown[9]["to"], asked["to"]);
+    assert_eq!(shown[10]["dropped"][0], "unsolicited-data");
+    assert_eq!(shown[10]["face"], asked["face"]);
     let remote = asked["remote"].as_str().expect("an address");
     assert!(
         remote.starts_with("fd://") || remote.starts_with("unix://"),

@@ -340,6 +340,8 @@ fn decision(record: &TraceRecord) -> String {
         D::Nacked => nack(),
         D::WaitsForOthers => "waits for other next hops".to_owned(),
         D::Pending => "pending".to_owned(),
+        D::Unanswered if record.to.is_empty() => "unanswered".to_owned(),
+        D::Unanswered => format!("unanswered by {to}"),
         D::Dropped => dropped.clone().unwrap_or_else(|| "dropped".to_owned()),
     };
     let mut parts = vec![done];
