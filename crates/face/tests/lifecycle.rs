@@ -77,6 +77,12 @@ fn a_permanent_face_comes_back_by_itself_and_from_its_own_address() {
         drop(b);
         a.until("down", |a| a.has(FaceEventKind::Down));
         assert!(!a.info(id).is_up);
+        let down = a.events.iter().find(|it| it.kind == FaceEventKind::Down);
+        let reason = down.and_then(|event| event.reason).expect("a cause");
+        assert!(
+            matches!(reason, CloseReason::ClosedByPeer | CloseReason::Failed(_)),
+            "{reason:?}"
+        );
         a.events.clear();
         let mut again = options.clone();
         again.address = match uri {
@@ -138,12 +144,15 @@ fn a_closed_port_costs_datagrams_and_not_the_face() {
     let addr = peer.local_addr().unwrap();
     let to_peer = a.dial(&FaceUri::Udp(addr));
     drop(peer);
-    // The kernel tells of the closed port by an error of a later call.
+    assert_eq!(a.faces.returned(to_peer), None);
+    // The kernel reports the closed port by an error of a later call.
     for n in 0..5 {
         a.send(to_peer, &interest(n));
         a.step(Duration::from_millis(2));
     }
     assert!(!a.has(FaceEventKind::Destroyed));
+    let refused = std::io::ErrorKind::ConnectionRefused;
+    assert_eq!(a.faces.returned(to_peer), Some(refused));
     let peer = UdpSocket::bind(addr).unwrap();
     peer.set_read_timeout(Some(support::PATIENCE)).unwrap();
     a.step(Duration::ZERO);

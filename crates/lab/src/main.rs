@@ -9,9 +9,18 @@ use tachonym_lab::{
     instructions, live, lookup, routes, schedules, soak, ssd, startup, transfer, verify, workers,
 };
 
-/// Experiments with NDN forwarders.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym-lab exchange --consumer unix:///run/nfd/nfd.sock    measure a running forwarder
+  tachonym-lab exchange --direct unix                          measure the load generator alone
+  tachonym-lab cache validate --only lru                       simulate one eviction policy
+  tachonym-lab figures --tachonym target/release/tachonym      measure docs/performance.md again
+
+Exit codes: 0 success, 1 failure, 2 wrong usage; of `exchange` also 3: cut short by --max-seconds.";
+
+/// Measurements and simulations of NDN forwarders.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

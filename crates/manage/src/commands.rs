@@ -41,7 +41,10 @@ impl From<ControlError> for ControlResponse {
 /// The response to a next hop that the FIB did not take.
 pub(crate) fn refused(reason: FibRefusalReason) -> ControlResponse {
     let (code, text) = match reason {
-        FibRefusalReason::FaceNotFound => (status_code::GONE, "the face is gone"),
+        FibRefusalReason::FaceNotFound => (
+            status_code::GONE,
+            "no such face, or it is gone; `tachonym face list` shows those that exist",
+        ),
         FibRefusalReason::NameTooLong => (
             status_code::NAME_TOO_LONG,
             "the prefix has too many components",

@@ -480,9 +480,7 @@ pub enum ControlError {
     #[error("the face cannot have the properties that this response repeats")]
     Conflict(Box<ControlParameters>),
     /// There is no such strategy, or not in this version.
-    #[error(
-        "no such strategy, or not in this version; `tachonym strategy list` shows those in use"
-    )]
+    #[error("no such strategy, or not in this version")]
     StrategyNotFound,
     /// The strategy does not take these parameters.
     #[error("bad strategy parameters: {0}")]
