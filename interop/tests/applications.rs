@@ -77,6 +77,27 @@ fn the_page_shows_each_sample_as_it_is_run() {
 }
 
 #[test]
+fn the_page_installs_the_versions_that_are_tested() {
+    let page = fs::read_to_string(docs().join("applications.md")).expect("the page");
+    let after = |text: &str, start: &str| {
+        let (_, rest) = text.split_once(start).expect(start);
+        let is_version = |c: char| c.is_ascii_digit() || c == '.';
+        rest.split(|c| !is_version(c)).next().map(str::to_owned)
+    };
+    let interop = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pinned = fs::read_to_string(interop.join("python/requirements.txt")).expect("pins");
+    assert_eq!(
+        after(&page, "python-ndn=="),
+        after(&pinned, "\npython-ndn==")
+    );
+    let pinned = fs::read_to_string(interop.join("node/package.json")).expect("pins");
+    assert_eq!(
+        after(&page, "ws-transport}@"),
+        after(&pinned, "ws-transport\": \"")
+    );
+}
+
+#[test]
 fn producers_in_both_languages_answer_both_consumers_and_peek() {
     let bench = Bench::new("");
     let _python = bench.serve("producer.py", "/example/python");
