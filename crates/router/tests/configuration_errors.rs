@@ -184,6 +184,8 @@ fn a_remedy_shows_what_to_write() {
             "put it in quotes: level = \"debug\"",
         ),
         ("[log]\nlevel =", "write a value after level ="),
+        ("[log", "close the bracket"),
+        ("[log]\nlevel = \"info", "close the quotes"),
         (
             "content_store.eviction = \"lfru\"",
             "did you mean \"lru\"? ",
@@ -204,4 +206,51 @@ fn each_syntax_error_names_its_line() {
     let text = "[log]\nlevel = debug\n[faces]\nmax_faces = 10\n[tables]\ncs_packets = = 1\n";
     let lines: Vec<_> = places(text).iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [2, 6]);
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_says_so_with_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("tachonym.toml");
+    std::fs::write(&file, b"[log]\n# caf\xe9\nlevel = \"info\"\n").expect("written");
+    let reported = Config::load(&file).expect_err("Latin-1").to_string();
+    let place = format!("{}:2: ", file.display());
+    assert!(reported.starts_with(&place), "{reported}");
+    assert!(reported.contains("UTF-8"), "{reported}");
+}
+
+#[test]
+fn a_key_is_suggested_only_if_it_is_like_the_unknown_one() {
+    let cases = [
+        ("bogus = 1", "keys here are"),
+        ("[log]\nlvl = \"info\"", "keys here are level"),
+        ("[tables]\npit_entry = 5", "`pit_entries`"),
+        ("[faces.udp]\nmtu = 1400", "`mtu_bytes`"),
+        ("[faces]\nudp.listem = []", "`listen`"),
+    ];
+    for (text, word) in cases {
+        let found = complaints(text);
+        assert!(found[0].remedy.contains(word), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn volumes_whose_bytes_overflow_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = String::new();
+    for i in 0..3 {
+        let path = folder.path().join(i.to_string());
+        std::fs::create_dir(&path).expect("a folder");
+        text += &format!(
+            "[[second_level.volume]]\npath = \"{}\"\nbytes = {}\n",
+            path.display(),
+            i64::MAX
+        );
+    }
+    for admission in ["none", "filter", "filter-auto", "tinylfu"] {
+        let text = format!("{text}[second_level]\nadmission = \"{admission}\"\n");
+        let found = complaints(&text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].remedy.contains("bytes"), "{found:?}");
+    }
 }

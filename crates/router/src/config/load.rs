@@ -109,7 +109,10 @@ impl Config {
         let document = lines.document().map_err(|errors| {
             let errors = errors.iter();
             let complaints = errors.map(|error| syntax_complaint(text, &lines, error));
-            in_order(complaints.collect())
+            let mut complaints = in_order(complaints.collect());
+            // One slip in a line often leads the reader to several errors.
+            complaints.dedup_by_key(|c| c.line);
+            complaints
         })?;
         let root = Table::root();
         let review = Review::new(document, &root, &lines);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_the_scope_of_faces_is_told() {
+    fn what_contradicts_the_scope_of_faces_is_reported() {
         let face = "[[face]]\nremote = \"tcp4://127.0.0.1:7000\"\n";
         let (key, text) = complaint(&format!("{face}local = \"never\"\n"));
         assert_eq!(key, "face[0].local");

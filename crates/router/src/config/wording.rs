@@ -251,7 +251,7 @@ fn is_like(known: &str, written: &str) -> bool {
     is_begun || strsim::damerau_levenshtein(known, written) <= max
 }
 
-/// What the TOML reader complains of.
+/// An error of the TOML reader: its own message, with a remedy for common slips.
 pub(super) fn syntax_complaint(
     text: &str,
     lines: &Lines<'_>,
@@ -266,6 +266,8 @@ pub(super) fn syntax_complaint(
         .map(|(key, value)| (key.trim(), value.trim()))
     {
         _ if message.contains("duplicate key") => "keep one of them".into(),
+        _ if message.contains("unclosed table") => "close the bracket, as in [faces]".into(),
+        _ if message.contains("invalid basic string") => "close the quotes, as in \"info\"".into(),
         Some((key, "")) => format!("write a value after {key} ="),
         Some((key, value)) if is_bare_word(value) => {
             format!("put it in quotes: {key} = \"{value}\"")
