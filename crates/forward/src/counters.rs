@@ -103,9 +103,13 @@ pub struct Counters {
     pub n_cs_hits: u64,
     /// Interests that the content store could not answer.
     pub n_cs_misses: u64,
-    /// Of those, Interests that its second level answered.
+    /// Of those, Interests for management that were forwarded or aggregated. The content
+    /// store never holds their Data, so its hit ratio should not count them.
+    pub n_cs_misses_of_management: u64,
+    /// Of the misses, Interests that its second level answered.
     pub n_second_level_hits: u64,
-    /// Of those, Interests that it seemed to have an answer for, and had none.
+    /// Of the misses, Interests that the second level seemed to have an answer for, and had
+    /// none.
     pub n_second_level_failures: u64,
     /// Interests of other engines that were told the second level has nothing, though it seemed
     /// to: as many as may wait already, or no read was to be had.

@@ -449,6 +449,9 @@ impl Pipelines {
             Inserted::Existing => self.state_for(idx, instance),
         };
         let reach = reach_of(&self.faces, outbound);
+        if reach == Reach::LocalOnly {
+            self.count_management(interest);
+        }
         let Some(entry) = self.tables.pit().get(idx) else {
             return;
         };
@@ -515,6 +518,14 @@ impl Pipelines {
             }
         }
         self.scratch.plan = plan;
+    }
+
+    /// Counts an Interest that may not leave this machine if it is for management.
+    #[cold]
+    fn count_management(&mut self, interest: &InterestView<'_>) {
+        let managed = self.management_prefix.as_ref();
+        let is_managed = managed.is_some_and(|it| interest.name().starts_with(it.view()));
+        self.counters.n_cs_misses_of_management += u64::from(is_managed);
     }
 
     /// Records and sends one transmission.

@@ -717,8 +717,19 @@ fn an_interest_for_a_prefix_of_management_takes_the_route_of_management() {
     let to_management = [(management, Kind::Interest)];
     assert_eq!(asks(&mut node, A, "/localhost", true), to_management);
     assert_eq!(asks(&mut node, A, "/localhost/nfd", true), to_management);
+    let counters = node.engine.counters();
+    assert_eq!(counters.n_cs_misses_of_management, 1);
     let nack = [(A, Kind::Nack(NackReason::NoRoute))];
     assert_eq!(asks(&mut node, A, "/localhost", false), nack);
+    assert_eq!(
+        asks(&mut node, A, "/localhost/nfd/a/b", false),
+        to_management
+    );
+    let counters = node.engine.counters();
+    assert_eq!(
+        (counters.n_cs_misses, counters.n_cs_misses_of_management),
+        (4, 2)
+    );
     assert_eq!(asks(&mut node, A, "/localhost/x", true), nack);
     assert_eq!(asks(&mut node, C, "/localhost", true), []);
     assert_eq!(node.n_dropped(DropReason::LocalhostScope), 1);

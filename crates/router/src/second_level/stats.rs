@@ -19,7 +19,8 @@ pub(crate) fn stats(engine: &mut Engine) -> Option<SecondLevelStats> {
     let n_hits = of_engine.n_second_level_hits;
     Some(SecondLevelStats {
         n_hits,
-        n_misses: of_engine.n_cs_misses.saturating_sub(n_hits),
+        n_misses: (of_engine.n_cs_misses)
+            .saturating_sub(n_hits + of_engine.n_cs_misses_of_management),
         n_reads: counters.n_reads + counters.n_reads_ahead,
         n_reads_ahead: counters.n_reads_ahead,
         n_read_bytes: counters.n_read_bytes,
