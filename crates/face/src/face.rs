@@ -61,6 +61,8 @@ pub(crate) struct Face {
     pub(crate) scope: FaceScope,
     pub(crate) link_type: LinkType,
     pub(crate) persistency: FacePersistency,
+    /// Process that connected to a Unix listener.
+    pub(crate) peer_pid: Option<u32>,
     /// Of a connection that a listener of several systems has accepted.
     pub(crate) _ticket: Option<Ticket>,
 }
@@ -208,7 +210,12 @@ impl Face {
             link: *self.link.options(),
             mtu_bytes: self.link.mtu_bytes().map(|mtu| mtu as u64),
             source: self.source(),
-            is_up: self.state == FaceState::Up,
+            state: match self.state {
+                FaceState::Up => tachonym_protocol::FaceState::Up,
+                FaceState::Connecting => tachonym_protocol::FaceState::Connecting,
+                FaceState::Down | FaceState::Closing(_) => tachonym_protocol::FaceState::Down,
+            },
+            peer_pid: self.peer_pid,
             expires_in: self
                 .idle_deadline()
                 .map(|deadline| deadline.saturating_since(now)),

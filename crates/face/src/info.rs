@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tachonym_packet::{FaceId, SourceId};
-use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, LinkType, face_flags};
+use tachonym_protocol::{
+    FaceEventKind, FacePersistency, FaceScope, FaceState, FaceUri, LinkType, face_flags,
+};
 
 use crate::counters::FaceCounters;
 use crate::error::CloseReason;
@@ -32,7 +34,10 @@ pub struct FaceInfo {
     /// Whose limits it shares; `None`: it has limits of its own.
     pub source: Option<SourceId>,
     /// Whether it can send.
-    pub is_up: bool,
+    pub state: FaceState,
+    /// Process that connected to a Unix listener, as SO_PEERCRED reports it; `None`:
+    /// another transport, or a process outside this PID namespace.
+    pub peer_pid: Option<u32>,
     /// Time until it is closed, if nothing is received.
     pub expires_in: Option<Duration>,
     /// Bytes that wait for it to take them.
@@ -42,6 +47,12 @@ pub struct FaceInfo {
 }
 
 impl FaceInfo {
+    /// Whether it can send.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.state == FaceState::Up
+    }
+
     /// The Flags of the management protocol.
     #[must_use]
     pub const fn flags(&self) -> u64 {

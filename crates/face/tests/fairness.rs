@@ -186,7 +186,7 @@ fn all_messages_that_lie_in_memory_are_read_in_their_order() {
         .map(|packet| packet.l3.clone())
         .collect();
     assert_eq!(received, sent);
-    assert!(node.info(id).is_up);
+    assert!(node.info(id).is_up());
 }
 
 /// A node with a Unix listener, whose folder goes with the second value.

@@ -71,12 +71,12 @@ fn a_permanent_face_comes_back_by_itself_and_from_its_own_address() {
         params.local = Some(FaceUri::parse_local(local).unwrap());
         let id = a.faces.create(&params).unwrap().id;
         until_both(&mut a, &mut b, "connection", |a, b| {
-            a.info(id).is_up && b.has(FaceEventKind::Created)
+            a.info(id).is_up() && b.has(FaceEventKind::Created)
         });
         // The other end goes, and comes back at the same address.
         drop(b);
         a.until("down", |a| a.has(FaceEventKind::Down));
-        assert!(!a.info(id).is_up);
+        assert!(!a.info(id).is_up());
         let down = a.events.iter().find(|it| it.kind == FaceEventKind::Down);
         let reason = down.and_then(|event| event.reason).expect("a cause");
         assert!(
@@ -93,7 +93,7 @@ fn a_permanent_face_comes_back_by_itself_and_from_its_own_address() {
         let mut b = Node::default();
         b.listen(&again);
         until_both(&mut a, &mut b, "up again", |a, _| {
-            a.has(FaceEventKind::Up) && a.info(id).is_up
+            a.has(FaceEventKind::Up) && a.info(id).is_up()
         });
         a.send(id, &interest(7));
         until_both(&mut a, &mut b, "packet", |_, b| !b.packets.is_empty());

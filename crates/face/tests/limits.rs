@@ -341,7 +341,7 @@ fn open_websocket(node: &mut Node, to: SocketAddr) -> (TcpStream, FaceId) {
     let uri = FaceUri::WebSocketClient(peer.local_addr().unwrap());
     let find = |node: &Node| {
         let mut faces = node.faces.faces();
-        faces.find(|face| face.remote == uri && face.is_up)
+        faces.find(|face| face.remote == uri && face.is_up())
     };
     node.until("open", |node| find(node).is_some());
     let mut answer = Vec::new();

@@ -18,7 +18,7 @@ fn from(local: &str, remote: &FaceUri) -> FaceParams {
 /// Dials, and waits until the face is up, for which `b` has to answer.
 fn dial(a: &mut Node, b: &mut Node, params: &FaceParams) -> FaceId {
     let id = a.faces.create(params).unwrap().id;
-    until_both(a, b, "face up", |a, _| a.info(id).is_up);
+    until_both(a, b, "face up", |a, _| a.info(id).is_up());
     id
 }
 

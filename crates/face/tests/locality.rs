@@ -108,7 +108,7 @@ fn a_websocket_is_announced_once_its_handshake_has_said_whose_it_is() {
             panic!("{lines}: {:?}", node.events);
         };
         assert_eq!(created.face.scope, scope, "{lines}");
-        assert!(created.face.is_up);
+        assert!(created.face.is_up());
         let info = node.info(id);
         assert_eq!(info.scope, scope, "{lines}");
         assert_eq!(info.link.local_fields, scope == FaceScope::Local, "{lines}");

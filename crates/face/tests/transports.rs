@@ -156,7 +156,7 @@ fn faces_say_what_they_are() {
             };
             assert_eq!(info.scope, scope, "{kind}");
             assert_eq!(info.link_type, LinkType::PointToPoint, "{kind}");
-            assert!(info.is_up, "{kind}");
+            assert!(info.is_up(), "{kind}");
             assert_eq!(info.mtu_bytes.is_some(), kind.starts_with("udp"), "{kind}");
             assert!(info.id.0 >= 256, "{kind}");
         }
@@ -244,7 +244,7 @@ fn dialling_twice_finds_the_first_face() {
         let again = a.faces.create(&FaceParams::new(uri)).unwrap();
         assert!(again.already_existed);
         assert_eq!(again.id, id);
-        until_both(&mut a, &mut b, "face up", |a, _| a.info(id).is_up);
+        until_both(&mut a, &mut b, "face up", |a, _| a.info(id).is_up());
         let again = a.faces.create(&FaceParams::new(a.info(id).remote)).unwrap();
         assert!(again.already_existed && again.is_up);
     }
@@ -269,7 +269,7 @@ fn a_dialled_udp_face_uses_the_channel_and_is_found_by_its_peer() {
     assert!(b.faces.close_channel(&uri_b));
     a.send(to_b, &interest(3));
     a.send(to_b, &interest(4));
-    assert!(a.info(to_b).is_up);
+    assert!(a.info(to_b).is_up());
     assert!(!a.has(FaceEventKind::Destroyed));
 }
 
@@ -337,7 +337,7 @@ fn a_websocket_message_without_end_takes_its_turn_like_others() {
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     peer.write_all(upgrade.as_bytes()).unwrap();
     let id = node.accepted();
-    node.until("face up", |node| node.info(id).is_up);
+    node.until("face up", |node| node.info(id).is_up());
 
     // A message whose pieces are empty, as many as the sockets hold.
     let frame = |head: u8, payload: &[u8]| {

@@ -11,8 +11,8 @@
 use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
-    FacePersistency, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation, RecentDrop,
-    StrategyChoice, TableMemory, TraceBatch, WorkersStatus, face_flags, status_code,
+    FacePersistency, FaceProgram, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
+    RecentDrop, StrategyChoice, TableMemory, TraceBatch, WorkersStatus, face_flags, status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -48,6 +48,12 @@ pub trait ControlPlane {
     /// # Errors
     /// If the router cannot be reached.
     fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError>;
+
+    /// The programs behind the faces of the Unix socket, in the order of the faces' numbers.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn face_programs(&mut self) -> Result<Vec<FaceProgram>, ControlError>;
 
     /// Every listener.
     ///

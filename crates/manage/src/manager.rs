@@ -12,8 +12,8 @@
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, SourceId, types};
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, ExplainQuery,
-    FaceEventKind, FacePersistency, FaceQueryFilter, FaceStatus, NameExplanation, RibEntry, Route,
-    Scope, StrategyChoice, status_code,
+    FaceEventKind, FaceEventNotification, FacePersistency, FaceProgram, FaceQueryFilter,
+    FaceStatus, NameExplanation, RibEntry, Route, Scope, StrategyChoice, status_code,
 };
 use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::{debug, info};
@@ -579,6 +579,7 @@ impl<C: ControlPlane> Manager<C> {
                 let faces = control.faces()?;
                 FaceStatus::encode_list(faces.iter().filter(|face| filter.matches(face)))
             }
+            Dataset::FacesPrograms => FaceProgram::encode_list(&control.face_programs()?),
             Dataset::FacesChannels => ChannelStatus::encode_list(&control.channels()?),
             Dataset::FibList => fib_content(control)?,
             Dataset::RibList => self.rib_content(now),

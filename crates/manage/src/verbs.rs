@@ -103,6 +103,8 @@ pub(crate) enum Dataset {
     FacesList,
     FacesQuery,
     FacesChannels,
+    /// This router's own; NFD has no such dataset.
+    FacesPrograms,
     FibList,
     RibList,
     CsInfo,
@@ -142,6 +144,7 @@ impl Target {
             ("faces", "list") => Dataset::FacesList,
             ("faces", "query") => Dataset::FacesQuery,
             ("faces", "channels") => Dataset::FacesChannels,
+            ("faces", "programs") => Dataset::FacesPrograms,
             ("faces", "events") => return Self::FaceEvents,
             ("fib", "list") => Dataset::FibList,
             ("rib", "list") => Dataset::RibList,

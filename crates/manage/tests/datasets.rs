@@ -32,6 +32,9 @@ fn every_dataset_tells_the_state_of_the_router() {
         faces,
         site.router().faces.values().cloned().collect::<Vec<_>>()
     );
+    let programs = FaceProgram::decode_list(&site.dataset("faces", "programs")).unwrap();
+    let programs: Vec<_> = programs.iter().map(|it| (it.face_id, it.pid)).collect();
+    assert_eq!(programs, [(client, 10_000 + client)]);
     let channels = ChannelStatus::decode_list(&site.dataset("faces", "channels")).unwrap();
     assert_eq!(channels[0].local_uri, "unix:///run/nfd.sock");
     let fib = FibEntry::decode_list(&site.dataset("fib", "list")).unwrap();

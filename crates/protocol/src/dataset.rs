@@ -114,6 +114,9 @@
 //! | 37042 | ExplainedNextHop | NameExplanation |
 //! | 37043 | NextHopUse | ExplainedNextHop |
 //! | 37045 | StrategyPrefix | NameExplanation |
+//! | 37050 | FaceProgram | `faces/programs` |
+//! | 37051 | Pid | FaceProgram |
+//! | 37052 | ProgramName | FaceProgram |
 //! | 37120 | RecentDrop | `status/recent-drops` |
 //! | 37121 | IsNameCut | RecentDrop, TraceRecord |
 //! | 37123 | PacketKind | RecentDrop, TraceRecord |
@@ -366,6 +369,20 @@ management_value! {
 }
 
 management_value! {
+    /// The program behind a face of the router's Unix socket; an entry of `faces/programs`,
+    /// a dataset of this router's own.
+    FaceProgram = 37050 {
+        /// Number of the face.
+        face_id: Required<u64> = 105,
+        /// Process that opened the connection.
+        pid: Required<u64> = 37051,
+        /// Name of the program that the process runs now, without control characters;
+        /// `None`: the process has ended, or hides it.
+        name: Optional<String> = 37052,
+    }
+}
+
+management_value! {
     /// What memory the tables have that ask the system for pages by themselves; the
     /// entry of `status/memory`, a dataset of this router's own. What tables have
     /// from the allocator is not in it.
@@ -591,5 +608,6 @@ dataset_entry!(
     FibEntry,
     RibEntry,
     StrategyChoice,
-    DropCount
+    DropCount,
+    FaceProgram
 );

@@ -103,9 +103,10 @@ closed_numbers! {
     FaceState {
         /// It can.
         Up = 1, "up";
-        /// It cannot for now: it is being connected, or has failed and comes
-        /// back by itself.
+        /// It cannot for now: its connection failed, and it connects again by itself.
         Down = 2, "down";
+        /// It is being connected for the first time; packets wait for that.
+        Connecting = 3, "connecting";
     }
 }
 

@@ -21,7 +21,7 @@ mod workers;
 pub use announcement::{COST, EXPIRATION_PERIOD, prefix_announcement};
 pub use command::{CommandName, ControlParameters, ControlResponse, Scope};
 pub use dataset::{
-    ChannelStatus, CsInfo, CsPopularity, CsStats, DropCount, FaceEventNotification,
+    ChannelStatus, CsInfo, CsPopularity, CsStats, DropCount, FaceEventNotification, FaceProgram,
     FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, PopularityClass,
     RibEntry, Route, SecondLevelBalance, SecondLevelStats, StrategyChoice, TableMemory,
 };

@@ -216,6 +216,10 @@ proptest! {
             flags: n[1],
         };
         prop_assert_eq!(FaceEventNotification::decode(&event.encode()), Ok(event));
+        let program = |name: Option<String>| FaceProgram { face_id: n[0], pid: n[1], name };
+        let programs = vec![program(Some(uris.0.clone())), program(None)];
+        let content = FaceProgram::encode_list(&programs);
+        prop_assert_eq!(FaceProgram::decode_list(&content), Ok(programs));
         let info = CsInfo {
             capacity: n[0],
             flags: n[1],

@@ -19,7 +19,7 @@ use tachonym_packet::{FaceId, Name, NameView};
 use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
-    FacePersistency, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
+    FacePersistency, FaceProgram, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
     NextHopRecord, PopularityClass, RecentDrop, StrategyChoice, TableMemory, TraceBatch,
     WorkersStatus, cs_flags, face_flags,
 };
@@ -29,7 +29,8 @@ use crate::config::ContentStore;
 use crate::cs_capacity::{Shrinking, shrink_some};
 use crate::drops;
 use crate::explain_control;
-use crate::face_jobs::{self, face_status, status};
+use crate::face_jobs;
+use crate::face_status::{face_status, program, status};
 use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
 use crate::null_face;
@@ -211,6 +212,23 @@ impl RouterControl {
         }
     }
 
+    /// Every face but the null face.
+    fn face_infos(&self) -> Result<Vec<FaceInfo>, ControlError> {
+        let ids = |plane: &mut Plane| (plane.thread(), plane.faces.face_ids().collect::<Vec<_>>());
+        let mut all = Vec::new();
+        for (thread, ids) in self.each_system(ids)? {
+            for slice in ids.chunks(FACES_PER_JOB) {
+                let slice = slice.to_vec();
+                let infos: Vec<FaceInfo> = self.at(thread.idx(), move |plane| {
+                    let infos = slice.iter().map(|&id| plane.faces.info(id));
+                    infos.flatten().collect()
+                })?;
+                all.extend(infos);
+            }
+        }
+        Ok(all)
+    }
+
     /// The system that has a face, by its thread.
     fn thread_of_face(&self, face: FaceId) -> Result<usize, ControlError> {
         let thread = self.threads.team().layout.thread_of_face(face);
@@ -297,19 +315,16 @@ impl ControlPlane for RouterControl {
     }
 
     fn faces(&mut self) -> Result<Vec<FaceStatus>, ControlError> {
-        let ids = |plane: &mut Plane| (plane.thread(), plane.faces.face_ids().collect::<Vec<_>>());
         let mut all = vec![null_face::status()];
-        for (thread, ids) in self.each_system(ids)? {
-            for slice in ids.chunks(FACES_PER_JOB) {
-                let slice = slice.to_vec();
-                let infos: Vec<FaceInfo> = self.at(thread.idx(), move |plane| {
-                    let infos = slice.iter().map(|&id| plane.faces.info(id));
-                    infos.flatten().collect()
-                })?;
-                all.extend(infos.iter().map(face_status));
-            }
-        }
+        all.extend(self.face_infos()?.iter().map(face_status));
         all.sort_unstable_by_key(|status| status.face_id);
+        Ok(all)
+    }
+
+    fn face_programs(&mut self) -> Result<Vec<FaceProgram>, ControlError> {
+        let infos = self.face_infos()?;
+        let mut all: Vec<_> = infos.iter().filter_map(program).collect();
+        all.sort_unstable_by_key(|program| program.face_id);
         Ok(all)
     }
 
@@ -757,7 +772,9 @@ fn cs_info(engine: &Engine) -> CsInfo {
         flags: admit | serve,
         n_cs_entries: cs.len() as u64,
         n_hits: cs.counters().n_hits,
-        n_misses: cs.counters().n_misses,
+        // Management is never cached, and no operator reads its queries as misses.
+        n_misses: (cs.counters().n_misses)
+            .saturating_sub(engine.counters().n_cs_misses_of_management),
     }
 }
 

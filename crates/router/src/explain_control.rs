@@ -18,7 +18,7 @@ use tachonym_protocol::{
     NextHopUse, PendingInterest, SsdFinding, WaitingFace,
 };
 
-use crate::face_jobs::face_status;
+use crate::face_status::face_status;
 use crate::handle::{Threads, WorkerGone};
 use crate::null_face;
 use crate::plane::Plane;

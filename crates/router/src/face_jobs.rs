@@ -1,12 +1,9 @@
-//! Making faces by commands and at start: in which of several face systems; and how a face
-//! looks to management.
+//! Making faces by commands and at start: in which of several face systems.
 
-use tachonym_face::{CreateError, FaceInfo, FaceParams, Placement};
+use tachonym_face::{CreateError, FaceParams, Placement};
 use tachonym_packet::FaceId;
-use tachonym_protocol::{FaceState, FaceStatus};
 
 use crate::handle::{Threads, WorkerGone};
-use crate::plane::Plane;
 
 /// Most systems that are tried: one may say that another has to, once.
 const MAX_TRIES: usize = 2;
@@ -105,41 +102,4 @@ fn place(threads: &Threads, params: &FaceParams) -> Result<usize, WorkerGone> {
 fn owner(threads: &Threads, face: FaceId) -> Option<usize> {
     let thread = threads.team().layout.thread_of_face(face)?;
     Some(thread.idx())
-}
-
-/// The status of a face, if this thread has it.
-pub(crate) fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
-    plane.faces.info(id).map(|info| face_status(&info))
-}
-
-/// A face as management shows it.
-pub(crate) fn face_status(info: &FaceInfo) -> FaceStatus {
-    let interval_ns = info.link.base_congestion_marking_interval.as_nanos();
-    let expires_ms = info.expires_in.map(|left| left.as_millis());
-    let counters = &info.counters;
-    FaceStatus {
-        face_id: info.id.0,
-        uri: info.remote.to_string(),
-        local_uri: info.local.to_string(),
-        expiration_period_ms: expires_ms.and_then(|ms| u64::try_from(ms).ok()),
-        face_scope: info.scope,
-        face_persistency: info.persistency,
-        link_type: info.link_type,
-        base_congestion_marking_interval_ns: u64::try_from(interval_ns).ok(),
-        default_congestion_threshold_bytes: Some(info.link.default_congestion_threshold_bytes),
-        mtu_bytes: info.mtu_bytes,
-        n_in_interests: counters.n_in_interests,
-        n_in_data: counters.n_in_data,
-        n_in_nacks: counters.n_in_nacks,
-        n_out_interests: counters.n_out_interests,
-        n_out_data: counters.n_out_data,
-        n_out_nacks: counters.n_out_nacks,
-        n_in_bytes: counters.n_in_bytes,
-        n_out_bytes: counters.n_out_bytes,
-        flags: info.flags(),
-        state: Some(match info.is_up {
-            true => FaceState::Up,
-            false => FaceState::Down,
-        }),
-    }
 }

@@ -14,6 +14,7 @@ mod drops;
 mod engines;
 mod explain_control;
 mod face_jobs;
+mod face_status;
 mod fib_jobs;
 mod handle;
 pub mod help;

@@ -126,6 +126,30 @@ pub(crate) fn receive_queue(fd: BorrowedFd<'_>) -> io::Result<ReceiveQueue> {
     })
 }
 
+/// The process at the other end of a Unix stream socket when it connected; `None` if the
+/// kernel does not know it, or it is outside this PID namespace.
+pub(crate) fn peer_pid(fd: BorrowedFd<'_>) -> Option<u32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut len = size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: the pointer and `len` describe `peer`; the kernel writes at most `len` bytes,
+    // and any bytes are valid integers.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut len,
+        )
+    };
+    // The kernel reports 0 for a process of another PID namespace.
+    (rc == 0 && peer.pid > 0).then_some(peer.pid.unsigned_abs())
+}
+
 /// Bytes in a socket's send queue: unacknowledged ones for TCP, unread ones
 /// with their bookkeeping for Unix sockets.
 pub(crate) fn send_queue_bytes(fd: BorrowedFd<'_>) -> io::Result<usize> {
@@ -155,6 +179,14 @@ mod tests {
         assert!(send_queue_bytes(a.as_fd()).unwrap() >= 4096);
         b.read_exact(&mut [0; 4096]).unwrap();
         assert_eq!(send_queue_bytes(a.as_fd()).unwrap(), 0);
+    }
+
+    #[test]
+    fn only_a_unix_socket_has_a_peer_process() {
+        let (a, _b) = UnixStream::pair().unwrap();
+        assert_eq!(peer_pid(a.as_fd()), Some(std::process::id()));
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(peer_pid(udp.as_fd()), None);
     }
 
     #[test]

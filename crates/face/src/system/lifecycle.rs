@@ -93,6 +93,7 @@ impl FaceSystem {
             scope: new.scope,
             link_type: new.link_type,
             persistency: new.persistency,
+            peer_pid: None,
             _ticket: new.ticket,
         });
         let shared = self.faces[slot].source();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use crate::locality::Locality;
 use crate::options::{ChannelAddress, ChannelOptions, MulticastOptions};
 use crate::poller::{Interest, SocketKey, Token};
 use crate::share::Ticket;
+use crate::sys::option;
 use crate::transport::Transport;
 use crate::transport::stream::{Stream, configure_tcp};
 use crate::transport::udp::{ChannelDefaults, UdpRole, UdpSocket};
@@ -415,6 +416,13 @@ impl FaceSystem {
             ListenerKind::Tcp => describe_tcp(&socket, peer, localities.tcp),
             ListenerKind::WebSocket => describe_tcp(&socket, peer, localities.websocket),
         };
+        let peer_pid = match origin.kind {
+            ListenerKind::Unix => {
+                self.counters.n_control_syscalls += 1;
+                option::peer_pid(socket.as_fd())
+            }
+            ListenerKind::Tcp | ListenerKind::WebSocket => None,
+        };
         let is_websocket = matches!(origin.kind, ListenerKind::WebSocket);
         if let Ok((_, _, scope, _)) = &made
             && self
@@ -464,7 +472,7 @@ impl FaceSystem {
             return;
         }
         self.counters.n_accepted += 1;
-        self.add_face(NewFace {
+        let slot = self.add_face(NewFace {
             id,
             transport,
             link: origin.options.link,
@@ -477,6 +485,7 @@ impl FaceSystem {
             persistency: FacePersistency::OnDemand,
             ticket,
         });
+        self.faces[slot].peer_pid = peer_pid;
     }
 }
 

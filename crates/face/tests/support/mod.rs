@@ -87,7 +87,7 @@ impl Node {
         let CreateOutcome { id, is_up, .. } = self.faces.create(params).unwrap();
         if !is_up {
             self.until("face up", |node| {
-                node.faces.info(id).is_some_and(|face| face.is_up)
+                node.faces.info(id).is_some_and(|face| face.is_up())
             });
         }
         id

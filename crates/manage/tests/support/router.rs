@@ -552,6 +552,17 @@ impl ControlPlane for MemoryRouter {
         Ok(())
     }
 
+    fn face_programs(&mut self) -> Result<Vec<FaceProgram>, ControlError> {
+        self.check()?;
+        let local = self.faces.values().filter(|it| it.uri.starts_with("fd://"));
+        let programs = local.map(|face| FaceProgram {
+            face_id: face.face_id,
+            pid: 10_000 + face.face_id,
+            name: Some("program".into()),
+        });
+        Ok(programs.collect())
+    }
+
     fn table_memory(&mut self) -> Result<TableMemory, ControlError> {
         self.check()?;
         Ok(TableMemory {

@@ -74,6 +74,8 @@ enum Context {
     General,
     DropEntries,
     Drop,
+    ProgramEntries,
+    Program,
 }
 
 /// How the value of an element is read.
@@ -172,6 +174,7 @@ fn content_form(name: NameView<'_>) -> Form {
     };
     Form::Nested(match (command.module, command.verb) {
         ("faces", "list" | "query" | "channels" | "events") => C::FaceEntries,
+        ("faces", "programs") => C::ProgramEntries,
         ("fib", "list") => C::FibEntries,
         ("rib", "list") => C::RibEntries,
         ("strategy-choice", "list") => C::StrategyEntries,
@@ -407,6 +410,10 @@ fn meaning(context: Context, typ: u32) -> (&'static str, Form) {
         (C::Drop, 105) => ("FaceId", F::Number),
         (C::Drop, 36865) => ("DropReason", F::Text),
         (C::Drop, 36867) => ("NDropped", F::Number),
+        (C::ProgramEntries, 37050) => ("FaceProgram", F::Nested(C::Program)),
+        (C::Program, 105) => ("FaceId", F::Number),
+        (C::Program, 37051) => ("Pid", F::Number),
+        (C::Program, 37052) => ("ProgramName", F::Text),
         (_, t::NAME) => ("Name", F::Name),
         _ => ("unknown", F::Content),
     }
