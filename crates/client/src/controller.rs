@@ -9,19 +9,19 @@ use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
-    ExplainQuery, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry,
-    ForwarderStatus, NameExplanation, RecentDrop, RibEntry, Scope, StrategyChoice, TableMemory,
-    TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
+    ExplainQuery, FaceEventNotification, FaceProgram, FaceQueryFilter, FaceStatus, FaceUri,
+    FibEntry, ForwarderStatus, NameExplanation, RecentDrop, RibEntry, Scope, StrategyChoice,
+    TableMemory, TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
 use crate::endpoint::{Endpoint, ExpressError, wall_ms};
 
-/// How long a command may take, in milliseconds: a face may have to be dialled.
+/// Lifetime of a command, in milliseconds: a face may have to connect.
 const COMMAND_LIFETIME_MS: u64 = 10_000;
-/// How long a segment of a dataset may take, in milliseconds.
+/// Lifetime of an Interest for a segment of a dataset, in milliseconds.
 const DATASET_LIFETIME_MS: u64 = 4_000;
-/// Times an Interest for a dataset is repeated.
+/// Retransmissions of an Interest for a dataset.
 const DATASET_RETRIES: u32 = 2;
 /// Both for the first segment over a transport on which a router may ignore management:
 /// such a wait ends within 3 s.
@@ -29,7 +29,7 @@ const REMOTE_DATASET_LIFETIME_MS: u64 = 1_400;
 const REMOTE_DATASET_RETRIES: u32 = 1;
 /// Largest dataset that is accepted, in bytes.
 const MAX_DATASET_BYTES: usize = 1 << 30;
-/// How long one wait for a notification lasts, in milliseconds.
+/// Lifetime of an Interest for a notification, in milliseconds.
 const NOTIFICATION_LIFETIME_MS: u64 = 60_000;
 
 /// Why a command or a dataset failed.
@@ -41,29 +41,40 @@ pub enum CommandError {
     Refused {
         /// Status code.
         code: u64,
-        /// What the router says.
+        /// The router's reason.
         text: String,
-        /// What it says besides, such as the face that exists already.
+        /// Parameters in the response, such as the face that exists already.
         parameters: Box<ControlParameters>,
     },
-    /// There was no answer.
+    /// The command or the Interest for a dataset could not be sent, or the connection
+    /// failed.
     #[error(transparent)]
     Express(#[from] ExpressError),
+    /// There was no answer.
+    #[error("the router did not answer {question}: {error}")]
+    Unanswered {
+        /// Module and verb of the command or dataset, as in `rib/register`.
+        question: String,
+        /// A timeout or a Nack.
+        error: ExpressError,
+    },
     /// There was no answer, and a router may not take such Interests over this
     /// transport.
-    #[error("{error}: {}", scope_hint(*.scope, .remote))]
+    #[error("the router did not answer {question}: {error}; {}", scope_hint(*.scope, .remote))]
     OutOfScope {
-        /// What was the answer.
+        /// Module and verb of the command or dataset, as in `rib/register`.
+        question: String,
+        /// A timeout or a Nack.
         error: ExpressError,
         /// The router's address.
         remote: FaceUri,
         /// The scope of the command or dataset.
         scope: Scope,
     },
-    /// The answer makes no sense.
+    /// The answer is malformed.
     #[error("the router's answer is malformed")]
     Malformed(#[from] DecodeError),
-    /// The segments of a dataset make no sense together.
+    /// The segments of a dataset contradict each other.
     #[error("the router's dataset is malformed")]
     Segments(#[from] ReassemblyError),
     /// The command could not be signed.
@@ -71,7 +82,7 @@ pub enum CommandError {
     Sign(#[from] KeyError),
 }
 
-/// What an operator can do about commands of this scope that are not answered.
+/// What an operator can do if commands of this scope get no answer.
 fn scope_hint(scope: Scope, remote: &FaceUri) -> String {
     match scope {
         Scope::Localhost => format!(
@@ -89,7 +100,7 @@ fn scope_hint(scope: Scope, remote: &FaceUri) -> String {
     }
 }
 
-/// Gives commands to the router behind an endpoint.
+/// Sends commands to the router behind an endpoint, and fetches its datasets.
 pub struct Controller<'e> {
     endpoint: &'e mut Endpoint,
     signer: CommandSigner,
@@ -112,8 +123,8 @@ impl<'e> Controller<'e> {
         self.warning.take()
     }
 
-    /// Carries out `/localhost/nfd/<module>/<verb>` and returns what has come
-    /// into effect.
+    /// Sends the command `/localhost/nfd/<module>/<verb>` and returns the parameters in
+    /// effect.
     ///
     /// # Errors
     /// If the router refuses or does not answer.
@@ -124,17 +135,18 @@ impl<'e> Controller<'e> {
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, CommandError> {
         let name = CommandName::local(module, verb).with_parameters(parameters);
-        self.give(Scope::Localhost, &command_interest(name))
+        let command = CommandName::local(module, verb);
+        self.give(&command, &command_interest(name))
     }
 
     fn give(
         &mut self,
-        scope: Scope,
-        command: &Interest,
+        command: &CommandName<'_>,
+        interest: &Interest,
     ) -> Result<ControlParameters, CommandError> {
-        let wire = self.signer.sign(command, wall_ms())?;
+        let wire = self.signer.sign(interest, wall_ms())?;
         let answer = self.endpoint.express_wire(&wire, 0);
-        let answer = answer.map_err(|error| self.unanswered(scope, error))?;
+        let answer = answer.map_err(|error| self.unanswered(command, error))?;
         let response = ControlResponse::decode(answer.data().content())?;
         if response.code != status_code::OK {
             return Err(refused(response));
@@ -144,22 +156,26 @@ impl<'e> Controller<'e> {
         Ok(response.parameters()?.unwrap_or_default())
     }
 
-    /// The error of what was not answered. Where the face is no local one, that may
-    /// be because of `scope`.
-    fn unanswered(&self, scope: Scope, error: ExpressError) -> CommandError {
-        let is_silence = matches!(error, ExpressError::TimedOut | ExpressError::Nack(_));
-        if !is_silence || self.endpoint.registration_scope() == Scope::Localhost {
+    /// The error of a command or dataset without an answer. Where the face is not local,
+    /// the scope of its name may be the cause.
+    fn unanswered(&self, command: &CommandName<'_>, error: ExpressError) -> CommandError {
+        if !matches!(error, ExpressError::TimedOut | ExpressError::Nack(_)) {
             return error.into();
         }
+        let question = format!("{}/{}", command.module, command.verb);
+        if self.endpoint.registration_scope() == Scope::Localhost {
+            return CommandError::Unanswered { question, error };
+        }
         CommandError::OutOfScope {
+            question,
             error,
             remote: self.endpoint.remote().clone(),
-            scope,
+            scope: command.scope,
         }
     }
 
-    /// Has Interests under `prefix` sent to this program: by `/localhost/nfd`, or
-    /// `/localhop/nfd` where [`Endpoint::registration_scope`] says so.
+    /// Registers `prefix` for this program: by `/localhost/nfd`, or by `/localhop/nfd` where
+    /// [`Endpoint::registration_scope`] says so.
     ///
     /// # Errors
     /// If the router refuses or does not answer.
@@ -170,7 +186,7 @@ impl<'e> Controller<'e> {
         };
         let command = self.own_command("register");
         let interest = command_interest(command.with_parameters(&parameters));
-        self.give(command.scope, &interest).map(|_| ())
+        self.give(&command, &interest).map(|_| ())
     }
 
     /// A command of the module `rib` that concerns this face.
@@ -182,9 +198,8 @@ impl<'e> Controller<'e> {
         }
     }
 
-    /// Registers the prefix of `announcement`: as
-    /// [`register`](Self::register), and routers downstream may learn the way.
-    /// `announcement` is the wire of a signed
+    /// Registers the prefix of `announcement` as [`register`](Self::register) does, and lets
+    /// routers downstream learn the route. `announcement` is the wire of a signed
     /// [prefix announcement](tachonym_protocol::prefix_announcement).
     ///
     /// # Errors
@@ -195,7 +210,7 @@ impl<'e> Controller<'e> {
             application_parameters: Some(announcement.to_vec()),
             ..command_interest(command.name())
         };
-        self.give(command.scope, &interest)
+        self.give(&command, &interest)
     }
 
     /// Has the router write NDNLPv2 local fields on this face: then Data and Nacks say by
@@ -217,14 +232,15 @@ impl<'e> Controller<'e> {
     /// `suffix`.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn dataset(
         &mut self,
         module: &str,
         verb: &str,
         suffix: Option<&Component>,
     ) -> Result<Vec<u8>, CommandError> {
-        let mut prefix = CommandName::local(module, verb).name();
+        let command = CommandName::local(module, verb);
+        let mut prefix = command.name();
         if let Some(suffix) = suffix {
             prefix.push(suffix);
         }
@@ -242,7 +258,7 @@ impl<'e> Controller<'e> {
         let mut parts = Reassembly::new(MAX_DATASET_BYTES);
         loop {
             let answer = self.endpoint.express(&interest, n_retries);
-            let answer = answer.map_err(|error| self.unanswered(Scope::Localhost, error))?;
+            let answer = answer.map_err(|error| self.unanswered(&command, error))?;
             let data = answer.data();
             let segment = data
                 .name()
@@ -250,8 +266,8 @@ impl<'e> Controller<'e> {
                 .filter(|_| data.name().len() == n_prefix + 2)
                 .filter(|last| last.typ() == component::SEGMENT)
                 .and_then(|last| last.as_number());
-            // A refused query is answered by a ControlResponse: in a Data of type
-            // NACK, or by ndnd in one that is no segment.
+            // A refused query gets a ControlResponse: in a Data of type NACK, or from ndnd in
+            // a Data that is not a segment.
             let is_refusal = data.content_type() == content_type::NACK;
             let Some(number) = segment.filter(|_| !is_refusal) else {
                 return Err(refused(ControlResponse::decode(data.content())?));
@@ -274,18 +290,18 @@ impl<'e> Controller<'e> {
     /// Counters and table sizes.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn general_status(&mut self) -> Result<ForwarderStatus, CommandError> {
         Ok(ForwarderStatus::decode_value(
             &self.dataset("status", "general", None)?,
         )?)
     }
 
-    /// What was dropped and why, by a router of this kind; others have no such
-    /// dataset, and some do not even refuse it.
+    /// Drops by reason. Only routers of this kind have this dataset; others refuse it or do
+    /// not answer.
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn drops(&mut self) -> Result<Vec<DropCount>, CommandError> {
         Ok(DropCount::decode_list(
             &self.dataset("status", "drops", None)?,
@@ -303,11 +319,11 @@ impl<'e> Controller<'e> {
         Ok(NameExplanation::decode(&content)?)
     }
 
-    /// What memory the tables have on pages that they asked the system for, in a
-    /// router of this kind; others as for [`drops`](Self::drops).
+    /// Memory of the tables by page size. Only routers of this kind have this dataset;
+    /// others refuse it or do not answer.
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn table_memory(&mut self) -> Result<TableMemory, CommandError> {
         Ok(TableMemory::decode(
             &self.dataset("status", "memory", None)?,
@@ -338,17 +354,28 @@ impl<'e> Controller<'e> {
     /// All faces.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn faces(&mut self) -> Result<Vec<FaceStatus>, CommandError> {
         Ok(FaceStatus::decode_list(
             &self.dataset("faces", "list", None)?,
         )?)
     }
 
+    /// The programs behind the faces of the router's Unix socket; only routers of this kind
+    /// have this dataset.
+    ///
+    /// # Errors
+    /// If the router refuses, does not answer, or its answer is malformed.
+    pub fn face_programs(&mut self) -> Result<Vec<FaceProgram>, CommandError> {
+        Ok(FaceProgram::decode_list(
+            &self.dataset("faces", "programs", None)?,
+        )?)
+    }
+
     /// The faces that agree with `filter`.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn query_faces(
         &mut self,
         filter: &FaceQueryFilter,
@@ -364,7 +391,7 @@ impl<'e> Controller<'e> {
     /// The listeners.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn channels(&mut self) -> Result<Vec<tachonym_protocol::ChannelStatus>, CommandError> {
         let content = self.dataset("faces", "channels", None)?;
         Ok(tachonym_protocol::ChannelStatus::decode_list(&content)?)
@@ -373,7 +400,7 @@ impl<'e> Controller<'e> {
     /// The forwarding table.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn fib(&mut self) -> Result<Vec<FibEntry>, CommandError> {
         Ok(FibEntry::decode_list(&self.dataset("fib", "list", None)?)?)
     }
@@ -381,7 +408,7 @@ impl<'e> Controller<'e> {
     /// The routes.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn rib(&mut self) -> Result<Vec<RibEntry>, CommandError> {
         Ok(RibEntry::decode_list(&self.dataset("rib", "list", None)?)?)
     }
@@ -389,7 +416,7 @@ impl<'e> Controller<'e> {
     /// The strategies and where they apply.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn strategies(&mut self) -> Result<Vec<StrategyChoice>, CommandError> {
         let content = self.dataset("strategy-choice", "list", None)?;
         Ok(StrategyChoice::decode_list(&content)?)
@@ -398,44 +425,43 @@ impl<'e> Controller<'e> {
     /// State of the content store.
     ///
     /// # Errors
-    /// If the router does not answer, or not sensibly.
+    /// If the router does not answer, or its answer is malformed.
     pub fn content_store(&mut self) -> Result<CsInfo, CommandError> {
         Ok(CsInfo::decode(&self.dataset("cs", "info", None)?)?)
     }
 
-    /// What the content store has done; only routers of this kind tell.
+    /// Counters of the content store; only routers of this kind have this dataset.
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn content_store_stats(&mut self) -> Result<CsStats, CommandError> {
         Ok(CsStats::decode(&self.dataset("cs", "stats", None)?)?)
     }
 
-    /// How popular names are; only routers of this kind tell.
+    /// Popularity of names; only routers of this kind have this dataset.
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn content_store_popularity(&mut self) -> Result<CsPopularity, CommandError> {
         let content = self.dataset("cs", "popularity", None)?;
         Ok(CsPopularity::decode(&content)?)
     }
 
-    /// How the workers stand; only routers of this kind tell.
+    /// State of the workers; only routers of this kind have this dataset.
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn workers(&mut self) -> Result<WorkersStatus, CommandError> {
         Ok(WorkersStatus::decode(
             &self.dataset("workers", "list", None)?,
         )?)
     }
 
-    /// Waits for the next thing that happens to a face. `seen` is the number of
-    /// the last notification, `None` at first; it is brought up to date. Returns
-    /// `None` at `deadline`.
+    /// Waits for the next event of a face. `seen` is the number of the last notification,
+    /// `None` at first; it is updated. Returns `None` at `deadline`.
     ///
     /// # Errors
-    /// If the router refuses or talks nonsense.
+    /// If the router refuses, or its answer is malformed.
     pub fn next_face_event(
         &mut self,
         seen: &mut Option<u64>,
@@ -485,7 +511,7 @@ fn command_interest(name: Name) -> Interest {
 }
 
 fn refused(response: ControlResponse) -> CommandError {
-    // A body of something else says nothing that we understand.
+    // A body that is not ControlParameters is ignored.
     let parameters = response.parameters().ok().flatten().unwrap_or_default();
     CommandError::Refused {
         code: response.code,

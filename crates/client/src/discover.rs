@@ -1,9 +1,9 @@
 //! Finding the latest version of an object.
 //!
-//! Owns the two questions that producers understand: for metadata (RDR), and
-//! for anything fresh under the name. Believes no answer that its caller does
-//! not: who can forge one can lead to an old version. Source: "Realtime Data Retrieval (RDR)"
-//! protocol page.
+//! Owns the two Interests that producers understand: for metadata (RDR), and for any fresh
+//! Data under the name; and the fallback to stale Data of caches if neither is answered.
+//! The caller verifies each answer, since a forged one may lead to an old version. Source:
+//! "Realtime Data Retrieval (RDR)" protocol page.
 
 use std::time::Duration;
 
@@ -14,19 +14,20 @@ use tachonym_security::Reject;
 
 use crate::endpoint::{Answer, Endpoint, ExpressError};
 
-/// How long [`Discovery::Auto`] waits for metadata before it asks otherwise.
+/// Longest wait of [`Discovery::Auto`] for metadata, and for what caches hold.
 const METADATA_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How to learn an object's version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discovery {
-    /// Not at all if the name ends in a version, else by metadata, and by
-    /// prefix where nobody answers that.
+    /// Takes a name that ends in a version as it is. Else by metadata; without an answer
+    /// by prefix; and without an answer to that either, by stale metadata or stale Data
+    /// that caches hold.
     #[default]
     Auto,
-    /// By an Interest for metadata.
+    /// By an Interest for fresh metadata.
     Metadata,
-    /// By an Interest for anything fresh under the name.
+    /// By an Interest for any fresh Data under the name.
     Prefix,
     /// The name is the whole prefix of the segments.
     Exact,
@@ -41,14 +42,23 @@ pub enum Object {
     Single(Answer),
 }
 
-/// Why it is not known what is behind a name.
+/// An object, and how current its version is.
+#[derive(Clone, Debug)]
+pub struct Discovered {
+    /// The object.
+    pub object: Object,
+    /// Only stale Data led to it: no producer answered, and a newer version may exist.
+    pub is_stale: bool,
+}
+
+/// Why discovery found no object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
     /// There was no answer.
     #[error(transparent)]
     Express(#[from] ExpressError),
-    /// The signature of the answer is wrong, or not one that counts.
+    /// The signature of the answer is wrong or not trusted.
     #[error("{name}: {reason}")]
     Untrusted {
         /// Name of the answer.
@@ -56,7 +66,7 @@ pub enum DiscoverError {
         /// What is wrong with it.
         reason: Reject,
     },
-    /// The answer to the question for metadata is none that can be read.
+    /// The answer to the Interest for metadata cannot be decoded.
     #[error("{name} holds no metadata: {reason}")]
     BadMetadata {
         /// Name of the answer.
@@ -64,17 +74,16 @@ pub enum DiscoverError {
         /// What is wrong with it.
         reason: DecodeError,
     },
-    /// The producer answers that there is nothing.
-    #[error("the producer has nothing: {0}")]
+    /// The producer answers that it has no such Data.
+    #[error("the producer has no Data under this name; its answer: {0}")]
     Nothing(Name),
 }
 
-/// Finds out what is behind `name`. Each question waits up to `lifetime` and is
-/// repeated `n_retries` times. `verify` is asked about each answer
-/// ([`crate::check_digest`] is the least).
+/// Finds the object behind `name`. Each Interest has this `lifetime` and is retransmitted
+/// `n_retries` times. `verify` checks each answer ([`crate::check_digest`] at least).
 ///
 /// # Errors
-/// If nobody answers, or not sensibly, or not to be trusted.
+/// If there is no answer, or it is malformed or not trusted.
 pub fn discover(
     endpoint: &mut Endpoint,
     name: &Name,
@@ -82,7 +91,7 @@ pub fn discover(
     lifetime: Duration,
     n_retries: u32,
     verify: impl FnMut(&DataView<'_>) -> Result<(), Reject>,
-) -> Result<Object, DiscoverError> {
+) -> Result<Discovered, DiscoverError> {
     let mut search = Search {
         endpoint,
         name,
@@ -93,20 +102,32 @@ pub fn discover(
     let is_versioned = name
         .last()
         .is_some_and(|last| last.typ() == component::VERSION);
+    let fresh = |object| Discovered {
+        object,
+        is_stale: false,
+    };
     match how {
-        Discovery::Exact => Ok(Object::Segmented(name.clone())),
-        Discovery::Auto if is_versioned => Ok(Object::Segmented(name.clone())),
-        Discovery::Metadata => search.by_metadata(),
-        Discovery::Prefix => search.by_prefix(),
-        // Who has no metadata may say nothing at all: do not wait long.
-        Discovery::Auto => match search.hasty().by_metadata() {
-            Err(
-                DiscoverError::Express(ExpressError::TimedOut | ExpressError::Nack(_))
-                | DiscoverError::Nothing(_),
-            ) => search.by_prefix(),
-            other => other,
-        },
+        Discovery::Exact => Ok(fresh(Object::Segmented(name.clone()))),
+        Discovery::Auto if is_versioned => Ok(fresh(Object::Segmented(name.clone()))),
+        Discovery::Metadata => search.by_metadata(Freshness::Fresh).map(fresh),
+        Discovery::Prefix => search.by_prefix(Freshness::Fresh).map(fresh),
+        Discovery::Auto => search.by_any(),
     }
+}
+
+/// Whether an answer may come from a cache that does not know whether it is current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Freshness {
+    Fresh,
+    Any,
+}
+
+/// Whether `error` is that no answer came.
+const fn is_silence(error: &DiscoverError) -> bool {
+    matches!(
+        error,
+        DiscoverError::Express(ExpressError::TimedOut | ExpressError::Nack(_))
+    )
 }
 
 struct Search<'a, V> {
@@ -118,7 +139,7 @@ struct Search<'a, V> {
 }
 
 impl<V: FnMut(&DataView<'_>) -> Result<(), Reject>> Search<'_, V> {
-    /// The same search, whose question is asked once and not for long.
+    /// The same search with one short Interest for each question.
     fn hasty(&mut self) -> Search<'_, &mut V> {
         Search {
             endpoint: self.endpoint,
@@ -129,20 +150,58 @@ impl<V: FnMut(&DataView<'_>) -> Result<(), Reject>> Search<'_, V> {
         }
     }
 
-    fn by_metadata(&mut self) -> Result<Object, DiscoverError> {
-        self.ask(metadata_prefix(self.name.view()))
+    /// By metadata, by prefix, and last by what caches hold.
+    fn by_any(&mut self) -> Result<Discovered, DiscoverError> {
+        let is_stale = false;
+        // A producer without metadata may not answer at all, so the wait is short.
+        match self.hasty().by_metadata(Freshness::Fresh) {
+            Err(error) if is_silence(&error) || matches!(error, DiscoverError::Nothing(_)) => {}
+            other => return other.map(|object| Discovered { object, is_stale }),
+        }
+        let n_retries = std::mem::take(&mut self.n_retries);
+        let mut silence = match self.by_prefix(Freshness::Fresh) {
+            Err(error) if is_silence(&error) => error,
+            other => return other.map(|object| Discovered { object, is_stale }),
+        };
+        let mut stale = self.hasty().by_metadata(Freshness::Any);
+        if stale.as_ref().is_err_and(is_silence) {
+            stale = self.hasty().by_prefix(Freshness::Any);
+        }
+        match stale {
+            Ok(object) => {
+                return Ok(Discovered {
+                    object,
+                    is_stale: true,
+                });
+            }
+            Err(error) if is_silence(&error) => {}
+            Err(error) => return Err(error),
+        }
+        // Caches hold nothing, so the producer gets the other chances.
+        if let Some(n_retries) = n_retries.checked_sub(1) {
+            self.n_retries = n_retries;
+            silence = match self.by_prefix(Freshness::Fresh) {
+                Err(error) if is_silence(&error) => error,
+                other => return other.map(|object| Discovered { object, is_stale }),
+            };
+        }
+        Err(silence)
     }
 
-    fn by_prefix(&mut self) -> Result<Object, DiscoverError> {
-        self.ask(self.name.clone())
+    fn by_metadata(&mut self, freshness: Freshness) -> Result<Object, DiscoverError> {
+        self.ask(metadata_prefix(self.name.view()), freshness)
     }
 
-    /// What something fresh under `question` tells, if it is to be believed.
-    fn ask(&mut self, question: Name) -> Result<Object, DiscoverError> {
+    fn by_prefix(&mut self, freshness: Freshness) -> Result<Object, DiscoverError> {
+        self.ask(self.name.clone(), freshness)
+    }
+
+    /// The object that an answer to `question` leads to, if the answer is verified.
+    fn ask(&mut self, question: Name, freshness: Freshness) -> Result<Object, DiscoverError> {
         let lifetime_ms = u64::try_from(self.lifetime.as_millis()).unwrap_or(u64::MAX);
         let interest = Interest {
             can_be_prefix: true,
-            must_be_fresh: true,
+            must_be_fresh: freshness == Freshness::Fresh,
             lifetime_ms: Some(lifetime_ms),
             ..Interest::new(question)
         };
@@ -159,8 +218,9 @@ impl<V: FnMut(&DataView<'_>) -> Result<(), Reject>> Search<'_, V> {
     }
 }
 
-/// The name of the segments that `data` tells of, an answer to either question
-/// about `name`. Metadata that come too late for the one answer the other.
+/// The prefix of the segments that `data`, an answer to either Interest about `name`, leads
+/// to; `None`: `data` is the whole object. Metadata that is late for the first Interest
+/// answers the second one.
 fn segments_prefix(name: &Name, data: &DataView<'_>) -> Result<Option<Name>, DiscoverError> {
     let own = data.name();
     if data.content_type() == content_type::NACK {

@@ -69,20 +69,20 @@ fn connect_hint(uri: &str) -> &'static str {
     }
 }
 
-/// Why there is no answer to an Interest.
+/// Why an Interest has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpressError {
     /// No answer came within the lifetime, nor to any of the retries.
     #[error("no answer in time")]
     TimedOut,
-    /// A router says why there will be none.
+    /// The Interest came back as a Nack with this reason.
     #[error("refused by a router: {0}")]
     Nack(NackReason),
-    /// It cannot be sent: it is larger than a packet may be, or malformed.
+    /// The Interest is larger than a packet may be, or malformed.
     #[error("the Interest cannot be sent: {0}")]
     Unsendable(String),
-    /// The connection to the router is gone.
+    /// The connection to the router failed.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
 }
@@ -228,10 +228,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Connects to the router at `uri`, and waits until the connection stands.
+    /// Connects to the router at `uri`, and waits until the connection is established.
     ///
     /// # Errors
-    /// If there is none.
+    /// If that fails.
     pub fn connect(uri: &FaceUri) -> Result<Self, EndpointError> {
         let mut options = SystemOptions::default();
         options.max_face_backlog_bytes = MAX_BACKLOG_BYTES;
@@ -282,9 +282,9 @@ impl Endpoint {
         &self.remote
     }
 
-    /// Where a program registers over this face: at the router of its own machine,
-    /// over a Unix socket or TCP between loopback addresses, or at its neighbour's.
-    /// By UDP and WebSocket every program is a neighbour, as with NFD.
+    /// The scope of registrations over this face: `/localhost` over a Unix socket or TCP
+    /// between loopback addresses, `/localhop` otherwise. Over UDP and WebSocket every
+    /// application counts as a neighbour, as with NFD.
     #[must_use]
     pub fn registration_scope(&self) -> Scope {
         match &self.remote {

@@ -17,7 +17,7 @@ use tachonym_security::{Reject, VerifyingKey, verify_data};
 use crate::endpoint::{Endpoint, EndpointError, Received};
 use crate::fetcher::{Arrival, FetchCounters, FetchLimits, Fetcher, SEGMENT_LIFETIME};
 
-/// How often progress is told.
+/// Time between two reports of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How to fetch.
@@ -46,15 +46,15 @@ impl Default for FetchOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// A segment did not come.
-    #[error("segment {segment} did not arrive{}", nack.map(|n| format!(" ({n})")).unwrap_or_default())]
+    /// No Interest for a segment was answered.
+    #[error("segment {segment} did not arrive{}", nack.map(|n| format!(": {n}")).unwrap_or_default())]
     GaveUp {
         /// The segment.
         segment: u64,
-        /// Why a router last sent its Interest back, if one did.
+        /// Reason of the last Nack, if one came.
         nack: Option<NackReason>,
     },
-    /// A segment's signature is wrong, or not one that counts.
+    /// The signature of a segment is wrong or not trusted.
     #[error("segment {segment}: {reason}")]
     Untrusted {
         /// The segment.
@@ -62,26 +62,26 @@ pub enum FetchError {
         /// What is wrong with it.
         reason: Reject,
     },
-    /// The producer says that there is no such segment.
+    /// The producer answered that the segment does not exist.
     #[error("the producer has no segment {segment}")]
     NoSuchSegment {
         /// The segment.
         segment: u64,
     },
-    /// The content could not be handed over.
+    /// The content could not be written.
     #[error("cannot write the content")]
     Sink(#[from] io::Error),
-    /// The connection to the router is gone.
+    /// The connection to the router failed.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
 }
 
-/// How far a fetch is.
+/// Progress of a fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchProgress {
-    /// Bytes of content that were handed over.
+    /// Bytes of content that were written.
     pub n_bytes: u64,
-    /// Segments that were handed over.
+    /// Segments that were written.
     pub n_segments: u64,
     /// Number of segments, once it is known.
     pub of_segments: Option<u64>,
@@ -89,7 +89,7 @@ pub struct FetchProgress {
     pub window: usize,
 }
 
-/// What a fetch has done.
+/// Figures of a completed fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchReport {
     /// Bytes of content.
@@ -116,12 +116,12 @@ pub fn check_digest(data: &DataView<'_>) -> Result<(), Reject> {
     }
 }
 
-/// Fetches the segments under `prefix` (version included). `verify` is asked
-/// about each ([`check_digest`] is the least), their contents go to `sink` in
-/// order, and `progress` is told now and then.
+/// Fetches the segments under `prefix`, which includes the version. `verify` checks each
+/// ([`check_digest`] at least), `sink` gets their contents in order, and `progress` is called
+/// every 100 ms. The first segment is requested alone, since it usually states the final one.
 ///
 /// # Errors
-/// If a segment does not arrive or is not to be trusted, or `sink` fails.
+/// If a segment does not arrive or is not trusted, or `sink` fails.
 pub fn fetch(
     endpoint: &mut Endpoint,
     prefix: &Name,

@@ -26,11 +26,13 @@ pub mod endpoint;
 mod fetch;
 pub mod fetcher;
 mod publish;
+mod refusal;
 pub mod rtt;
 pub mod transport;
 
 pub use controller::{CommandError, Controller};
-pub use discover::{DiscoverError, Discovery, Object, discover};
+pub use discover::{DiscoverError, Discovered, Discovery, Object, discover};
 pub use endpoint::{Answer, Endpoint, EndpointError, ExpressError, Link, Received, Reply, wall_ms};
 pub use fetch::{FetchError, FetchOptions, FetchProgress, FetchReport, check_digest, fetch};
 pub use publish::{Content, Publication, PublishError, PublishOptions};
+pub use refusal::{Refuser, find_refuser};

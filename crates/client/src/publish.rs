@@ -1,8 +1,8 @@
-//! Serving a segmented object, with the metadata that tell its version.
+//! Serving a segmented object, with the metadata that states its version.
 //!
-//! Owns which Interest gets which Data. Knows no endpoint: its driver hands
-//! Interests in and sends what comes back. Segments are signed when they are
-//! first asked for, and the latest are kept for whoever asks again.
+//! Owns the answer to each Interest. Knows no endpoint: the caller passes Interests in and
+//! sends the Data that comes back. A segment is signed at its first request, and the latest
+//! segments are kept for further ones.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +14,12 @@ use tachonym_protocol::rdr::{METADATA_FRESHNESS_MS, Metadata, metadata_name, obj
 use tachonym_protocol::segments::SEGMENT_BYTES;
 use tachonym_security::{KeyError, Signer};
 
-/// Packets that are kept for whoever asks again.
+/// Signed packets that are kept for further requests.
 const KEPT_PKTS: usize = 1024;
 
-/// Something to be cut into segments.
+/// Content to serve in segments.
 pub trait Content {
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     fn len_bytes(&self) -> u64;
 
     /// Fills `out` with the bytes from `offset_bytes` on.
@@ -56,7 +56,7 @@ impl Content for (File, u64) {
     }
 }
 
-/// What a publication's packets are like.
+/// Properties of a publication's packets.
 #[derive(Clone, Debug)]
 pub struct PublishOptions {
     /// Version of the object, usually microseconds since the Unix epoch.
@@ -64,7 +64,7 @@ pub struct PublishOptions {
     /// Content bytes of one segment, 1 to 8,000 or what names and signatures
     /// leave of a packet.
     pub segment_bytes: usize,
-    /// How long segments are fresh, in milliseconds.
+    /// Freshness period of segments, in milliseconds.
     pub freshness_ms: u64,
 }
 
@@ -99,7 +99,7 @@ pub enum PublishError {
     },
 }
 
-/// One version of an object, ready to be asked for.
+/// One version of an object, ready to serve.
 pub struct Publication<C> {
     name: Name,
     versioned: Name,
@@ -153,19 +153,19 @@ impl<C: Content> Publication<C> {
         Ok(publication)
     }
 
-    /// The name with its version: what segment numbers follow.
+    /// The name with its version: the prefix of the segments.
     #[must_use]
     pub const fn versioned_name(&self) -> &Name {
         &self.versioned
     }
 
-    /// How many segments there are.
+    /// Number of segments.
     #[must_use]
     pub const fn n_segments(&self) -> u64 {
         self.last_segment + 1
     }
 
-    /// How many segments were asked for, repeated ones counted again.
+    /// Number of segments sent, retransmissions included.
     #[must_use]
     pub const fn n_segments_sent(&self) -> u64 {
         self.n_segments_sent
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_know_the_version_learns_it() {
+    fn metadata_states_the_version() {
         let mut file = published(250);
         let metadata = ask(&mut file, "/file/32=metadata", true).expect("metadata");
         let metadata = Metadata::decode(&metadata.content).expect("own encoding");

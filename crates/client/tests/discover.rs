@@ -4,7 +4,9 @@ mod scripted;
 
 use std::time::Duration;
 
-use tachonym_client::{DiscoverError, Discovery, ExpressError, Object, check_digest, discover};
+use tachonym_client::{
+    DiscoverError, Discovered, Discovery, ExpressError, Object, check_digest, discover,
+};
 use tachonym_packet::types::content_type;
 use tachonym_packet::{Component, Data, Interest, NackReason, Name};
 use tachonym_protocol::rdr::{Metadata, object_of_metadata};
@@ -24,7 +26,7 @@ fn name(uri: &str) -> Name {
 fn found(
     how: Discovery,
     mut metadata: impl FnMut(&Interest) -> Vec<u8> + Send + 'static,
-) -> Result<Object, DiscoverError> {
+) -> Result<Discovered, DiscoverError> {
     let mut endpoint = endpoint(move |interest| {
         let frame = match object_of_metadata(interest.name.view()) {
             Some(_) => metadata(interest),
@@ -58,9 +60,12 @@ fn version_3() -> Data {
     metadata(content.encode())
 }
 
-fn prefix_of(object: Result<Object, DiscoverError>) -> String {
-    match object {
-        Ok(Object::Segmented(prefix)) => prefix.to_string(),
+fn prefix_of(found: Result<Discovered, DiscoverError>) -> String {
+    match found {
+        Ok(Discovered {
+            object: Object::Segmented(prefix),
+            is_stale: false,
+        }) => prefix.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -121,5 +126,49 @@ fn where_there_are_no_metadata_the_prefix_is_asked_for() {
     assert!(matches!(
         found(Discovery::Metadata, denied),
         Err(DiscoverError::Nothing(_))
+    ));
+}
+
+/// What `/object` is found to be if only stale Data is there: metadata if `has_metadata`,
+/// and segment 0 of version 2 if `has_segment`.
+fn found_stale(has_metadata: bool, has_segment: bool) -> Result<Discovered, DiscoverError> {
+    let mut endpoint = endpoint(move |interest| {
+        let is_about_metadata = object_of_metadata(interest.name.view()).is_some();
+        let is_there = match is_about_metadata {
+            true => has_metadata,
+            false => has_segment,
+        };
+        let frame = match (interest.must_be_fresh || !is_there, is_about_metadata) {
+            (true, _) => nack(interest, NackReason::NoRoute),
+            (false, true) => version_3().encode_with_digest(),
+            (false, false) => segment(&name("/object/v=2"), 0, 0).encode_with_digest(),
+        };
+        Reply::Frames(vec![frame])
+    });
+    discover(
+        &mut endpoint,
+        &name("/object"),
+        Discovery::Auto,
+        LIFETIME,
+        0,
+        check_digest,
+    )
+}
+
+#[test]
+fn stale_data_is_found_where_no_producer_answers() {
+    for (has_metadata, version) in [(true, "/object/v=3"), (false, "/object/v=2")] {
+        let found = found_stale(has_metadata, true).expect("a cache has it");
+        assert!(found.is_stale);
+        match found.object {
+            Object::Segmented(prefix) => assert_eq!(prefix.to_string(), version),
+            other @ Object::Single(_) => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(
+        found_stale(false, false),
+        Err(DiscoverError::Express(ExpressError::Nack(
+            NackReason::NoRoute
+        )))
     ));
 }

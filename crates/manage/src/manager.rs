@@ -12,8 +12,8 @@
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, SourceId, types};
 use tachonym_protocol::{
     ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, ExplainQuery,
-    FaceEventKind, FaceEventNotification, FacePersistency, FaceProgram, FaceQueryFilter,
-    FaceStatus, NameExplanation, RibEntry, Route, Scope, StrategyChoice, status_code,
+    FaceEventKind, FacePersistency, FaceProgram, FaceQueryFilter, FaceStatus, NameExplanation,
+    RibEntry, Route, Scope, StrategyChoice, status_code,
 };
 use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::{debug, info};

@@ -4,6 +4,7 @@ use tachonym_face::{CreateError, FaceParams, Placement};
 use tachonym_packet::FaceId;
 
 use crate::handle::{Threads, WorkerGone};
+use crate::plane::Plane;
 
 /// Most systems that are tried: one may say that another has to, once.
 const MAX_TRIES: usize = 2;

@@ -726,7 +726,7 @@ fn log(event: &FaceEvent) {
     let reason = reason.unwrap_or_default();
     let (id, remote, persistency) = (info.id, &info.remote, info.persistency);
     let news = match event.kind {
-        FaceEventKind::Created if info.is_up => format!("created ({persistency})"),
+        FaceEventKind::Created if info.is_up() => format!("created ({persistency})"),
         FaceEventKind::Created => format!("created ({persistency}), connecting"),
         FaceEventKind::Up => "is up".to_owned(),
         FaceEventKind::Down => format!("is down{reason}; the router connects again by itself"),

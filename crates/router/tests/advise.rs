@@ -200,7 +200,7 @@ fn sizes_costs_and_policies_are_told_as_they_are_asked_for() {
         "\n70 ",
         "\n200 ",
         "filter over lru",
-        "the most popular, always",
+        "upper bound: the most popular names",
         "\ntachonym cs config --capacity 70 --policy admission=",
     ] {
         assert!(told.contains(words), "{words}: {told}");
@@ -209,7 +209,7 @@ fn sizes_costs_and_policies_are_told_as_they_are_asked_for() {
     // A policy of which the model knows nothing has what is seen and nothing beside it.
     bed.text(&["cs", "config", "--policy", "admission=none,eviction=sieve"]);
     assert_eq!(bed.json(&["cs", "advise"])["expected"], Value::Null);
-    assert!(bed.text(&["cs", "advise"]).contains("does not speak of"));
+    assert!(bed.text(&["cs", "advise"]).contains("does not cover"));
 
     let blocks = bed.path("blocks.toml");
     let blocks = blocks.to_str().expect("text");
@@ -218,7 +218,7 @@ fn sizes_costs_and_policies_are_told_as_they_are_asked_for() {
     assert_eq!(advice["blocks_ns"]["always"], 1000.0);
     assert!(number(&advice["advice"]["ns"]) > 1000.0);
     for (text, complaint) in [
-        ("always = -1\n", "no number of nanoseconds"),
+        ("always = -1\n", "not a number of nanoseconds"),
         ("\nallways = 1\n", "line 2"),
         ("always = \"x\"\n", "line 1"),
     ] {

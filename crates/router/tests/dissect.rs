@@ -99,7 +99,7 @@ fn link_headers_are_shown_around_the_packet() {
     for part in [
         "Nack /a/b",
         "PitToken (98), 4 bytes: abababab",
-        "NoRoute",
+        "no-route",
         "/hint",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");

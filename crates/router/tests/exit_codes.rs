@@ -161,12 +161,85 @@ fn a_nack_is_4() {
             "get /nowhere --discover exact -r 0",
         ],
     );
-    let output = bed.run(&["get", "/nowhere", "--discover", "exact", "-r", "0"]);
-    let error = String::from_utf8(output.stderr).expect("text");
-    assert!(
-        error.contains("segment 0 did not arrive (NoRoute)"),
-        "{error}"
+}
+
+/// That each command line fails and its error has these parts.
+fn expect_parts(bed: &Bed, lines: &[(&str, &[&str])]) {
+    for (line, parts) in lines {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let (_, error) = bed.failure(&arguments);
+        for part in *parts {
+            assert!(error.contains(part), "{line}: {part} is not in {error}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_names_the_interest_and_who_refused_it() {
+    let bed = Bed::new();
+    let upstream = Bed::new();
+    let far = upstream.listening("udp4");
+    bed.text(&["route", "add", "/far", &far]);
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let silent = silent.local_addr().expect("it is bound");
+    bed.text(&["route", "add", "/silent", &format!("udp4://{silent}")]);
+    let add = "`tachonym route add /nowhere FACEURI`";
+    let there = format!("{far}, refused");
+    expect_parts(
+        &bed,
+        &[
+            (
+                "peek /nowhere",
+                &["this router refused /nowhere: no-route", add],
+            ),
+            (
+                "get /nowhere",
+                &["this router refused /nowhere: no-route", add],
+            ),
+            (
+                "get /nowhere --discover exact -r 0",
+                &["this router refused /nowhere/seg=0: no-route", add],
+            ),
+            (
+                "ping /nowhere -c 1 -n 7",
+                &[
+                    "this router refused /nowhere/ping/7: no-route",
+                    "add /nowhere/ping",
+                ],
+            ),
+            (
+                "peek /far/x",
+                &["the router behind face", &there, "/far/x: no-route"],
+            ),
+            (
+                "get /far/x",
+                &["the router behind face", &there, "/far/x: no-route"],
+            ),
+            ("ping /far -c 1 -n 7", &[&there, "/far/ping/7: no-route"]),
+            (
+                "peek /silent -l 50",
+                &[
+                    "no answer to /silent within 50 ms",
+                    "`tachonym explain /silent`",
+                ],
+            ),
+            (
+                "ping /silent -c 1 -n 7 -t 50",
+                &[
+                    "no answer to /silent/ping/7 within 50 ms",
+                    "tachonym explain",
+                ],
+            ),
+            (
+                "get /silent --discover exact -r 0 -l 50",
+                &["no answer to /silent/seg=0", "tachonym explain"],
+            ),
+        ],
     );
+    // Only a local application learns who refused.
+    let over_udp = format!("peek /nowhere --transport {}", bed.listening("udp4"));
+    let unknown = "/nowhere was refused, by this router or by one behind it: no-route";
+    expect_parts(&bed, &[(&over_udp, &[unknown])]);
 }
 
 #[test]

@@ -138,6 +138,61 @@ fn n_of_offered(stats: &Value) -> u64 {
 }
 
 #[test]
+fn after_a_restart_get_takes_a_stale_version_and_says_so() {
+    let mut router = Process::new("");
+    let content = noise(9, 50_000);
+    let file = router.log().with_file_name("original");
+    std::fs::write(&file, &content).expect("the folder is ours");
+    let file = file.to_str().expect("text");
+    let put = [
+        "put",
+        "/doc",
+        file,
+        "--version",
+        "7",
+        "--freshness-ms",
+        "1",
+        "--json",
+    ];
+    let mut put = router.command(&put).spawn().expect("it runs");
+    // Metadata and segments go to SSD as they pass.
+    router.wait(|it| it.run(&["get", "/doc", "--quiet"]).stdout == content);
+    put.kill().expect("it runs");
+    put.wait().expect("it is ours");
+    router.end(Signal::TERM);
+    router.start();
+    // Freshness goes on over a restart; the metadata's is a second.
+    let fresh = ["peek", "/doc/32=metadata", "--prefix", "--fresh"];
+    router.wait(|it| !it.run(&fresh).status.success());
+    let found = router.run(&["get", "/doc", "--quiet"]);
+    assert!(found.stdout == content, "{found:?}");
+    let note = String::from_utf8(found.stderr).expect("text");
+    let parts = [
+        "no fresh metadata or Data for /doc",
+        "taking /doc/v=7",
+        "a newer version may exist",
+    ];
+    for part in parts {
+        assert!(note.contains(part), "{part}: {note}");
+    }
+    // The ratio of both levels counts what the SSD level answered.
+    let info = router.run(&["cs", "info"]).stdout;
+    let info = String::from_utf8(info).expect("text");
+    assert!(
+        info.contains("DRAM level") && info.contains("SSD level"),
+        "{info}"
+    );
+    let status = router.run(&["status", "--json"]).stdout;
+    let status: Value = serde_json::from_slice(&status).expect("JSON");
+    let figure = |value: &Value| value.as_f64().expect("a number");
+    let cs = &status["cs"];
+    let n_hits = figure(&cs["hits"]) + figure(&cs["second_level"]["hits"]);
+    let ratio = n_hits / (figure(&cs["hits"]) + figure(&cs["misses"]));
+    assert!(figure(&cs["second_level"]["hits"]) > 0.0, "{cs}");
+    assert!((figure(&cs["hit_ratio"]) - ratio).abs() < 1e-9, "{cs}");
+}
+
+#[test]
 fn what_is_not_asked_for_twice_is_not_written() {
     let router = Process::new("second_level.admission = \"filter\"\n");
     router.publish("/once", &noise(1, 100_000));
@@ -148,12 +203,12 @@ fn what_is_not_asked_for_twice_is_not_written() {
     let text = router.run(&["cs", "stats"]).stdout;
     let text = String::from_utf8(text).expect("text");
     let labels = [
-        "known",
+        "already stored",
         "no room",
         "lost",
         "waiting",
-        "batches crowded out",
-        "refused to workers",
+        "batches forgotten early",
+        "lookups refused",
         "reads refused",
     ];
     for label in labels {

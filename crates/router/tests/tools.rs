@@ -54,6 +54,176 @@ fn faces_are_made_changed_listed_and_destroyed() {
     assert!(error.contains("no face to"), "{error}");
 }
 
+/// The lines of a table by their cells, two spaces apart.
+fn cells(text: &str) -> Vec<Vec<&str>> {
+    fn of_line(line: &str) -> Vec<&str> {
+        let cells = line.split("  ").map(str::trim);
+        cells.filter(|cell| !cell.is_empty()).collect()
+    }
+    text.lines().map(of_line).collect()
+}
+
+#[test]
+fn faces_are_listed_with_state_program_and_headings() {
+    let bed = Bed::new();
+    let server = bed.serve(&["pingserver", "/p", "--json"], b"");
+    let pid = u64::from(server.child.id());
+    let closed = "tcp4://127.0.0.1:1";
+    bed.text(&["face", "create", closed, "--persistency", "permanent"]);
+
+    let text = bed.text(&["face", "list"]);
+    let lines = cells(&text);
+    assert_eq!(lines[0], ["RECEIVED", "SENT"]);
+    let traffic = ["INTERESTS", "DATA", "NACKS", "INTERESTS", "DATA", "NACKS"];
+    assert_eq!(
+        lines[1][..5],
+        ["FACE", "STATE", "REMOTE", "LOCAL", "PERSISTENCY"]
+    );
+    assert_eq!(lines[1][5..], traffic);
+    let line_of = |peer: &str| {
+        let line = lines.iter().find(|line| line.get(2) == Some(&peer));
+        line.unwrap_or_else(|| panic!("no {peer} in {text}"))
+    };
+    assert_eq!(line_of(closed)[1], "down");
+    let program = format!("tachonym (pid {pid})");
+    assert_eq!(line_of(&program)[1], "up");
+    assert!(!text.contains("fd://"), "{text}");
+
+    let faces = bed.json(&["face", "list"]);
+    let faces = faces.as_array().expect("a list");
+    let of_server = faces.iter().find(|face| face["program"]["pid"] == pid);
+    let of_server = of_server.expect("it is connected");
+    assert_eq!(of_server["program"]["name"], "tachonym");
+    assert!(
+        of_server["remote"]
+            .as_str()
+            .is_some_and(|uri| uri.starts_with("fd://"))
+    );
+    let others = faces.iter().filter(|face| face["remote"] == closed);
+    let others: Vec<_> = others
+        .map(|face| (&face["state"], &face["program"]))
+        .collect();
+    assert_eq!(others, [(&Value::from("down"), &Value::Null)]);
+    let shown = bed.text(&["face", "show", &of_server["face_id"].to_string()]);
+    assert!(shown.contains(&program), "{shown}");
+    // Routes name the program as well.
+    let routes = bed.text(&["route", "list"]);
+    assert!(routes.contains(&program), "{routes}");
+}
+
+#[test]
+fn routes_show_which_next_hops_are_down() {
+    let bed = Bed::new();
+    let up = "udp4://127.0.0.1:9";
+    let down = "tcp4://127.0.0.1:1";
+    bed.text(&["route", "add", "/a", up]);
+    let added = bed.text(&["route", "add", "/a", down, "--persistency", "permanent"]);
+    assert!(added.contains("down"), "{added}");
+    for arguments in [
+        &["route", "show", "/a/b"][..],
+        &["route", "list"],
+        &["route", "list", "--fib"],
+    ] {
+        let text = bed.text(arguments);
+        let lines = cells(&text);
+        assert_eq!(lines[0][..4], ["PREFIX", "FACE", "STATE", "PEER"]);
+        let state_of = |peer: &str| {
+            let line = lines.iter().find(|line| line.get(3) == Some(&peer));
+            line.unwrap_or_else(|| panic!("no {peer} in {text}"))[2]
+        };
+        assert_eq!((state_of(up), state_of(down)), ("up", "down"), "{text}");
+    }
+    let hops = bed.json(&["route", "show", "/a/b"])["next_hops"].clone();
+    let hops = hops.as_array().expect("a list");
+    let states: Vec<_> = hops
+        .iter()
+        .map(|hop| (&hop["remote"], &hop["state"]))
+        .collect();
+    assert!(
+        states.contains(&(&down.into(), &"down".into())),
+        "{states:?}"
+    );
+}
+
+#[test]
+fn a_route_is_added_with_the_persistency_of_its_face() {
+    let bed = Bed::new();
+    let remote = "udp4://127.0.0.1:9";
+    let persistency = || bed.json(&["face", "show", remote])["persistency"].clone();
+    bed.text(&["route", "add", "/a", remote, "--persistency", "permanent"]);
+    assert_eq!(persistency(), "permanent");
+    // A face that exists stays as it is, and the tool says so.
+    let output = bed.run(&["route", "add", "/b", remote, "--persistency", "persistent"]);
+    assert!(output.status.success(), "{output:?}");
+    let note = String::from_utf8(output.stderr).expect("text");
+    assert!(note.contains("existed before and is permanent"), "{note}");
+    assert!(
+        note.contains("--persistency persistent` changes it"),
+        "{note}"
+    );
+    assert_eq!(persistency(), "permanent");
+    // Only peers make on-demand faces.
+    let on_demand = [
+        "route",
+        "add",
+        "/c",
+        "udp4://127.0.0.1:7",
+        "--persistency",
+        "on-demand",
+    ];
+    let (code, error) = bed.failure(&on_demand);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("no face to udp4://127.0.0.1:7"), "{error}");
+}
+
+#[test]
+fn the_tools_own_queries_are_neither_hits_nor_misses() {
+    let bed = Bed::new();
+    let lookups = |command: &str, part: &str| {
+        let value = bed.json(&[command, part]);
+        (value["hits"].clone(), value["misses"].clone())
+    };
+    for _ in 0..3 {
+        bed.text(&["status"]);
+        bed.text(&["face", "list"]);
+        bed.text(&["route", "add", "/a", "udp4://127.0.0.1:9"]);
+    }
+    let none = (Value::from(0), Value::from(0));
+    assert_eq!(lookups("cs", "info"), none);
+    assert_eq!(lookups("cs", "stats"), none);
+    assert_eq!(bed.json(&["status"])["cs"]["misses"], 0);
+    assert_eq!(bed.json(&["status"])["cs"]["hit_ratio"], Value::Null);
+
+    let _server = bed.serve(&["poke", "/b", "--json", "-f", "60000"], b"content");
+    for _ in 0..4 {
+        bed.text(&["peek", "/b"]);
+    }
+    assert_eq!(lookups("cs", "info"), (Value::from(3), Value::from(1)));
+    assert_eq!(bed.json(&["cs", "stats"])["hit_ratio"], 0.75);
+    let status = bed.text(&["status"]);
+    for part in ["75.00 % of 4 Interests", "3 hits, 1 misses (75.00 %)"] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    assert!(
+        status.contains("DRAM level") && !status.contains("SSD level"),
+        "{status}"
+    );
+}
+
+#[test]
+fn get_requests_no_segment_beyond_the_last() {
+    let bed = Bed::new();
+    for (name, n_bytes, n_segments) in [("/one", 90, 1), ("/few", 450, 5), ("/many", 4_000, 40)] {
+        let put = ["put", name, "-", "--json", "--segment-bytes", "100"];
+        let _server = bed.serve(&put, &noise(n_bytes));
+        let copy = bed.path("copy");
+        let report = bed.json(&["get", name, "-o", copy.to_str().expect("text")]);
+        assert_eq!(report["segments"], n_segments, "{report}");
+        assert_eq!(report["interests"], n_segments, "{report}");
+        assert_eq!(report["stale"], false, "{report}");
+    }
+}
+
 #[test]
 fn face_events_are_told_as_they_happen() {
     let bed = Bed::new();
@@ -314,19 +484,19 @@ fn what_the_router_makes_of_a_value_is_told() {
     for (line, remark) in [
         (
             "face create udp4://127.0.0.1:9 --mtu-bytes 10",
-            "--mtu-bytes: asked for 10, the router has 128",
+            "--mtu-bytes: 10 was requested, the router uses 128",
         ),
         (
             "face create udp4://127.0.0.1:9 --persistency permanent",
-            "--persistency: asked for permanent, the router has persistent",
+            "--persistency: permanent was requested, the router uses persistent",
         ),
         (
             "face update udp4://127.0.0.1:9 --mtu-bytes 99999",
-            "--mtu-bytes: asked for 99999, the router has 65507",
+            "--mtu-bytes: 99999 was requested, the router uses 65507",
         ),
         (
             "cs config --capacity 999999999999",
-            "--capacity: asked for 999999999999, the router has ",
+            "--capacity: 999999999999 was requested, the router uses ",
         ),
     ] {
         let remarks = told(line);
@@ -352,7 +522,7 @@ fn a_ping_that_comes_back_tells_the_reason_apart() {
     let line = text.lines().next().expect("a line");
     let line: Value = serde_json::from_str(line).expect("JSON");
     assert_eq!(line["event"], "nack");
-    assert_eq!(line["reason"], "NoRoute");
+    assert_eq!(line["reason"], "no-route");
 }
 
 #[test]
@@ -390,7 +560,10 @@ fn poke_gives_up_unless_it_was_asked_for_often_enough() {
     assert_eq!(server.child.wait().expect("it ends").code(), Some(3));
     let (code, error) = bed.failure(&["poke", "/k/2", "-t", "50"]);
     assert_eq!(code, 3);
-    assert!(error.contains("nobody asked for /k/2 in time"), "{error}");
+    assert!(
+        error.contains("no Interest for /k/2 came in time"),
+        "{error}"
+    );
 }
 
 #[test]

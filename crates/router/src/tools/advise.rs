@@ -1,8 +1,8 @@
-//! `tachonym cs advise`: what to expect of a cache's size and policy.
+//! `tachonym cs advise`: hit ratios to expect of other cache sizes and policies.
 //!
-//! The router tells how popular names are and what its store has done; everything else is
-//! the model's word (Takemasa et al. 2019, equations 1 to 7), computed here. What is seen
-//! and what is expected stand beside each other and are never mixed.
+//! The router reports the popularity of names and the counters of its store; everything
+//! else is computed here by the model of Takemasa et al. 2019 (equations 1 to 7). Observed
+//! and expected figures stand beside each other and are never mixed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,16 +37,17 @@ const RENEWED_WITHIN: f64 = 4.0;
 /// Most Data that are asked about.
 const MAX_SIZE: u64 = MAX_SLOTS as u64;
 
-/// Show what to expect of the store's size and policy.
+/// Show the hit ratios to expect of other sizes and policies.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Sizes to look at, in packets; else a quarter of the running one to sixteen times it.
+    /// Sizes to compare, in packets; without it, a quarter of the current one to sixteen
+    /// times it.
     #[arg(long, value_name = "N", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..=MAX_SIZE))]
     size: Vec<u64>,
-    /// What the blocks of the packet path cost, in nanoseconds, as TOML with the keys
-    /// `always`, `hit`, `miss`, `insert`, `evict_fifo`, `evict_lru`, `history` and
-    /// `admit`; without a key, as measured by this project.
+    /// File with the costs of the blocks of the packet path, in nanoseconds: TOML with the
+    /// keys `always`, `hit`, `miss`, `insert`, `evict_fifo`, `evict_lru`, `history` and
+    /// `admit`; a missing key has the value that this project measured.
     #[arg(long, value_name = "FILE")]
     blocks: Option<PathBuf>,
 }
@@ -109,7 +110,10 @@ fn read_costs(file: &Path) -> anyhow::Result<Costs> {
     };
     for (key, value) in costs_by_key(&costs) {
         if !(value.is_finite() && value >= 0.0) {
-            return Err(refused(format!("{key} = {value} is no number of nanoseconds")).into());
+            return Err(refused(format!(
+                "{key} = {value} is not a number of nanoseconds; write one such as 250"
+            ))
+            .into());
         }
     }
     Ok(costs)
@@ -142,7 +146,7 @@ impl Row {
     }
 }
 
-/// All that is told.
+/// Everything that is shown.
 struct Advice<'a> {
     stats: &'a CsStats,
     seen: &'a CsPopularity,
@@ -151,7 +155,7 @@ struct Advice<'a> {
     costs: &'a Costs,
     /// Data that the store can hold as it runs, by the packets or by the bytes.
     running_size: usize,
-    /// What runs, if the model speaks of it.
+    /// The current policy, if the model covers it.
     running: Option<Row>,
     /// Mean bytes of a Data, with what finds it.
     mean_bytes: f64,
@@ -253,8 +257,8 @@ impl<'a> Advice<'a> {
     fn sentence(&self, best: &Row) -> String {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         let mut sentence = format!(
-            "With {} packets, {} is expected to answer {} of the Interests and to insert {} of \
-             the Data that come, at {:.0} ns for each Interest",
+            "With {} packets, the policy {} is expected to answer {} of the Interests and to \
+             insert {} of the Data that arrive, at {:.0} ns per Interest",
             best.size,
             label(&best.choice),
             percent(best.expected.hit_ratio),
@@ -262,17 +266,17 @@ impl<'a> Advice<'a> {
             best.expected.cost_ns,
         );
         if let (Some(hits), _) = self.seen_ratios() {
-            sentence += &format!("; what runs now answers {}", percent(hits));
+            sentence += &format!("; the current policy answers {}", percent(hits));
         }
         sentence + "."
     }
 
-    /// What keeps the advice from being followed by command alone.
+    /// Reasons not to follow the advice yet, or by a command alone.
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.seen.n_requests < 4 * self.running_size as u64 {
             remarks.push(format!(
-                "only {} requests were measured: wait for {} at least",
+                "only {} requests were measured; wait for at least {}",
                 self.seen.n_requests,
                 4 * self.running_size
             ));
@@ -282,8 +286,8 @@ impl<'a> Advice<'a> {
             && data_bytes(best) > self.stats.capacity_bytes as f64
         {
             remarks.push(format!(
-                "so many packets want tables.cs_bytes = {:.0}, which is configured and not \
-                 commanded",
+                "this many packets need tables.cs_bytes = {:.0}; set it in the configuration and \
+                 restart the router",
                 data_bytes(best)
             ));
         }
@@ -364,7 +368,7 @@ impl<'a> Advice<'a> {
             let bound = self.popularity.best_hit_ratio(size as f64);
             lines.push(vec![
                 size.to_string(),
-                "the most popular, always".to_owned(),
+                "upper bound: the most popular names".to_owned(),
                 format!("{bound:.4}"),
             ]);
         }
@@ -387,10 +391,10 @@ impl<'a> Advice<'a> {
             .is_some_and(|running| (running.size, running.choice) == (row.size, row.choice));
         let mut marks = Vec::new();
         if is_running {
-            marks.push("runs now");
+            marks.push("current");
         }
         if self.is_conjecture(&row.expected) {
-            marks.push("conjecture");
+            marks.push("extrapolated");
         }
         vec![
             row.size.to_string(),
@@ -413,28 +417,28 @@ impl<'a> Advice<'a> {
                 "hits {:.4}, inserted {:.4}",
                 running.expected.hit_ratio, running.expected.insertion_ratio
             ),
-            None => "the model does not speak of this policy".to_owned(),
+            None => "the model does not cover this policy".to_owned(),
         };
         text::columns(&[
             row(
                 "measured",
                 format!(
-                    "{} requests for some {} names; {:.1} % of them for names asked for once",
+                    "{} requests for about {} names; {:.1} % for names requested once",
                     self.seen.n_requests,
                     self.measured.n_names(),
                     100.0 * self.measured.unseen_share()
                 ),
             ),
             row(
-                "runs now",
+                "current policy",
                 format!(
-                    "{}, room for {} packets",
+                    "{}, {} packets at most",
                     self.stats.policy.replace(',', ", "),
                     self.running_size
                 ),
             ),
             row(
-                "seen",
+                "observed",
                 format!(
                     "hits {}, inserted {}, over {} requests",
                     ratio(hits),
@@ -628,7 +632,7 @@ mod tests {
         let expected = json["expected"]["hit_ratio"].as_f64().expect("a number");
         assert!((expected - 0.9).abs() < 0.01, "{expected}");
         let told = advice.to_text();
-        let marked: Vec<_> = told.lines().filter(|l| l.ends_with("runs now")).collect();
+        let marked: Vec<_> = told.lines().filter(|l| l.ends_with("current")).collect();
         assert_eq!(marked.len(), 1, "{told}");
         assert!(marked[0].starts_with("1000"), "{told}");
         assert!(

@@ -1,7 +1,7 @@
-//! What was asked of a router, beside what came into effect.
+//! Requested values beside the values in effect.
 //!
-//! A router may take another value than the one that it was given, as when an
-//! MTU is too small for it, and says so only by what it shows afterwards.
+//! A router may use another value than the requested one, such as a larger MTU. Only the
+//! status afterwards shows that.
 
 use std::fmt::Display;
 
@@ -10,10 +10,10 @@ use tachonym_protocol::ControlParameters;
 use super::failure::Failure;
 use super::output;
 
-/// That `parameters` ask for anything at all.
+/// Checks that `parameters` contain a change.
 ///
 /// # Errors
-/// If they do not.
+/// If they are empty.
 pub(super) fn for_a_change(parameters: &ControlParameters) -> Result<(), Failure> {
     match *parameters == ControlParameters::default() {
         true => Err(Failure::NothingToChange),
@@ -21,7 +21,7 @@ pub(super) fn for_a_change(parameters: &ControlParameters) -> Result<(), Failure
     }
 }
 
-/// Tells on standard error if `taken` is not what was `asked` for.
+/// Notes on standard error if the value in effect is not the one requested.
 pub(super) fn compare<T: Display + PartialEq>(what: &str, asked: Option<T>, taken: Option<T>) {
     let Some(asked) = asked else {
         return;
@@ -29,10 +29,10 @@ pub(super) fn compare<T: Display + PartialEq>(what: &str, asked: Option<T>, take
     match taken {
         Some(taken) if taken == asked => {}
         Some(taken) => output::note(format_args!(
-            "{what}: asked for {asked}, the router has {taken}"
+            "{what}: {asked} was requested, the router uses {taken}"
         )),
         None => output::note(format_args!(
-            "{what}: asked for {asked}, the router has none"
+            "{what}: {asked} was requested, the router reports none"
         )),
     }
 }

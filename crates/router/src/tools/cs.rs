@@ -8,10 +8,19 @@ use tachonym_protocol::{
     ControlParameters, CsInfo, CsStats, SecondLevelBalance, SecondLevelStats, cs_flags,
 };
 
+use super::hit_ratio::{HitRatio, percent, share};
 use super::{Management, Switch, advise, asked, name, text};
+
+const EXAMPLES: &str = "\
+Examples:
+  tachonym cs info
+  tachonym cs config --capacity 1000000
+  tachonym cs config --policy admission=filter,eviction=fifo
+  tachonym cs erase /example/video";
 
 /// Show, configure and erase the content store.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     management: Management,
@@ -21,34 +30,34 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show capacity and use.
+    /// Show capacity, use and hit ratio.
     Info,
     /// Change the store until the router ends.
     Config {
-        /// Packets that it may hold.
+        /// Most packets that the DRAM level holds.
         #[arg(long, value_name = "PACKETS")]
         capacity: Option<u64>,
-        /// Whether new Data is admitted.
+        /// Whether new Data is inserted.
         #[arg(long, value_name = "SWITCH")]
         admit: Option<Switch>,
         /// Whether Interests are answered.
         #[arg(long, value_name = "SWITCH")]
         serve: Option<Switch>,
-        /// What to admit and what to evict, as KEY=VALUE of `[content_store]` in the
-        /// configuration, with commas between: admission=filter,eviction=fifo.
+        /// Policies of admission and eviction, as KEY=VALUE of `[content_store]` in the
+        /// configuration, separated by commas: admission=filter,eviction=fifo.
         #[arg(long, value_name = "KEY=VALUE,...")]
         policy: Option<String>,
     },
-    /// Show what the store has done, and how it decides.
+    /// Show every counter of both levels, and the policies.
     Stats,
-    /// Show what to expect of other sizes and policies, as names are asked for lately.
+    /// Show the hit ratios to expect of other sizes and policies, by recent requests.
     Advise(advise::Arguments),
-    /// Erase packets under a prefix, from memory and from SSD.
+    /// Erase packets under a prefix, from both levels.
     Erase {
         /// The prefix.
         #[arg(value_parser = name::parse)]
         prefix: Name,
-        /// Erase no more than this many, from memory alone: what is on SSD stays.
+        /// Erase at most this many packets, from the DRAM level only.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
     },
@@ -61,7 +70,7 @@ enum Command {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let management = &arguments.management;
     management.with(|controller| match &arguments.command {
-        Command::Info => show(&controller.content_store()?, management),
+        Command::Info => show(controller, management),
         Command::Config {
             capacity,
             admit,
@@ -92,7 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 let taken = Switch::of(info.flags & bit != 0);
                 asked::compare(option, *switch, Some(taken));
             }
-            show(&info, management)
+            show(controller, management)
         }
         Command::Stats => {
             let stats = controller.content_store_stats()?;
@@ -107,8 +116,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
-/// Erases in as many commands as the router wants: it does a bounded part of the
-/// work in each.
+/// Erases in several commands: the router does a bounded part of the work in each.
 fn erase(
     controller: &mut Controller<'_>,
     prefix: &Name,
@@ -131,8 +139,11 @@ fn erase(
     }
 }
 
-fn show(info: &CsInfo, management: &Management) -> anyhow::Result<()> {
-    let &CsInfo {
+fn show(controller: &mut Controller<'_>, management: &Management) -> anyhow::Result<()> {
+    let version = controller.general_status()?.nfd_version;
+    let info = controller.content_store()?;
+    let hit_ratio = HitRatio::ask(controller, &version, &info)?;
+    let CsInfo {
         capacity,
         flags,
         n_cs_entries,
@@ -146,18 +157,21 @@ fn show(info: &CsInfo, management: &Management) -> anyhow::Result<()> {
         "entries": n_cs_entries,
         "hits": n_hits,
         "misses": n_misses,
+        "hit_ratio": hit_ratio.ratio(),
+        "second_level": hit_ratio.ssd_json(),
         "admit": admit,
         "serve": serve,
     });
     management.print(&value, || {
         let on_off = |on| if on { "on" } else { "off" }.to_owned();
-        text::columns(&[
+        let mut rows = vec![
             row("packets", format!("{n_cs_entries} of {capacity}")),
-            row("hits", n_hits.to_string()),
-            row("misses", n_misses.to_string()),
-            row("admit", on_off(admit)),
-            row("serve", on_off(serve)),
-        ])
+            row("hit ratio", hit_ratio.text()),
+            row("  DRAM level", hit_ratio.dram().text()),
+        ];
+        rows.extend(hit_ratio.ssd().map(|ssd| row("  SSD level", ssd.text())));
+        rows.extend([row("admit", on_off(admit)), row("serve", on_off(serve))]);
+        text::columns(&rows)
     })
 }
 
@@ -219,7 +233,7 @@ fn second_level_json(stats: &SecondLevelStats) -> Value {
     })
 }
 
-/// Bytes written for each of Data; `None` before there were any.
+/// Bytes written per byte of Data; `None` before the first write.
 fn amplification(stats: &SecondLevelStats) -> Option<f64> {
     let n_data_bytes = stats.n_data_bytes;
     (n_data_bytes > 0).then(|| stats.n_written_bytes as f64 / n_data_bytes as f64)
@@ -230,21 +244,23 @@ fn stats_text(stats: &CsStats) -> String {
     let (n_hits, n_misses) = (stats.n_hits, stats.n_misses);
     let inserted = percent(stats.n_inserts, stats.n_not_admitted);
     let mut rows = vec![
-        row("policy", stats.policy.replace(',', ", ")),
+        row("hit ratio", HitRatio::of(stats).text()),
+        row("DRAM level", String::new()),
+        row("  policy", stats.policy.replace(',', ", ")),
         row(
-            "packets",
+            "  packets",
             format!("{} of {}", stats.n_cs_entries, stats.capacity),
         ),
         row(
-            "bytes",
+            "  memory of packets",
             format!("{} of {}", mib(stats.n_bytes), mib(stats.capacity_bytes)),
         ),
-        row("policy memory", mib(stats.n_policy_bytes)),
-        row("hits", format!("{n_hits}{}", percent(n_hits, n_misses))),
-        row("misses", n_misses.to_string()),
-        row("inserted", format!("{}{inserted}", stats.n_inserts)),
-        row("not admitted", stats.n_not_admitted.to_string()),
-        row("evicted", stats.n_evictions.to_string()),
+        row("  memory of policy", mib(stats.n_policy_bytes)),
+        row("  hits", format!("{n_hits}{}", percent(n_hits, n_misses))),
+        row("  misses", n_misses.to_string()),
+        row("  inserted", format!("{}{inserted}", stats.n_inserts)),
+        row("  not admitted", stats.n_not_admitted.to_string()),
+        row("  evicted", stats.n_evictions.to_string()),
     ];
     if let Some(second) = &stats.second_level {
         rows.extend(second_level_rows(second));
@@ -256,9 +272,9 @@ fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
     let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30));
     let (n_hits, n_misses) = (second.n_hits, second.n_misses);
     let written = amplification(second).map_or(String::new(), |ratio| {
-        format!(" ({ratio:.3} for each byte of Data)")
+        format!(" ({ratio:.3} per byte of Data)")
     });
-    // What a router of another version does not tell has no row.
+    // A counter that a router of another version does not report has no row.
     let balance = |label: &str, n: fn(&SecondLevelBalance) -> u64| {
         second
             .balance
@@ -268,10 +284,10 @@ fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
     let count = |label: &str, n: u64| Some(row(label, n.to_string()));
     let rows = [
         Some(row(
-            "second level",
+            "SSD level",
             match (second.is_recovering, second.n_lost_volumes) {
                 (_, 1..) => format!("{} volumes out of service", second.n_lost_volumes),
-                (true, _) => "looking for what was there".into(),
+                (true, _) => "recovery: reading what was stored before the start".into(),
                 (false, _) => "in service".into(),
             },
         )),
@@ -281,42 +297,45 @@ fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
         )),
         count("  misses", n_misses),
         Some(row(
-            "  batches read",
-            format!("{}, {} ahead", second.n_reads, second.n_reads_ahead),
+            "  reads",
+            format!("{}, {} of them ahead", second.n_reads, second.n_reads_ahead),
         )),
-        Some(row("  read", gib(second.n_read_bytes))),
-        balance("  packets offered", |it| it.n_offered),
-        count("  packets written", second.n_inserts),
-        balance("  known", |it| it.n_known),
+        Some(row("  bytes read", gib(second.n_read_bytes))),
+        balance("  offered", |it| it.n_offered),
+        count("  written", second.n_inserts),
+        balance("  already stored", |it| it.n_known),
         count("  not admitted", second.n_not_admitted),
-        balance("  unsuited", |it| it.n_unsuited),
+        balance("  not storable", |it| it.n_unsuited),
         balance("  no room", |it| it.n_no_room),
         balance("  replaced", |it| it.n_replaced),
-        balance("  erased unwritten", |it| it.n_erased),
+        balance("  erased before writing", |it| it.n_erased),
         count("  lost", second.n_lost),
         balance("  waiting", |it| it.n_waiting),
         Some(row(
-            "  written",
+            "  bytes written",
             format!("{}{written}", gib(second.n_written_bytes)),
         )),
-        Some(row("  written a day", gib(second.n_written_bytes_per_day))),
+        Some(row(
+            "  bytes written per day",
+            gib(second.n_written_bytes_per_day),
+        )),
         Some(row(
             "  index",
             format!("{} of {}", second.n_indexed, second.max_indexed),
         )),
         balance("  batches not indexed", |it| it.n_not_indexed),
-        balance("  batches crowded out", |it| it.n_crowded_out),
+        balance("  batches forgotten early", |it| it.n_crowded_out),
         balance("  prefixes not indexed", |it| it.n_prefixes_not_indexed),
         balance("  regions emptied early", |it| it.n_emptied_early),
         count("  device errors", second.n_device_errors),
         count("  damaged batches", second.n_damaged),
-        count("  found at start", second.n_recovered),
+        count("  batches recovered", second.n_recovered),
         second
             .n_erasures_merged
             .map(|n| row("  erasures merged", n.to_string())),
         second
             .n_sought_refused
-            .map(|n| row("  refused to workers", n.to_string())),
+            .map(|n| row("  lookups refused", n.to_string())),
         second
             .n_reads_refused
             .map(|n| row("  reads refused", n.to_string())),
@@ -326,18 +345,4 @@ fn second_level_rows(second: &SecondLevelStats) -> Vec<Vec<String>> {
 
 fn row(label: &str, value: String) -> Vec<String> {
     vec![label.to_owned(), value]
-}
-
-/// A share as it is shown behind its number; nothing of nothing.
-fn percent(part: u64, rest: u64) -> String {
-    match share(part, rest) {
-        Some(share) => format!(" ({:.2} %)", 100.0 * share),
-        None => String::new(),
-    }
-}
-
-/// A part by the whole; `None` of nothing.
-fn share(part: u64, rest: u64) -> Option<f64> {
-    let whole = part + rest;
-    (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -1,9 +1,9 @@
-//! How the tools show what the router dropped.
+//! Drops by reason, as the tools show them.
 
 use serde_json::Value;
 use tachonym_protocol::DropCount;
 
-/// Those of `face`, or of the whole router.
+/// Drops of `face`, or of the whole router.
 fn of(drops: &[DropCount], face: Option<u64>) -> impl Iterator<Item = &DropCount> {
     drops.iter().filter(move |drop| drop.face_id == face)
 }

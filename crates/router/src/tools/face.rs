@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tachonym_client::{CommandError, Controller};
 use tachonym_protocol::{
@@ -12,12 +12,26 @@ use tachonym_protocol::{
 };
 
 use super::failure::Failure;
+use super::persistency::Persistency;
+use super::programs::Programs;
 use super::{
     FaceArgument, Management, Switch, asked, canonical, drops, find_face, output, own, text,
 };
 
-/// List, make, change and destroy faces.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym face list --scheme udp4
+  tachonym face create tcp4://192.0.2.1:6363 --persistency permanent
+  tachonym face show 262
+  tachonym face destroy udp4://192.0.2.1:6363
+
+An on-demand face is made by its peer and closed when it is idle or the peer disconnects. A
+persistent face is kept until it is destroyed or its connection fails. A permanent face is
+kept until it is destroyed; it connects again by itself. Routes end with their face.";
+
+/// List, create, change and destroy faces.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     management: Management,
@@ -27,21 +41,21 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List faces.
+    /// List faces with their state, their peer and what they received and sent.
     List {
-        /// Only those whose remote or local address has this scheme.
+        /// Only faces whose remote or local address has this scheme, such as udp4.
         #[arg(long)]
         scheme: Option<String>,
-        /// Only those with this remote address.
+        /// Only faces with this remote address.
         #[arg(long, value_name = "FACEURI")]
         remote: Option<FaceUri>,
     },
-    /// Show everything about one face.
+    /// Show one face: address, state, options, packets, drops.
     Show {
         /// Number or remote address.
         face: FaceArgument,
     },
-    /// Make a face, or show the one that is there already.
+    /// Create a face, or show the one that exists.
     Create {
         /// Remote address, as in udp4://192.0.2.1:6363.
         #[arg(value_parser = parse_remote)]
@@ -64,9 +78,9 @@ enum Command {
         /// Number or remote address.
         face: FaceArgument,
     },
-    /// Print what happens to faces, as it happens.
+    /// Print events of faces as they happen: created, up, down, destroyed.
     Events {
-        /// End after this many.
+        /// End after this many events.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
     },
@@ -86,13 +100,6 @@ fn refuse_group(remote: &FaceUri) -> Result<(), Failure> {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Persistency {
-    OnDemand,
-    Persistent,
-    Permanent,
-}
-
 #[derive(Args)]
 struct Link {
     /// How long the face lives.
@@ -101,30 +108,27 @@ struct Link {
     /// Largest datagram, in bytes.
     #[arg(long, value_name = "N")]
     mtu_bytes: Option<u64>,
-    /// Send lost packets again.
+    /// Retransmit lost packets.
     #[arg(long, value_name = "SWITCH")]
     reliability: Option<Switch>,
     /// Mark packets while the link is congested.
     #[arg(long, value_name = "SWITCH")]
     congestion_marking: Option<Switch>,
-    /// Honour and write fields for local applications.
+    /// Accept and write the NDNLPv2 fields for local applications.
     #[arg(long, value_name = "SWITCH")]
     local_fields: Option<Switch>,
-    /// Time that a queue is too long before the first mark, in milliseconds.
+    /// How long the queue must exceed its threshold before the first mark, in
+    /// milliseconds.
     #[arg(long, value_name = "N")]
     congestion_interval_ms: Option<u64>,
-    /// Queue length that is congestion, in bytes.
+    /// Queue length that counts as congestion, in bytes.
     #[arg(long, value_name = "N")]
     congestion_threshold_bytes: Option<u64>,
 }
 
 impl Link {
     fn persistency(&self) -> Option<FacePersistency> {
-        self.persistency.map(|p| match p {
-            Persistency::OnDemand => FacePersistency::OnDemand,
-            Persistency::Persistent => FacePersistency::Persistent,
-            Persistency::Permanent => FacePersistency::Permanent,
-        })
+        self.persistency.map(Into::into)
     }
 
     fn interval_ns(&self) -> Option<u64> {
@@ -168,7 +172,7 @@ impl Link {
         parameters
     }
 
-    /// Tells what `face` has that is not as it was asked for.
+    /// Reports the properties of `face` that differ from those asked for.
     fn compare(&self, face: &FaceStatus) {
         let persistency = Some(face.face_persistency);
         asked::compare("--persistency", self.persistency(), persistency);
@@ -209,20 +213,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 false => controller.query_faces(&filter)?,
             };
             faces.sort_by_key(|face| face.face_id);
-            let value = Value::Array(faces.iter().map(to_json).collect());
-            management.print(&value, || list(&faces))
+            let programs = Programs::of(controller, &faces)?;
+            let value = faces.iter().map(|face| with_program(face, &programs));
+            let value = Value::Array(value.collect());
+            management.print(&value, || list(&faces, &programs))
         }
         Command::Show { face } => {
             let face = status_of(controller, face)?;
             let version = controller.general_status()?.nfd_version;
-            let drops = own::tell(&version, || controller.drops())?;
+            let drops = own::dataset(&version, || controller.drops())?;
+            let programs = Programs::of(controller, std::slice::from_ref(&face))?;
             let of_face = Some(face.face_id);
-            let mut value = to_json(&face);
+            let mut value = with_program(&face, &programs);
             if let Some(drops) = &drops {
                 value["drops"] = drops::to_json(drops, of_face);
             }
             management.print(&value, || {
                 let mut rows = rows(&face);
+                let peer = programs.peer(&face);
+                if peer != face.uri {
+                    rows.insert(2, vec!["program".into(), peer]);
+                }
                 rows.extend(drops.iter().flat_map(|drops| drops::rows(drops, of_face)));
                 text::columns(&rows)
             })
@@ -238,10 +249,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let mut value = to_json(&face);
             value["existed"] = existed.into();
             management.print(&value, || {
-                let what = if existed {
-                    "face is there already"
-                } else {
-                    "face made"
+                let what = match existed {
+                    true => "this face existed before",
+                    false => "face created",
                 };
                 format!("{what}\n{}", show(&face))
             })
@@ -259,8 +269,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             management.print(&to_json(&face), || show(&face))
         }
         Command::Destroy { face } => {
-            // The protocol lets a face be destroyed that is not there; a person
-            // wants to hear of a mistyped number.
+            // The protocol accepts a number without a face; a mistyped one is an error here.
             let id = status_of(controller, face)?.face_id;
             let parameters = ControlParameters {
                 face_id: Some(id),
@@ -275,7 +284,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
-/// The face to `remote`, and whether it was there before.
+/// The face to `remote`, and whether it existed before.
 pub(super) fn create(
     controller: &mut Controller<'_>,
     remote: &FaceUri,
@@ -300,6 +309,23 @@ pub(super) fn create(
     }
 }
 
+/// Reports if a face that existed before has another persistency than asked for.
+pub(super) fn compare_persistency(
+    controller: &mut Controller<'_>,
+    face: u64,
+    asked: Persistency,
+) -> anyhow::Result<()> {
+    let has = status_of(controller, &FaceArgument::Id(face))?.face_persistency;
+    let asked = FacePersistency::from(asked);
+    if has != asked {
+        output::note(format_args!(
+            "face {face} existed before and is {has}; `tachonym face update {face} \
+             --persistency {asked}` changes it"
+        ));
+    }
+    Ok(())
+}
+
 /// The text of an address, its host looked up.
 fn canonical_text(uri: Option<&FaceUri>) -> anyhow::Result<Option<String>> {
     uri.map(|uri| canonical(uri).map(|uri| uri.to_string()))
@@ -315,7 +341,7 @@ fn status_of(controller: &mut Controller<'_>, face: &FaceArgument) -> anyhow::Re
     controller
         .query_faces(&filter)?
         .pop()
-        .with_context(|| format!("no face {id}; `tachonym face list` shows those there are"))
+        .with_context(|| format!("no face {id}; `tachonym face list` shows all faces"))
 }
 
 fn events(
@@ -357,21 +383,44 @@ fn flag_names(flags: u64) -> Vec<&'static str> {
     .collect()
 }
 
-fn list(faces: &[FaceStatus]) -> String {
+fn with_program(face: &FaceStatus, programs: &Programs) -> Value {
+    let mut value = to_json(face);
+    value["program"] = programs.to_json(face.face_id);
+    value
+}
+
+fn list(faces: &[FaceStatus], programs: &Programs) -> String {
+    let groups = ["", "", "", "", "", "RECEIVED", "", "", "SENT"];
+    let heads = [
+        "FACE",
+        "STATE",
+        "REMOTE",
+        "LOCAL",
+        "PERSISTENCY",
+        "INTERESTS",
+        "DATA",
+        "NACKS",
+        "INTERESTS",
+        "DATA",
+        "NACKS",
+    ];
     let mut rows = vec![
-        ["FACE", "REMOTE", "LOCAL", "PERSISTENCY", "RECEIVED", "SENT"]
-            .map(String::from)
-            .to_vec(),
+        groups.map(String::from).to_vec(),
+        heads.map(String::from).to_vec(),
     ];
     for face in faces {
-        let traffic = |interests, data, nacks| format!("{interests}i {data}d {nacks}n");
         rows.push(vec![
             face.face_id.to_string(),
-            face.uri.clone(),
+            face.state.map_or("-", FaceState::as_str).to_owned(),
+            programs.peer(face),
             face.local_uri.clone(),
             face.face_persistency.to_string(),
-            traffic(face.n_in_interests, face.n_in_data, face.n_in_nacks),
-            traffic(face.n_out_interests, face.n_out_data, face.n_out_nacks),
+            face.n_in_interests.to_string(),
+            face.n_in_data.to_string(),
+            face.n_in_nacks.to_string(),
+            face.n_out_interests.to_string(),
+            face.n_out_data.to_string(),
+            face.n_out_nacks.to_string(),
         ]);
     }
     text::columns(&rows)
@@ -399,9 +448,9 @@ fn rows(face: &FaceStatus) -> Vec<Vec<String>> {
             or_none(face.expiration_period_ms.map(|n| format!("{n} ms"))),
         ),
         row(
-            "marking",
+            "congestion mark",
             format!(
-                "after {} above {}",
+                "after {} with more than {} waiting",
                 or_none(
                     face.base_congestion_marking_interval_ns
                         .map(|ns| format!("{} ms", ns / 1_000_000))

@@ -1,7 +1,7 @@
-//! Failures that a tool finds itself and that have an exit code of their own.
+//! Failures that a tool detects itself and that have an exit code of their own.
 //!
-//! What the router or a producer says is an error of `tachonym-client`; `code_of`
-//! beside this knows both.
+//! Failures of the router or a producer are errors of `tachonym-client`; `code_of` in the
+//! parent module knows both.
 
 use std::path::PathBuf;
 
@@ -14,32 +14,35 @@ use super::exit;
 /// Such a failure.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// A Data was never asked for.
-    #[error("nobody asked for {0} in time")]
+    /// No Interest for a Data came.
+    #[error("no Interest for {0} came in time")]
     NobodyAsked(Name),
-    /// A Data was asked for less often than it should have been.
-    #[error("{name} was asked for {n_answered} of {count} times in time")]
+    /// Fewer Interests for a Data came than it waits for.
+    #[error("only {n_answered} of {count} Interests for {name} came in time")]
     AskedTooSeldom {
         /// Of the Data.
         name: Name,
-        /// How often it was.
+        /// Interests that came.
         n_answered: u64,
-        /// How often it should have been.
+        /// Interests that it waits for.
         count: u64,
     },
-    /// A certificate is signed well, but holds no longer, or not yet.
-    #[error("signed by {issuer}, but it holds {validity}")]
+    /// The signature of a certificate is right, but its validity period is over or has not
+    /// begun.
+    #[error("signed by {issuer}, but not valid now: it is valid {validity}")]
     NotValidNow {
         /// Name of the key that has signed.
         issuer: Name,
-        /// When it holds.
+        /// Its validity period.
         validity: Validity,
     },
-    /// A face to a multicast group is asked for; the router makes those from its
-    /// configuration only.
-    #[error("{0} is a multicast group; faces to groups are configured, in [[faces.multicast]]")]
+    /// A face to a multicast group; the router makes those from its configuration only.
+    #[error(
+        "{0} is a multicast group; add it under [[faces.multicast]] in the router's \
+         configuration and restart the router"
+    )]
     MulticastGroup(FaceUri),
-    /// A file says what makes no sense.
+    /// The content of a file is invalid.
     #[error("{}: {problem}", file.display())]
     BadFile {
         /// The file.
@@ -53,11 +56,11 @@ pub(super) enum Failure {
          that this tool is of"
     )]
     NoTrace(String),
-    /// No Interest has come yet from which anything could be told.
-    #[error("the router has seen no request yet: ask again when it has")]
+    /// The router received no Interest yet that could be measured.
+    #[error("the router received no Interest yet; try again after some traffic")]
     NothingMeasured,
-    /// A change is asked for that changes nothing.
-    #[error("nothing to change: give an option that says what")]
+    /// A command without any change.
+    #[error("nothing to change: give at least one option, as listed by --help")]
     NothingToChange,
 }
 

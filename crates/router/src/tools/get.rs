@@ -14,47 +14,58 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use tachonym_client::fetcher::FetchLimits;
 use tachonym_client::{
-    Discovery, Endpoint, FetchOptions, FetchProgress, FetchReport, Object, check_digest, discover,
-    fetch, wall_ms,
+    DiscoverError, Discovery, Endpoint, FetchError, FetchOptions, FetchProgress, FetchReport,
+    Object, check_digest, discover, fetch, wall_ms,
 };
-use tachonym_packet::{DataView, Name};
+use tachonym_packet::{Component, DataView, Interest, Name};
+use tachonym_protocol::rdr::metadata_prefix;
 use tachonym_security::{Reject, TrustPolicy};
 
 use super::target::Target;
-use super::{Connection, keys, name, text};
+use super::unanswered::{self, Unanswered};
+use super::{COMMON, Connection, keys, name, output, text};
 
-/// Fetch a segmented object.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym get /example/video -o video.mp4
+  tachonym get /example/news/v=7 --quiet > news.txt
+  tachonym get /example/news --trust editor.ndncert";
+
+/// Fetch a segmented object, such as `put` serves, in its latest version.
+///
+/// The version is found by fresh metadata, then by prefix. If no producer answers, `get`
+/// takes a version that a cache holds and says so on standard error.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
-    /// The name; with a version, or without for the latest.
+    /// The name; without a version, the latest one is fetched.
     #[arg(value_parser = name::parse)]
     name: Name,
-    /// Where to write; standard output if not given, or if it is `-`. A file appears, or takes
-    /// the place of the old one, when all is there; a pipe, a device or a link
-    /// is written as content arrives.
+    /// Where to write; standard output without it, or with `-`. A file appears, or
+    /// replaces the old one, when it is complete; a pipe, a device or a link is written as
+    /// content arrives.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How to find the latest version.
     #[arg(long, value_enum, default_value_t = How::Auto)]
     discover: How,
-    /// Most segments in flight.
+    /// Most segments requested at a time.
     #[arg(long, value_name = "N", default_value_t = 4096,
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     max_window: u64,
-    /// Times that a segment is asked for again.
+    /// Retransmissions of an Interest before `get` gives up.
     #[arg(short, long, value_name = "N", default_value_t = 15)]
     retries: u32,
     /// Lifetime of Interests, in milliseconds.
     #[arg(short, long, value_name = "N", default_value_t = 4000,
           value_parser = clap::value_parser!(u64).range(1..))]
     lifetime_ms: u64,
-    /// Accept only what the key of this certificate has signed, metadata and
-    /// every segment: a file, as `tachonym keys certificate` prints it, or `-`. May be
-    /// repeated; one of the keys must have signed then. Without this option
-    /// nobody in particular must have: plain digests are checked, signatures
-    /// by keys are not.
+    /// Accept only metadata and segments signed by the key of this certificate: a file, as
+    /// `tachonym keys certificate` prints it, or `-`. May be repeated; one of the keys must
+    /// have signed. Without this option any signer is accepted: plain digests are verified,
+    /// signatures by keys are not.
     #[arg(long, value_name = "CERTIFICATE")]
     trust: Vec<PathBuf>,
     /// Print no progress.
@@ -62,7 +73,7 @@ pub struct Arguments {
     quiet: bool,
     /// Print a report as JSON: to standard error if the content goes to
     /// standard output.
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     json: bool,
 }
 
@@ -76,13 +87,13 @@ impl Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum How {
-    /// By metadata, and by prefix where nobody answers that.
+    /// By fresh metadata, then by prefix, then by what caches hold.
     Auto,
-    /// By an Interest for metadata.
+    /// By an Interest for fresh metadata.
     Metadata,
-    /// By an Interest for anything fresh under the name.
+    /// By an Interest for any fresh Data under the name.
     Prefix,
-    /// The name is the whole prefix of the segments.
+    /// Not at all: the name is the whole prefix of the segments.
     Exact,
 }
 
@@ -98,7 +109,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         trusted,
         endpoint: &mut endpoint,
     };
-    let (name, report) = match arguments.file() {
+    let done = match arguments.file() {
         Some(path) => to_file(source, path)?,
         None => {
             let mut out = io::stdout().lock();
@@ -107,12 +118,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             done
         }
     };
-    tell(arguments, &name, report.as_ref())
+    print_report(arguments, &done)
 }
 
-/// Writes a file that appears only when it is whole; or straight to what is no
-/// regular file.
-fn to_file(source: Source<'_>, path: &Path) -> anyhow::Result<(Name, Option<FetchReport>)> {
+/// Writes a file that appears only when it is complete; or directly to something that is
+/// not a regular file.
+fn to_file(source: Source<'_>, path: &Path) -> anyhow::Result<Fetched> {
     let writing = || format!("cannot write {}", path.display());
     match Target::open(path).with_context(|| format!("cannot make {}", path.display()))? {
         Target::Partial(partial, file) => {
@@ -131,7 +142,7 @@ fn to_file(source: Source<'_>, path: &Path) -> anyhow::Result<(Name, Option<Fetc
     }
 }
 
-/// Whose signatures count, if not anybody's.
+/// The keys that must have signed; `None` if any may have.
 fn trusted(certificates: &[PathBuf]) -> anyhow::Result<Option<TrustPolicy>> {
     if certificates.is_empty() {
         return Ok(None);
@@ -143,7 +154,17 @@ fn trusted(certificates: &[PathBuf]) -> anyhow::Result<Option<TrustPolicy>> {
     Ok(Some(policy))
 }
 
-/// What is asked for, of whom, and what is believed.
+/// An object that was fetched.
+struct Fetched {
+    /// Its name with its version.
+    name: Name,
+    /// How the fetch went; `None` for a single Data without segments.
+    report: Option<FetchReport>,
+    /// Its version may be old.
+    is_stale: bool,
+}
+
+/// What to fetch, from where, and which signatures are trusted.
 struct Source<'a> {
     arguments: &'a Arguments,
     trusted: Option<TrustPolicy>,
@@ -151,9 +172,8 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Fetches it. The name that it was found under, and how that went if it
-    /// had segments.
-    fn copy_to(self, out: &mut dyn Write) -> anyhow::Result<(Name, Option<FetchReport>)> {
+    /// Fetches it.
+    fn copy_to(self, out: &mut dyn Write) -> anyhow::Result<Fetched> {
         let Self {
             arguments,
             trusted,
@@ -174,14 +194,40 @@ impl Source<'_> {
         };
         let retries = arguments.retries.min(3);
         let name = &arguments.name;
-        let object = discover(endpoint, name, how, lifetime, retries, verify)
-            .with_context(|| format!("cannot find {name}"))?;
-        let prefix = match object {
+        let found = match discover(endpoint, name, how, lifetime, retries, verify) {
+            Ok(found) => found,
+            Err(DiscoverError::Express(error)) => {
+                let question = match how {
+                    Discovery::Metadata => metadata_prefix(name.view()),
+                    _ => name.clone(),
+                };
+                let interest = Interest {
+                    can_be_prefix: true,
+                    must_be_fresh: true,
+                    lifetime_ms: Some(arguments.lifetime_ms),
+                    ..Interest::new(question)
+                };
+                return Err(unanswered::explain(endpoint, &interest, name, error));
+            }
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                return Err(error.context(format!("cannot find {name}")));
+            }
+        };
+        // The report as JSON says it, and may share standard error with nothing else.
+        if found.is_stale && !arguments.json {
+            note_stale(name, &found.object);
+        }
+        let prefix = match found.object {
             Object::Segmented(prefix) => prefix,
             Object::Single(answer) => {
                 let data = answer.data();
                 out.write_all(data.content())?;
-                return Ok((data.name().to_name(), None));
+                return Ok(Fetched {
+                    name: data.name().to_name(),
+                    report: None,
+                    is_stale: found.is_stale,
+                });
             }
         };
         let options = FetchOptions {
@@ -202,12 +248,45 @@ impl Source<'_> {
             |progress| bar.show(progress),
         );
         bar.0.finish_and_clear();
-        let report = report.with_context(|| format!("cannot fetch {prefix}"))?;
-        Ok((prefix, Some(report)))
+        match report {
+            Ok(report) => Ok(Fetched {
+                name: prefix,
+                report: Some(report),
+                is_stale: found.is_stale,
+            }),
+            Err(FetchError::GaveUp { segment, nack }) => {
+                let interest = Interest {
+                    lifetime_ms: Some(arguments.lifetime_ms),
+                    ..Interest::new(prefix.with(&Component::segment(segment)))
+                };
+                Err(match nack {
+                    Some(reason) => unanswered::refused(endpoint, &interest, name, reason).into(),
+                    None => Unanswered::TimedOut {
+                        name: interest.name,
+                        waited: None,
+                    }
+                    .into(),
+                })
+            }
+            Err(error) => Err(anyhow::Error::new(error).context(format!("cannot fetch {prefix}"))),
+        }
     }
 }
 
-fn tell(arguments: &Arguments, name: &Name, report: Option<&FetchReport>) -> anyhow::Result<()> {
+/// Reports that a version may be old.
+fn note_stale(name: &Name, object: &Object) {
+    let version = match object {
+        Object::Segmented(prefix) => prefix.clone(),
+        Object::Single(answer) => answer.data().name().to_name(),
+    };
+    output::note(format_args!(
+        "no fresh metadata or Data for {name}: taking {version}, which a cache holds; a newer \
+         version may exist"
+    ));
+}
+
+fn print_report(arguments: &Arguments, done: &Fetched) -> anyhow::Result<()> {
+    let (name, report) = (&done.name, done.report.as_ref());
     let mut lines: Box<dyn Write> = match arguments.file() {
         Some(_) => Box::new(io::stdout()),
         None => Box::new(io::stderr()),
@@ -216,6 +295,7 @@ fn tell(arguments: &Arguments, name: &Name, report: Option<&FetchReport>) -> any
     if arguments.json {
         let value = json!({
             "name": name.to_string(),
+            "stale": done.is_stale,
             "bytes": report.map(|r| r.n_bytes),
             "segments": report.map_or(1, |r| r.n_segments),
             "duration_s": seconds,

@@ -18,19 +18,27 @@ use tachonym_security::{
 use zeroize::Zeroizing;
 
 use super::failure::Failure;
-use super::{default_key_store, name, output, text};
+use super::{COMMON, default_key_store, name, output, text};
 
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
+const EXAMPLES: &str = "\
+Examples:
+  tachonym keys generate /example/operator
+  tachonym keys certificate /example/operator > operator.ndncert
+  tachonym keys issue request.ndncert --by /example/operator > issued.ndncert
+  tachonym keys list";
+
 /// Manage identities, keys and certificates.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Folder of the key store.
-    #[arg(long, visible_alias = "store", value_name = "DIR", global = true)]
+    #[arg(long, visible_alias = "store", value_name = "DIR", global = true, help_heading = COMMON)]
     key_store: Option<PathBuf>,
     /// Print JSON for scripts.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
     #[command(subcommand)]
     command: Command,
@@ -40,7 +48,7 @@ pub struct Arguments {
 enum Command {
     /// List identities, keys and certificates; `*` marks defaults.
     List,
-    /// Make a key for an identity, with a self-signed certificate.
+    /// Generate a key for an identity, with a self-signed certificate.
     Generate {
         /// The identity.
         #[arg(value_parser = name::parse)]
@@ -49,32 +57,32 @@ enum Command {
         #[arg(long = "type", value_enum, default_value_t = Type::Ecdsa, value_name = "KIND")]
         typ: Type,
     },
-    /// Print a certificate in base64: that of an identity, key or certificate
-    /// name. To have it signed by somebody else, give them this.
+    /// Print a certificate in base64, of an identity, key or certificate name. Another
+    /// identity signs it with `issue`.
     #[command(visible_alias = "request")]
     Certificate {
         /// Name of the identity, key or certificate.
         #[arg(value_parser = name::parse)]
         name: Name,
     },
-    /// Show what a certificate says.
+    /// Show the content of a certificate.
     Show {
         /// File of the certificate, or `-`; or a name in the key store.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         certificate: String,
     },
-    /// Issue a certificate for the key in another one.
+    /// Issue a certificate for the key of another certificate.
     #[command(visible_alias = "sign")]
     Issue {
-        /// File of the certificate whose key is to be certified, or `-`.
+        /// File of the certificate with the key to certify, or `-`.
         request: PathBuf,
         /// Identity that signs; the default one if not given.
         #[arg(long, value_name = "NAME", value_parser = name::parse)]
         by: Option<Name>,
-        /// Days for which it holds.
+        /// Validity of the new certificate, in days.
         #[arg(long, default_value_t = 365, value_name = "N")]
         days: u32,
-        /// Who issues it, as a name component.
+        /// Issuer, as a name component of the new certificate.
         #[arg(long, default_value = "NA", value_name = "TEXT")]
         issuer_id: String,
     },
@@ -87,7 +95,7 @@ enum Command {
     Verify {
         /// File of the certificate, or `-`.
         certificate: PathBuf,
-        /// File of the certificate of the key that should have signed it, or `-`.
+        /// File of the certificate of the expected signer, or `-`.
         #[arg(long, value_name = "FILE")]
         issuer: PathBuf,
     },
@@ -155,7 +163,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             if text.is_empty() && !arguments.json {
                 // What is piped on is as empty as the store.
                 output::note(format_args!(
-                    "no keys in {}; make one with `tachonym keys generate /example/me`",
+                    "no keys in {}; generate one with `tachonym keys generate /example/me`",
                     folder.display()
                 ));
             } else {
@@ -307,7 +315,7 @@ fn read_text(file: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Whether a password that is typed is asked for twice.
+/// Whether a typed password is repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Confirm {
     Yes,
@@ -324,7 +332,7 @@ fn password(file: Option<&Path>, confirm: Confirm) -> anyhow::Result<Zeroizing<S
         ));
     }
     if !std::io::stderr().is_terminal() {
-        bail!("no terminal to ask for a password; use --password-file");
+        bail!("cannot ask for a password: standard input is not a terminal; use --password-file");
     }
     let ask = |prompt: &str| -> anyhow::Result<Zeroizing<String>> {
         let typed = rpassword::prompt_password(prompt).context("cannot ask for a password")?;

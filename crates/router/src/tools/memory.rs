@@ -1,4 +1,4 @@
-//! How the tools show what pages the tables have.
+//! The page sizes of the tables, as the tools show them.
 
 use serde_json::{Value, json};
 use tachonym_protocol::TableMemory;
@@ -28,7 +28,7 @@ pub(super) fn line(memory: &TableMemory) -> String {
     let kinds = kinds.map(|(n_bytes, kind)| format!("{} in {kind}", text::bytes(n_bytes)));
     let kinds: Vec<_> = kinds.collect();
     let got = match kinds.is_empty() {
-        true => "no table on pages of its own".to_owned(),
+        true => "all tables use the allocator".to_owned(),
         false => kinds.join(", "),
     };
     format!("{got} (configured: {})", memory.asked_for)
@@ -39,14 +39,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_names_what_there_is_and_only_that() {
+    fn line_names_only_page_sizes_in_use() {
         let none = TableMemory {
             asked_for: "auto".into(),
             ..TableMemory::default()
         };
         assert_eq!(
             line(&none),
-            "no table on pages of its own (configured: auto)"
+            "all tables use the allocator (configured: auto)"
         );
         let some = TableMemory {
             asked_for: "2m".into(),

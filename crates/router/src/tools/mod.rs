@@ -1,9 +1,8 @@
 //! The tools: everything the binary does besides running a router.
 //!
-//! Each module is one subcommand and speaks to a router through
-//! `tachonym-client` like any other program; none knows the router's inside.
-//! Here is what they share: how the router is found, how commands are signed,
-//! and what an error means to a shell.
+//! Each public module is one subcommand and talks to a router through `tachonym-client`, like
+//! any other application. This module has what they share: the connection, signing of
+//! commands, output, and exit codes.
 
 mod advise;
 mod asked;
@@ -14,15 +13,19 @@ pub mod explain;
 pub mod face;
 mod failure;
 pub mod get;
+mod hit_ratio;
+mod hops;
 pub mod keys;
 mod memory;
 mod name;
 pub mod output;
 mod own;
 pub mod peek;
+mod persistency;
 pub mod ping;
 pub mod pingserver;
 pub mod poke;
+mod programs;
 pub mod put;
 pub mod route;
 pub mod status;
@@ -30,6 +33,7 @@ pub mod strategy;
 mod target;
 mod text;
 pub mod trace;
+mod unanswered;
 pub mod workers;
 
 use std::fmt::{self, Display};
@@ -54,40 +58,39 @@ use tachonym_protocol::{FaceQueryFilter, FaceUri, FaceUriError, prefix_announcem
 use tachonym_security::{KeyStore, Signer, VerifyError};
 
 use failure::Failure;
+use unanswered::Unanswered;
 
-/// Longest that a loop waits before it looks whether it was told to stop.
+/// Longest time between two checks for a signal to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a prefix announcement holds. Routers learn from it for minutes at a time.
+/// Validity of a prefix announcement. Routers learn from it for minutes at a time.
 const ANNOUNCEMENT_PERIOD_MS: u64 = 30 * 24 * 3_600_000;
 
 /// Exit codes beyond success (0) and failure (1).
 mod exit {
     /// Anything without a code of its own.
     pub(super) const FAILURE: u8 = 1;
-    /// What the user has given makes no sense; the command line's own parser
-    /// ends with this code too.
+    /// An argument is invalid; the parser of the command line ends with this code too.
     pub(super) const USAGE: u8 = 2;
-    /// Nobody answered in time.
+    /// No answer came in time.
     pub(super) const TIMED_OUT: u8 = 3;
-    /// A router sent the Interest back.
+    /// An Interest came back as a Nack.
     pub(super) const NACK: u8 = 4;
     /// The router refused a command.
     pub(super) const REFUSED: u8 = 5;
-    /// There is no router, or no longer.
+    /// No router could be reached, or the connection failed.
     pub(super) const NO_ROUTER: u8 = 6;
-    /// What came is not signed as it should be.
+    /// A signature is wrong or not trusted.
     pub(super) const UNTRUSTED: u8 = 7;
 }
 
 /// What `tachonym --help` says about exit codes.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 failure, 2 wrong usage (an option, name or address \
-that makes no sense), 3 no answer in time, \
-4 an Interest came back as a Nack, 5 the router refused a command, \
-6 no router could be reached, 7 a signature is wrong or not to be trusted.";
+Exit codes: 0 success, 1 failure, 2 wrong usage (an invalid option, name or address), \
+3 no answer in time, 4 an Interest came back as a Nack, 5 the router refused a command, \
+6 no router could be reached, 7 a signature is wrong or not trusted.";
 
-/// The exit code that tells a shell what kind of failure `error` is.
+/// The exit code for `error`.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     error
@@ -96,8 +99,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         .map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// The code of one cause, if it has one of its own. An error that passes
-/// another one's words on hides it from the chain, so each is asked for.
+/// The code of one cause, if it has one of its own. A transparent error hides the error
+/// inside from the chain, so both are matched.
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let of_express = |error: &ExpressError| match error {
         ExpressError::TimedOut => Some(exit::TIMED_OUT),
@@ -108,9 +111,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref() {
         return match error {
             CommandError::Refused { .. } => Some(exit::REFUSED),
-            CommandError::Express(error) | CommandError::OutOfScope { error, .. } => {
-                of_express(error)
-            }
+            CommandError::Express(error)
+            | CommandError::Unanswered { error, .. }
+            | CommandError::OutOfScope { error, .. } => of_express(error),
             _ => None,
         };
     }
@@ -145,15 +148,21 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(failure) = cause.downcast_ref() {
         return Some(Failure::exit_code(failure));
     }
+    if let Some(unanswered) = cause.downcast_ref() {
+        return Some(Unanswered::exit_code(unanswered));
+    }
     cause.downcast_ref().and_then(of_express)
 }
+
+/// Heading of the options that most tools share, in their help.
+const COMMON: &str = "Common options";
 
 /// How the router is reached.
 #[derive(Args)]
 pub struct Connection {
-    /// The router, as a FaceUri; else NDN_CLIENT_TRANSPORT, client.conf, or the
-    /// usual sockets.
-    #[arg(long, value_name = "FACEURI", global = true)]
+    /// Address of the router, such as unix:///run/nfd/nfd.sock or tcp4://192.0.2.1:6363;
+    /// without it, NDN_CLIENT_TRANSPORT, `transport` in client.conf, or the usual sockets.
+    #[arg(long, value_name = "FACEURI", global = true, help_heading = COMMON)]
     transport: Option<FaceUri>,
 }
 
@@ -175,14 +184,15 @@ impl Connection {
     }
 }
 
-/// What signs commands and Data.
+/// The key that signs commands and Data.
 #[derive(Args)]
 pub struct Identity {
-    /// Sign with the default key of this identity; without it, by plain digest.
-    #[arg(long, value_name = "NAME", global = true, value_parser = name::parse)]
+    /// Sign with the default key of this identity; without it, with a plain digest.
+    #[arg(long, value_name = "NAME", global = true, value_parser = name::parse,
+          help_heading = COMMON)]
     identity: Option<Name>,
     /// Folder of the key store.
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, help_heading = COMMON)]
     key_store: Option<PathBuf>,
 }
 
@@ -206,11 +216,11 @@ impl Identity {
     }
 }
 
-/// How a producer lets the router know of its prefix.
+/// How a producer registers its prefix.
 #[derive(Args)]
 pub struct Registration {
-    /// Announce the prefix, signed by the identity, so that routers whose strategy
-    /// is `self-learning` find the way by themselves; for 30 days.
+    /// Announce the prefix, signed by the identity, so that routers with the strategy
+    /// `self-learning` learn the route by themselves; valid for 30 days.
     #[arg(long)]
     announce: bool,
 }
@@ -238,21 +248,22 @@ impl Registration {
     }
 }
 
-/// Where keys lie unless another folder is named.
+/// The folder of the key store without `--key-store`.
 ///
 /// # Errors
 /// If the environment names no home.
 pub fn default_key_store() -> anyhow::Result<PathBuf> {
-    // What is not absolute does not count (XDG Base Directory Specification).
+    // A relative path is ignored (XDG Base Directory Specification).
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     if let Some(data) = data.filter(|data| data.is_absolute()) {
         return Ok(data.join("tachonym/keys"));
     }
-    let home = std::env::var_os("HOME").context("HOME is not set; name a folder")?;
+    let home =
+        std::env::var_os("HOME").context("HOME is not set; give a folder with --key-store")?;
     Ok(PathBuf::from(home).join(".local/share/tachonym/keys"))
 }
 
-/// What the management tools share.
+/// The options that the management tools share.
 #[derive(Args)]
 pub struct Management {
     #[command(flatten)]
@@ -260,7 +271,7 @@ pub struct Management {
     #[command(flatten)]
     identity: Identity,
     /// Print JSON for scripts.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
 }
 
@@ -274,7 +285,7 @@ impl Management {
         work(&mut Controller::new(&mut endpoint, self.identity.signer()?))
     }
 
-    /// Prints `value` if JSON is wanted, else what `text` makes of it.
+    /// Prints `value` with `--json`, else `text`.
     fn print(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.json {
             output::line(format_args!("{value:#}"))?;
@@ -313,7 +324,7 @@ impl Display for Switch {
     }
 }
 
-/// A face, as a user names it.
+/// A face on the command line.
 #[derive(Clone, Debug)]
 enum FaceArgument {
     /// By its number.
@@ -346,10 +357,10 @@ fn find_face(controller: &mut Controller<'_>, face: &FaceArgument) -> anyhow::Re
     let faces = controller.query_faces(&filter)?;
     match faces.as_slice() {
         [] if uri.is_multicast() => anyhow::bail!(
-            "no face to {uri}, a multicast group; faces to groups are configured, \
-             in [[faces.multicast]]"
+            "no face to {uri}, a multicast group; add one under [[faces.multicast]] in the \
+             router's configuration"
         ),
-        [] => anyhow::bail!("no face to {uri}; `tachonym face list` shows those there are"),
+        [] => anyhow::bail!("no face to {uri}; `tachonym face list` shows all faces"),
         [face] => Ok(face.face_id),
         several => {
             let ids: Vec<_> = several.iter().map(|f| f.face_id.to_string()).collect();
@@ -361,13 +372,13 @@ fn find_face(controller: &mut Controller<'_>, face: &FaceArgument) -> anyhow::Re
     }
 }
 
-/// The address of a face with its host looked up. That this fails says nothing
-/// of the way to the router, which is what a [`TransportError`] does elsewhere.
+/// The address of a face with its host looked up. A failure is not one of the connection to
+/// the router, so it is no [`TransportError`], which has the exit code of that.
 fn canonical(uri: &FaceUri) -> anyhow::Result<FaceUri> {
     transport::resolve(uri.clone()).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-/// Becomes true when the program is told to stop.
+/// Becomes true on SIGINT or SIGTERM.
 struct Stop(Arc<AtomicBool>);
 
 impl Stop {
@@ -387,7 +398,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// When to look again.
+    /// When to check again.
     fn next_look(endpoint: &Endpoint) -> MonoNs {
         endpoint.now() + STOP_INTERVAL
     }

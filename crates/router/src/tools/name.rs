@@ -1,22 +1,20 @@
 //! Names on the command line.
 //!
-//! Owns what a tool takes for a name: less than the library does, for which an
-//! empty text is the root. A shell makes one of a variable that is not set, and
-//! a route or a key for the root is seldom what was meant.
+//! Owns which texts a tool accepts as a name. The library reads an empty text as the root
+//! name; a tool refuses it, because a shell passes one for an unset variable.
 
 use tachonym_packet::{Name, NameUriError};
 
-/// Why an argument is no name.
+/// Why an argument is not a name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum NameArgumentError {
-    /// It does not begin as names do.
+    /// It does not begin with a slash.
     #[error("a name begins with a slash; write it like /example/prefix")]
     NoSlash,
-    /// Its first component is empty, unless what follows is an authority; the
-    /// library would pass over either.
+    /// Its first component is empty, or it has an authority; the library would skip either.
     #[error("its first component is empty; write it like /example/prefix")]
     EmptyComponent,
-    /// A component makes no sense.
+    /// A component is malformed.
     #[error(transparent)]
     Uri(#[from] NameUriError),
 }

@@ -1,9 +1,8 @@
-//! Standard output and standard error, whose readers may go away.
+//! Standard output and standard error, whose readers may close them.
 //!
-//! Owns how the tools print: an output that fails is an error like any other,
-//! where `println!` panics. A reader that has gone away, as `head` does once it
-//! has seen enough, is no failure of the tool: `main` ends it quietly. The
-//! router itself does not end for want of a reader.
+//! Owns how the tools print: a failed write is an error, where `println!` would panic. A
+//! closed pipe, as after `| head`, is no failure of the tool: `main` ends it with success.
+//! The router itself goes on without a reader.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -13,7 +12,7 @@ use tachonym_client::EndpointError;
 /// Prints `what` as a line.
 ///
 /// # Errors
-/// If it cannot be written; [`is_reader_gone`] tells the harmless case.
+/// If it cannot be written; [`is_reader_gone`] detects a closed pipe.
 pub fn line(what: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{what}")
 }
@@ -21,20 +20,20 @@ pub fn line(what: impl Display) -> io::Result<()> {
 /// Prints `what`, which ends its lines itself.
 ///
 /// # Errors
-/// If it cannot be written; [`is_reader_gone`] tells the harmless case.
+/// If it cannot be written; [`is_reader_gone`] detects a closed pipe.
 pub fn text(what: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(what.as_bytes())?;
     out.flush()
 }
 
-/// Tells `what` on standard error, as a line that says whose it is. Whoever has
-/// closed standard error does not want to know.
+/// Prints `what` on standard error as a line that begins with `tachonym:`. If standard error
+/// is closed, the line is lost.
 pub fn note(what: impl Display) {
     let _ = writeln!(io::stderr().lock(), "tachonym: {what}");
 }
 
-/// Whether `error` is that nobody reads the output any more.
+/// Whether `error` is that the reader closed the output.
 #[must_use]
 pub fn is_reader_gone(error: &anyhow::Error) -> bool {
     let broken = |cause: &(dyn std::error::Error + 'static)| {

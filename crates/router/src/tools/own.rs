@@ -1,8 +1,8 @@
-//! What only routers of this kind tell.
+//! Datasets that only routers of this kind have.
 
 use tachonym_client::CommandError;
 
-/// What a router of this kind calls itself begins so.
+/// Versions of routers of this kind begin so.
 const OWN_VERSION: &str = "tachonym-";
 
 /// Whether a forwarder with this version is a router of this kind.
@@ -10,9 +10,9 @@ pub(super) fn is_own(version: &str) -> bool {
     version.starts_with(OWN_VERSION)
 }
 
-/// What `ask` learns; `None` if the forwarder, whose version is `version`, does not
-/// tell. Others are not asked: NFD leaves the question unanswered.
-pub(super) fn tell<T>(
+/// The result of `ask`; `None` if the forwarder with this `version` does not have the
+/// dataset. Other forwarders are not asked, since NFD would not answer at all.
+pub(super) fn dataset<T>(
     version: &str,
     ask: impl FnOnce() -> Result<T, CommandError>,
 ) -> Result<Option<T>, CommandError> {
@@ -20,7 +20,7 @@ pub(super) fn tell<T>(
         return Ok(None);
     }
     match ask() {
-        Ok(told) => Ok(Some(told)),
+        Ok(content) => Ok(Some(content)),
         Err(CommandError::Refused { .. }) => Ok(None),
         Err(error) => Err(error),
     }

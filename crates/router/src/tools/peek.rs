@@ -1,4 +1,4 @@
-//! `tachonym peek`: one Interest, and what comes back.
+//! `tachonym peek`: one Interest and its answer.
 
 use std::io::Write as _;
 
@@ -6,30 +6,37 @@ use clap::Args;
 use serde_json::json;
 use tachonym_packet::{Interest, Name};
 
-use super::{Connection, name};
+use super::{COMMON, Connection, name, unanswered};
 
-/// Ask for one Data and print its content.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym peek /example/hello
+  tachonym peek /example --prefix --json
+  tachonym peek /example/hello --packet | tachonym dissect";
+
+/// Send one Interest and print the content of the Data.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
     /// The name.
     #[arg(value_parser = name::parse)]
     name: Name,
-    /// Accept Data of a longer name.
+    /// Accept Data with a longer name (CanBePrefix).
     #[arg(short = 'P', long)]
     prefix: bool,
-    /// Accept fresh Data only.
+    /// Accept only fresh Data (MustBeFresh).
     #[arg(short, long)]
     fresh: bool,
     /// Lifetime of the Interest, in milliseconds.
     #[arg(short, long, value_name = "N", default_value_t = 4000,
           value_parser = clap::value_parser!(u64).range(1..))]
     lifetime_ms: u64,
-    /// Times that the Interest is repeated.
+    /// Retransmissions of the Interest after a timeout.
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     retries: u32,
-    /// Hops that the Interest may take.
+    /// Most hops of the Interest (HopLimit).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     hop_limit: Option<u8>,
     /// A forwarding hint; may be repeated.
@@ -38,11 +45,11 @@ pub struct Arguments {
     /// Parameters of the Interest, as text.
     #[arg(long, value_name = "TEXT")]
     parameters: Option<String>,
-    /// Write the whole packet rather than its content.
+    /// Write the whole packet instead of its content.
     #[arg(long)]
     packet: bool,
-    /// Print what the packet is as JSON rather than its content.
-    #[arg(long, conflicts_with = "packet")]
+    /// Print name, freshness, size and round-trip time as JSON instead of the content.
+    #[arg(long, conflicts_with = "packet", help_heading = COMMON)]
     json: bool,
 }
 
@@ -64,7 +71,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .map(|text| text.clone().into_bytes()),
         ..Interest::new(arguments.name.clone())
     };
-    let answer = endpoint.express(&interest, arguments.retries)?;
+    let answer = endpoint
+        .express(&interest, arguments.retries)
+        .map_err(|error| unanswered::explain(&mut endpoint, &interest, &arguments.name, error))?;
     let data = answer.data();
     let mut out = std::io::stdout().lock();
     if arguments.json {

@@ -1,4 +1,4 @@
-//! `tachonym ping`: whether a producer answers, and how fast.
+//! `tachonym ping`: round-trip times to a producer.
 //!
 //! Speaks the protocol of the `ndnping` that operators know: Interests for
 //! `<prefix>/ping/<number>`.
@@ -10,17 +10,25 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tachonym_client::{Endpoint, ExpressError, Received};
+use tachonym_client::{Endpoint, Received};
 use tachonym_packet::{Component, Interest, MonoNs, NackReason, Name, NameView};
 
-use super::{Connection, Stop, name, output};
+use super::unanswered::{self, Unanswered};
+use super::{COMMON, Connection, Stop, name, output, text};
 
-/// Measure the round-trip time to a ping server.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym pingserver /example &
+  tachonym ping /example --count 5
+  tachonym ping /example --interval-ms 100 --json";
+
+/// Measure the round-trip time to a ping server, `tachonym pingserver` or ndnpingserver.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
-    /// Prefix of the server.
+    /// Prefix of the ping server.
     #[arg(value_parser = name::parse)]
     prefix: Name,
     /// End after this many Interests.
@@ -43,8 +51,8 @@ pub struct Arguments {
     /// Print the summary only.
     #[arg(short, long)]
     quiet: bool,
-    /// Print JSON for scripts: one line for each answer, and a summary.
-    #[arg(long)]
+    /// Print JSON for scripts: one line for each Interest, and a summary.
+    #[arg(long, help_heading = COMMON)]
     json: bool,
 }
 
@@ -89,14 +97,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         outcome?;
     }
     pings.summary()?;
-    match pings.last_nack {
-        _ if !pings.rtts_ms.is_empty() => Ok(()),
-        Some(reason) => Err(ExpressError::Nack(reason).into()),
-        None => Err(ExpressError::TimedOut.into()),
+    if !pings.rtts_ms.is_empty() {
+        return Ok(());
     }
+    Err(match pings.last_nack {
+        Some((number, reason)) => {
+            let interest = pings.interest(number);
+            unanswered::refused(&mut endpoint, &interest, &pings.base, reason).into()
+        }
+        None => Unanswered::TimedOut {
+            name: pings.interest(pings.next_number.wrapping_sub(1)).name,
+            waited: Some(pings.timeout),
+        }
+        .into(),
+    })
 }
 
-/// What became of an Interest.
+/// The outcome of an Interest.
 enum Event {
     Content { rtt_ms: f64 },
     Nack(NackReason),
@@ -104,7 +121,7 @@ enum Event {
 }
 
 impl Event {
-    /// A line for scripts; what the event lacks is null.
+    /// A line for scripts; fields that the event lacks are null.
     fn to_json(&self, number: u64) -> Value {
         let (event, rtt_ms, reason) = match self {
             Self::Content { rtt_ms } => ("content", Some(*rtt_ms), None),
@@ -124,7 +141,8 @@ struct Pings<'a> {
     pending: BTreeMap<u64, MonoNs>,
     n_sent: u64,
     n_nacks: u64,
-    last_nack: Option<NackReason>,
+    /// The number of the last Interest that came back, and why.
+    last_nack: Option<(u64, NackReason)>,
     rtts_ms: Vec<f64>,
 }
 
@@ -154,15 +172,18 @@ impl<'a> Pings<'a> {
     fn send(&mut self, endpoint: &mut Endpoint, now: MonoNs) {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
+        endpoint.link().send_interest(&mut self.interest(number));
+        self.pending.insert(number, now);
+        self.n_sent += 1;
+    }
+
+    fn interest(&self, number: u64) -> Interest {
         let component = Component::generic(number.to_string());
-        let mut interest = Interest {
+        Interest {
             must_be_fresh: true,
             lifetime_ms: Some(self.arguments.timeout_ms),
             ..Interest::new(self.base.clone().with(&component))
-        };
-        endpoint.link().send_interest(&mut interest);
-        self.pending.insert(number, now);
-        self.n_sent += 1;
+        }
     }
 
     fn next_timeout(&self) -> Option<MonoNs> {
@@ -179,7 +200,7 @@ impl<'a> Pings<'a> {
             .collect();
         for number in late {
             self.pending.remove(&number);
-            self.tell(number, Event::TimedOut)?;
+            self.report(number, Event::TimedOut)?;
         }
         Ok(())
     }
@@ -191,14 +212,14 @@ impl<'a> Pings<'a> {
                 if let Some((number, sent)) = self.take(data.name()) {
                     let rtt_ms = arrived.saturating_since(sent).as_secs_f64() * 1e3;
                     self.rtts_ms.push(rtt_ms);
-                    return self.tell(number, Event::Content { rtt_ms });
+                    return self.report(number, Event::Content { rtt_ms });
                 }
             }
             Received::Nack(reason, interest, _) => {
                 if let Some((number, _)) = self.take(interest.name()) {
                     self.n_nacks += 1;
-                    self.last_nack = Some(reason);
-                    return self.tell(number, Event::Nack(reason));
+                    self.last_nack = Some((number, reason));
+                    return self.report(number, Event::Nack(reason));
                 }
             }
             Received::Interest(..) => {}
@@ -215,22 +236,23 @@ impl<'a> Pings<'a> {
         self.pending.remove(&number).map(|sent| (number, sent))
     }
 
-    fn tell(&self, number: u64, event: Event) -> io::Result<()> {
+    fn report(&self, number: u64, event: Event) -> io::Result<()> {
         if self.arguments.quiet {
             return Ok(());
         }
         if self.arguments.json {
             return output::line(event.to_json(number));
         }
-        let prefix = &self.arguments.prefix;
+        let (prefix, base) = (&self.arguments.prefix, &self.base);
         match event {
             Event::Content { rtt_ms } => output::line(format_args!(
                 "content from {prefix}: seq={number} time={rtt_ms:.3} ms"
             )),
-            Event::Nack(reason) => {
-                output::line(format_args!("nack {reason} from {prefix}: seq={number}"))
+            Event::Nack(reason) => output::line(format_args!("nack, {reason}: {base}/{number}")),
+            Event::TimedOut => {
+                let waited = text::short_duration(self.timeout);
+                output::line(format_args!("no answer within {waited}: {base}/{number}"))
             }
-            Event::TimedOut => output::line(format_args!("timeout from {prefix}: seq={number}")),
         }
     }
 

@@ -7,10 +7,16 @@ use serde_json::json;
 use tachonym_client::Received;
 use tachonym_packet::{Data, Name};
 
-use super::{Connection, Identity, Registration, Stop, name, output};
+use super::{COMMON, Connection, Identity, Registration, Stop, name, output};
 
-/// Answer pings under a prefix until told to stop.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym pingserver /example
+  tachonym pingserver /example --size-bytes 1000 --quiet";
+
+/// Answer pings under a prefix until a signal ends it.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
@@ -35,7 +41,7 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     /// Print JSON for scripts.
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     json: bool,
 }
 

@@ -1,7 +1,7 @@
-//! `tachonym poke`: one Data, for whoever asks first.
+//! `tachonym poke`: publishes one Data.
 //!
-//! Takes no notice of signals: it has nothing to tidy up, and one that ends it
-//! before the Data was asked for leaves its work undone, as its status then says.
+//! Handles no signals: it has nothing to clean up, and the exit status of a signal says that
+//! the Data was not fetched.
 
 use std::io::Read as _;
 use std::ops::ControlFlow;
@@ -15,13 +15,19 @@ use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{Component, Data, DataView, InterestView, Name};
 
 use super::failure::Failure;
-use super::{Connection, Identity, name, output};
+use super::{COMMON, Connection, Identity, name, output};
 
-/// Publish standard input as one Data, and wait until it was asked for.
+const EXAMPLES: &str = "\
+Examples:
+  echo hello | tachonym poke /example/hello
+  tachonym poke /example/page --count 10 --freshness-ms 1000 < page.html";
+
+/// Publish standard input as one Data, and end when it was fetched.
 ///
-/// A signal ends it at once; a shell then sees 128 and the signal's number, as
-/// in 130 for SIGINT.
+/// A signal ends it at once; a shell then shows 128 plus the number of the signal, 130 for
+/// SIGINT.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
@@ -30,32 +36,33 @@ pub struct Arguments {
     /// The name.
     #[arg(value_parser = name::parse)]
     name: Name,
-    /// How long it is fresh, in milliseconds.
+    /// Freshness period of the Data, in milliseconds.
     #[arg(short, long, value_name = "N")]
     freshness_ms: Option<u64>,
-    /// Its FinalBlockId, as a name component.
+    /// FinalBlockId of the Data, as a name component.
     #[arg(long, value_name = "COMPONENT")]
     final_block_id: Option<Component>,
-    /// Give up this long after the start unless it was asked for as often as
-    /// `--count` says, in milliseconds; without it, wait as long as it takes.
+    /// Time for `--count` Interests to come, in milliseconds; without it, there is no
+    /// limit.
     #[arg(short, long, value_name = "N")]
     timeout_ms: Option<u64>,
-    /// Send it unasked, and end.
+    /// Send the Data without an Interest, and end. Routers drop it unless configured
+    /// otherwise.
     #[arg(long, conflicts_with_all = ["timeout_ms", "count"])]
     unsolicited: bool,
-    /// End after this many answers.
+    /// Interests to answer before it ends.
     #[arg(short, long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// Print JSON for scripts.
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     json: bool,
 }
 
 /// Runs it.
 ///
 /// # Errors
-/// If the content is too large, or nobody asked for it.
+/// If the content is too large, or no Interest came.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let signer = arguments.identity.signer()?;
     let mut content = Vec::new();

@@ -13,10 +13,16 @@ use tachonym_client::{
 };
 use tachonym_packet::Name;
 
-use super::{Connection, Identity, Registration, Stop, name, output, text};
+use super::{COMMON, Connection, Identity, Registration, Stop, name, output, text};
 
-/// Serve a file under a name until told to stop.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym put /example/video video.mp4
+  tachonym put /example/news - --identity /example/editor < news.txt";
+
+/// Serve a file in segments under a name until a signal ends it.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
@@ -29,18 +35,18 @@ pub struct Arguments {
     name: Name,
     /// The file; `-` is standard input.
     file: PathBuf,
-    /// Version of the object; now, in microseconds, if not given.
+    /// Version of the object; without it, the time in microseconds.
     #[arg(long, value_name = "N")]
     version: Option<u64>,
     /// Content bytes of each segment.
     #[arg(short, long, value_name = "N", default_value_t = 8000,
           value_parser = clap::value_parser!(u64).range(1..=8800))]
     segment_bytes: u64,
-    /// How long segments are fresh, in milliseconds.
+    /// Freshness period of the segments, in milliseconds.
     #[arg(short, long, value_name = "N", default_value_t = 10_000)]
     freshness_ms: u64,
     /// Print JSON for scripts.
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `tachonym status`: how the router is.
+//! `tachonym status`: uptime, tables, packets and drops of a router.
 
 use std::time::Duration;
 
@@ -7,10 +7,18 @@ use serde_json::json;
 use tachonym_client::CommandError;
 use tachonym_protocol::cs_flags;
 
+use super::hit_ratio::HitRatio;
 use super::{Management, drops, memory, own, text};
 
-/// Show how the router is: uptime, tables, packets.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym status
+  tachonym status --json | jq .cs.hit_ratio
+  tachonym status --transport tcp4://192.0.2.1:6363";
+
+/// Show uptime, listeners, tables, hit ratio, packets and drops of the router.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     management: Management,
@@ -24,14 +32,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     arguments.management.with(|controller| {
         let status = controller.general_status()?;
         let faces = controller.faces()?;
-        // Not every forwarder tells where it listens.
+        // Not every forwarder has this dataset.
         let channels = match controller.channels() {
             Err(CommandError::Refused { .. }) => Vec::new(),
             other => other?,
         };
         let store = controller.content_store()?;
-        let drops = own::tell(&status.nfd_version, || controller.drops())?;
-        let memory = own::tell(&status.nfd_version, || controller.table_memory())?;
+        let hit_ratio = HitRatio::ask(controller, &status.nfd_version, &store)?;
+        let drops = own::dataset(&status.nfd_version, || controller.drops())?;
+        let memory = own::dataset(&status.nfd_version, || controller.table_memory())?;
         let uptime_ms = status
             .current_timestamp_ms
             .saturating_sub(status.start_timestamp_ms);
@@ -51,6 +60,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 "capacity": store.capacity,
                 "hits": store.n_hits,
                 "misses": store.n_misses,
+                "hit_ratio": hit_ratio.ratio(),
+                "second_level": hit_ratio.ssd_json(),
                 "admit": store.flags & cs_flags::ENABLE_ADMIT != 0,
                 "serve": store.flags & cs_flags::ENABLE_SERVE != 0,
             },
@@ -98,11 +109,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 row("PIT", format!("{} entries", status.n_pit_entries)),
                 row(
                     "content store",
-                    format!(
-                        "{} of {} packets, {} hits, {} misses",
-                        store.n_cs_entries, store.capacity, store.n_hits, store.n_misses
-                    ),
+                    format!("{} of {} packets", store.n_cs_entries, store.capacity),
                 ),
+                row("  hit ratio", hit_ratio.text()),
+                row("  DRAM level", hit_ratio.dram().text()),
+            ]);
+            rows.extend(hit_ratio.ssd().map(|ssd| row("  SSD level", ssd.text())));
+            rows.extend([
                 row(
                     "received",
                     packets(status.n_in_interests, status.n_in_data, status.n_in_nacks),

@@ -1,4 +1,4 @@
-//! `tachonym strategy`: which strategy forwards which prefix.
+//! `tachonym strategy`: the strategy of each prefix.
 
 use std::ffi::OsStr;
 
@@ -13,11 +13,18 @@ use super::name::NameArgumentError;
 use super::{Management, name, text};
 use crate::strategies;
 
-/// What a strategy's short name stands behind.
+/// Prefix of a strategy's short name.
 const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";
+
+const EXAMPLES: &str = "\
+Examples:
+  tachonym strategy list
+  tachonym strategy set /example multicast
+  tachonym strategy unset /example";
 
 /// List, set and unset strategies.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     management: Management,
@@ -27,9 +34,9 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the strategies and the prefixes they are set for.
+    /// List the prefixes that have a strategy of their own.
     List,
-    /// Show the strategy that forwards a name.
+    /// Show the strategy that applies to a name.
     Show {
         /// The name.
         #[arg(value_parser = name::parse)]
@@ -52,8 +59,8 @@ enum Command {
     },
 }
 
-/// Takes any strategy, also one that another router has; shells complete the
-/// short names of those that this one has.
+/// Accepts any strategy, since the router may be another forwarder; shells complete the
+/// short names of this router's.
 #[derive(Clone)]
 struct StrategyParser;
 
@@ -135,12 +142,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             controller.command("strategy-choice", "unset", &parameters)?;
             let value = json!({ "prefix": prefix.to_string() });
-            management.print(&value, || format!("{prefix} inherits its strategy\n"))
+            management.print(&value, || {
+                format!("{prefix} inherits the strategy of a shorter prefix\n")
+            })
         }
     })
 }
 
-/// A refusal, with what there is instead of a strategy that is not known.
+/// A refusal, with the known strategies if the strategy is unknown.
 fn explain(error: CommandError, strategy: &Name) -> anyhow::Error {
     let is_unknown = matches!(
         error,

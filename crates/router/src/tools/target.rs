@@ -1,8 +1,8 @@
-//! Where `get` writes: a file that appears whole, or whatever else has a path.
+//! Where `get` writes: a file that appears when it is complete, or another kind of path.
 //!
-//! Owns the partial file beside its final place, and that it goes when the
-//! fetch fails or a signal ends the program. Only a regular file is ever
-//! replaced: a pipe, a device or a link that somebody put there stays.
+//! Owns the partial file beside its final place, and removes it when the fetch fails or a
+//! signal ends the program. Only a regular file is ever replaced; a pipe, a device or a link
+//! is written to.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -17,16 +17,16 @@ use signal_hook::low_level::emulate_default_handler;
 /// Names that are tried for a partial file before giving up.
 const MAX_NAMES: usize = 16;
 
-/// What is open for writing.
+/// An open output.
 pub(super) enum Target {
     /// A file beside the place of a regular one.
     Partial(Partial, File),
-    /// Something that is no regular file; written to directly.
+    /// Not a regular file; written to directly.
     Other(File),
 }
 
 impl Target {
-    /// Opens what is to be written as `path`.
+    /// Opens the output for `path`.
     ///
     /// # Errors
     /// If it cannot be.
@@ -42,10 +42,10 @@ impl Target {
     }
 }
 
-/// A file that is not whole yet. Goes when it is dropped, or a signal ends the
+/// A file that is not complete yet. Removed when it is dropped, or a signal ends the
 /// program, before it is complete.
 pub(super) struct Partial {
-    /// Where it lies; `None` once it is there no longer.
+    /// Its path; `None` once it is renamed or removed.
     place: Arc<Mutex<Option<PathBuf>>>,
     destination: PathBuf,
 }
@@ -72,7 +72,7 @@ impl Partial {
     /// Puts the file in its place.
     ///
     /// # Errors
-    /// If that cannot be; the partial file goes.
+    /// If that fails; the partial file is removed.
     pub(super) fn complete(self) -> io::Result<()> {
         let mut place = lock(&self.place);
         if let Some(path) = place.as_deref() {
@@ -95,23 +95,23 @@ fn lock(place: &Mutex<Option<PathBuf>>) -> std::sync::MutexGuard<'_, Option<Path
 
 fn remove(place: &mut Option<PathBuf>) {
     if let Some(path) = place.take() {
-        // Why the program ends is what there is to tell.
+        // The cause that ends the program is reported, not this.
         let _ = fs::remove_file(path);
     }
 }
 
-/// Opens what is no regular file, or a link to whatever it may be.
+/// Opens a path that is not a regular file; a link is followed.
 fn open_other(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).truncate(true);
     match options.open(path) {
-        // What a link leads to need not be there yet.
+        // The target of a link may not exist yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => options.create(true).open(path),
         opened => opened,
     }
 }
 
-/// A new file in the folder of `destination` that nobody else writes to.
+/// A new file in the folder of `destination`.
 fn create_beside(destination: &Path) -> io::Result<(PathBuf, File)> {
     let mut last = io::ErrorKind::AlreadyExists.into();
     for _ in 0..MAX_NAMES {
@@ -126,8 +126,8 @@ fn create_beside(destination: &Path) -> io::Result<(PathBuf, File)> {
     Err(last)
 }
 
-/// Lets a signal that ends the program take the partial file with it. A thread
-/// waits for it, since the fetch may be waiting for something else.
+/// Removes the partial file when a signal ends the program. A thread waits for the signal,
+/// since the fetch may block.
 fn remove_on_signals(place: &Arc<Mutex<Option<PathBuf>>>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let place = Arc::clone(place);
@@ -136,7 +136,7 @@ fn remove_on_signals(place: &Arc<Mutex<Option<PathBuf>>>) -> io::Result<()> {
             // Held to the end: nothing is put in its place any more.
             let mut place = lock(&place);
             remove(&mut place);
-            // Ends the program as if nobody had waited for the signal.
+            // The default action ends the program.
             let _ = emulate_default_handler(signal);
         }
     };

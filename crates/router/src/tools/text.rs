@@ -37,6 +37,14 @@ pub(super) fn duration(duration: Duration) -> String {
     }
 }
 
+/// A time of some milliseconds or seconds: `50 ms`, `4 s`, `1.5 s`.
+pub(super) fn short_duration(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ ..1000 => format!("{ms} ms"),
+        _ => format!("{} s", duration.as_secs_f64()),
+    }
+}
+
 /// A count of bytes with a decimal prefix.
 pub(super) fn bytes(n_bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
@@ -105,9 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_told_in_fitting_units() {
+    fn amounts_have_fitting_units() {
         assert_eq!(bytes(999), "999 B");
         assert_eq!(bytes(100_000_000), "100.0 MB");
+        assert_eq!(short_duration(Duration::from_millis(50)), "50 ms");
+        assert_eq!(short_duration(Duration::from_secs(4)), "4 s");
+        assert_eq!(short_duration(Duration::from_millis(1500)), "1.5 s");
         assert_eq!(duration(Duration::from_secs(59)), "59 s");
         assert_eq!(duration(Duration::from_secs(3700)), "1 h 1 min");
         assert_eq!(duration(Duration::from_secs(90_000)), "1 d 1 h");

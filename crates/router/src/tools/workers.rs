@@ -1,4 +1,4 @@
-//! `tachonym workers`: the threads that forward, and which names each has.
+//! `tachonym workers`: worker threads and the names of which each is home.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -10,41 +10,49 @@ use tachonym_protocol::{
 
 use super::{Management, name, text};
 
-/// Show the router's workers, and steer how names are divided among them.
+const EXAMPLES: &str = "\
+Examples:
+  tachonym workers
+  tachonym workers map
+  tachonym workers pin /example/live 1
+  tachonym workers add";
+
+/// Show the router's worker threads, and change how names are divided among them.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     management: Management,
-    /// What to do; without it, every worker is shown.
+    /// What to do; without it, all workers are shown.
     #[command(subcommand)]
     command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the share of each worker, and the names that are elsewhere.
+    /// Show the share of names of each worker, and the names that have migrated.
     Map,
-    /// Let no name and no worker move because of queues.
+    /// Stop migrating names and workers because of long queues.
     Freeze,
-    /// Let queues move them again.
+    /// Resume migrating after `freeze`.
     Thaw,
-    /// Keep a name at a worker, whatever the queues say.
+    /// Pin a name to a worker, whatever the length of its queue.
     Pin {
-        /// The name; those that are dispatched together with it stay with it.
+        /// The name; names that are dispatched together with it are pinned too.
         #[arg(value_parser = name::parse)]
         name: Name,
         /// Number of the worker.
         worker: u64,
     },
-    /// Let a pinned name go where the map says.
+    /// Return a pinned name to its home worker.
     Unpin {
         /// The name.
         #[arg(value_parser = name::parse)]
         name: Name,
     },
-    /// Start one worker more.
+    /// Start one more worker.
     Add,
-    /// Take a worker away; its names go to the others.
+    /// Remove a worker; the others take over its names.
     Remove {
         /// Number of the worker.
         worker: u64,
@@ -68,7 +76,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let view = match &arguments.command {
             None => View::Workers,
             Some(Command::Map) => View::Map,
-            Some(change) => give(controller, change)?,
+            Some(change) => send(controller, change)?,
         };
         let status = controller.workers()?;
         match view {
@@ -78,8 +86,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
-/// Has the router do what `command` says, and returns where it shows.
-fn give(controller: &mut Controller<'_>, command: &Command) -> anyhow::Result<View> {
+/// Sends `command` to the router, and returns the view that shows the change.
+fn send(controller: &mut Controller<'_>, command: &Command) -> anyhow::Result<View> {
     let none = ControlParameters::default();
     let numbered = |worker: u64| ControlParameters {
         worker: Some(worker),
@@ -247,7 +255,11 @@ fn map_text(status: &WorkersStatus) -> String {
         let heads = ["KEY", "WORKER", "WHY", "NAME"];
         let mut moved_names = vec![heads.map(String::from).to_vec()];
         moved_names.extend(status.moved_names.iter().map(|moved| {
-            let why = if moved.is_pinned { "pinned" } else { "queue" };
+            let why = if moved.is_pinned {
+                "pinned"
+            } else {
+                "long queue"
+            };
             vec![
                 key(moved),
                 moved.worker.to_string(),
@@ -273,7 +285,7 @@ fn map_rows(status: &WorkersStatus) -> Vec<Vec<String>> {
         n_buckets => format!("{n_buckets} buckets, version {}", status.map_version),
     };
     let names = format!(
-        "{} away from home, {} moved so far",
+        "{} away from their home worker, {} migrations so far",
         status.n_away, status.n_moved
     );
     let frozen = if status.is_frozen { "yes" } else { "no" };
@@ -363,7 +375,7 @@ mod tests {
 feed      io-threads
 dispatch  prefix 2
 map       256 buckets, version 12
-names     4 away from home, 17 moved so far
+names     4 away from their home worker, 17 migrations so far
 frozen    yes
 
 WORKER  STATE    SERVICE     CPU  BUSY    SHARE   QUEUED  IN       CROSSED  DROPPED  PIT  CS
@@ -380,20 +392,20 @@ THREAD  CPU  BUSY    RECEIVED
     }
 
     #[test]
-    fn the_map_tells_of_names_and_of_how_many_it_does_not() {
+    fn the_map_lists_migrated_names_and_counts_the_rest() {
         let shown = "\
 dispatch  prefix 2
 map       256 buckets, version 12
-names     4 away from home, 17 moved so far
+names     4 away from their home worker, 17 migrations so far
 frozen    yes
 
 WORKER  STATE    SHARE
 0       running  50.2 %
 1       spare    0.0 %
 
-KEY               WORKER  WHY     NAME
-0000000000000abc  1       pinned  /a/b
-ffffffffffffffff  0       queue   -
+KEY               WORKER  WHY         NAME
+0000000000000abc  1       pinned      /a/b
+ffffffffffffffff  0       long queue  -
 and 2 more
 ";
         assert_eq!(map_text(&status()), shown);

@@ -23,6 +23,7 @@ use tachonym_packet::types::NAME;
 use tachonym_packet::{Component, Name, NameView, PacketView};
 use tachonym_protocol::{ControlParameters, ControlResponse};
 
+use super::COMMON;
 use capture::Captured;
 use tree::Node;
 
@@ -34,8 +35,15 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// `SafeBag`, which holds a certificate and its key.
 const SAFE_BAG: u32 = 128;
 
+const EXAMPLES: &str = "\
+Examples:
+  tachonym peek /example/hello --packet | tachonym dissect
+  tachonym dissect --brief capture.pcap
+  tachonym dissect --type nack --name /example capture.pcap";
+
 /// Show a packet, or the packets of a capture, as a readable tree.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A packet as bytes, hexadecimal or base64, or a capture (pcap, pcapng);
     /// `-` is standard input.
@@ -48,28 +56,28 @@ pub struct Arguments {
 /// What is shown of an input, and how.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// What the input is; guessed if not given.
+    /// Form of the input; detected without it.
     #[arg(long, value_enum)]
     pub input: Option<Form>,
-    /// One line for each packet.
+    /// Print one line per packet.
     #[arg(long)]
     pub brief: bool,
-    /// Only packets whose name has this prefix.
+    /// Show only packets whose name has this prefix.
     #[arg(long, value_name = "NAME", value_parser = super::name::parse)]
     pub name: Option<Name>,
-    /// Only packets of this kind.
+    /// Show only packets of this kind.
     #[arg(long = "type", value_enum, value_name = "KIND")]
     pub kind: Option<Kind>,
-    /// Look at these UDP and TCP ports of a capture; may be repeated. All UDP
-    /// ports, and TCP 6363 and 9696, if not given.
+    /// Read these UDP and TCP ports of a capture; may be repeated. Without it, all UDP
+    /// ports and TCP 6363 and 9696.
     #[arg(long, value_name = "N")]
     pub port: Vec<u16>,
-    /// Print JSON for scripts: one line for each packet.
-    #[arg(long)]
+    /// Print JSON for scripts: one line per packet.
+    #[arg(long, help_heading = COMMON)]
     pub json: bool,
 }
 
-/// What an input is.
+/// The form of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// The bytes themselves.
@@ -82,7 +90,7 @@ pub enum Form {
     Capture,
 }
 
-/// What a packet is, to a router.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Asks for Data.
@@ -93,13 +101,13 @@ pub enum Kind {
     Nack,
 }
 
-/// What was found to be wrong with the packets of an input.
+/// Whether the packets of an input are well-formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// Nothing.
+    /// All that were shown are.
     WellFormed,
-    /// At least one of those shown is not what a packet should be.
+    /// At least one that was shown is malformed.
     Malformed,
 }
 
