@@ -161,7 +161,7 @@ impl Fetcher {
     }
 
     /// `segment` arrived; `marked` if it carried a congestion mark. The final
-    /// segment's number is told with whichever Data states it.
+    /// segment is `final_segment`, if this Data states it.
     pub fn handle_data(
         &mut self,
         now: MonoNs,
@@ -266,7 +266,7 @@ impl Fetcher {
         self.gave_up
     }
 
-    /// Number of the final segment, once a Data has told it.
+    /// Number of the final segment, once a Data has stated it.
     #[must_use]
     pub const fn final_segment(&self) -> Option<u64> {
         self.final_segment

@@ -201,7 +201,7 @@ impl<C: Content> Publication<C> {
                 .flatten()
                 .filter(|&segment| segment <= self.last_segment);
         }
-        // Whoever does not know the version gets the beginning.
+        // An Interest without a version gets the first segment.
         (can_be_prefix && self.versioned.starts_with(name)).then_some(0)
     }
 

@@ -16,10 +16,10 @@ use super::exit;
 pub(super) enum Failure {
     /// No Interest for a Data came.
     #[error("no Interest for {0} came in time")]
-    NobodyAsked(Name),
+    NoInterest(Name),
     /// Fewer Interests for a Data came than it waits for.
     #[error("only {n_answered} of {count} Interests for {name} came in time")]
-    AskedTooSeldom {
+    TooFewInterests {
         /// Of the Data.
         name: Name,
         /// Interests that came.
@@ -68,7 +68,7 @@ impl Failure {
     /// What it means to a shell.
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
-            Self::NobodyAsked(_) | Self::AskedTooSeldom { .. } => exit::TIMED_OUT,
+            Self::NoInterest(_) | Self::TooFewInterests { .. } => exit::TIMED_OUT,
             Self::NotValidNow { .. } => exit::UNTRUSTED,
             Self::NothingMeasured => exit::FAILURE,
             Self::NoTrace(_) => exit::REFUSED,

@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut n_answered = 0;
     while n_answered < arguments.count {
         if end.is_some_and(|end| endpoint.now() >= end) {
-            return Err(too_seldom(arguments, n_answered).into());
+            return Err(too_few(arguments, n_answered).into());
         }
         endpoint.poll(end, |link, received| {
             if let Received::Interest(interest, headers) = received
@@ -114,11 +114,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn too_seldom(arguments: &Arguments, n_answered: u64) -> Failure {
+fn too_few(arguments: &Arguments, n_answered: u64) -> Failure {
     let name = arguments.name.clone();
     match n_answered {
-        0 => Failure::NobodyAsked(name),
-        _ => Failure::AskedTooSeldom {
+        0 => Failure::NoInterest(name),
+        _ => Failure::TooFewInterests {
             name,
             n_answered,
             count: arguments.count,

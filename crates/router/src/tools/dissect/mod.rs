@@ -128,8 +128,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Shows `input` on `out`. What is passed over is told to `tell`, a line for each
-/// reason, even if the input turns out to be damaged.
+/// Shows `input` on `out`. Skipped parts are reported to `report`, one line per reason, even
+/// if the input turns out to be damaged.
 ///
 /// # Errors
 /// If `input` is not what `options` say, is a damaged capture, or `out` fails.
@@ -137,7 +137,7 @@ pub fn dissect(
     input: &[u8],
     options: &Options,
     out: &mut impl Write,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Verdict> {
     let mut shower = Shower {
         options,
@@ -149,7 +149,7 @@ pub fn dissect(
             let (passed_over, result) =
                 capture::read(input, &options.port, &mut |packet| shower.show(&packet));
             for line in passed_over.lines() {
-                tell(&line);
+                report(&line);
             }
             result?;
         }

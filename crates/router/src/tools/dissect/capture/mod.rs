@@ -106,8 +106,8 @@ pub(super) fn is_capture(input: &[u8]) -> bool {
     )
 }
 
-/// Hands every packet of the capture `input` to `sink`. Tells what was passed
-/// over even if the capture turns out to be damaged.
+/// Passes every packet of the capture `input` to `sink`. Reports what was skipped even if
+/// the capture turns out to be damaged.
 pub(super) fn read(
     input: &[u8],
     ports: &[u16],

@@ -1,7 +1,7 @@
 //! One direction of a TCP connection: bytes in order, and the packets in them.
 //!
 //! Owns what waits to be put in order, [`MAX_STREAM_BYTES`] and
-//! [`MAX_EARLY_SEGMENTS`] at most; beyond, it begins anew with what comes. Packets
+//! [`MAX_EARLY_SEGMENTS`] at most; beyond, it restarts with the next segment. Packets
 //! follow each other in the bytes, or lie in WebSocket messages.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Begins anew: what waits is lost.
+    /// Restarts: waiting segments are lost.
     pub(super) fn restart_at(&mut self, sequence: u32) {
         *self = Self {
             next: Some((sequence, 0)),

@@ -30,10 +30,10 @@ pub(super) struct Segment<'a> {
     pub(super) payload: &'a [u8],
 }
 
-/// See the module documentation.
+/// The directions of TCP connections in a capture, bounded in number and bytes.
 #[derive(Default)]
 pub(super) struct Streams {
-    /// With the turn in which each was last heard.
+    /// Each with the turn of its last segment.
     streams: HashMap<Flow, (u64, Stream)>,
     /// The one that has been silent for longest comes first.
     by_turn: BTreeMap<u64, Flow>,
@@ -189,7 +189,7 @@ mod tests {
         assert!(streams.streams.is_empty());
         assert_eq!((streams.held_bytes, streams.n_lost_bytes()), (0, 9));
         check(&streams);
-        // What comes next begins anew.
+        // The next segment starts a new stream.
         assert_eq!(streams.add(&segment(there, 90, &PACKET)), [PACKET]);
     }
 
