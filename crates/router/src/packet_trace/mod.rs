@@ -11,32 +11,28 @@
 //! A trace is bounded: it keeps [`MAX_RECORDS`] records, and takes at most
 //! [`MAX_PER_SECOND`] a second; what it leaves out is counted.
 
+mod record;
+mod traced;
+
 use std::collections::VecDeque;
 
-use tachonym_dispatch::WorkerId;
 use tachonym_face::{self as face, FaceSystem, monotonic_now};
-use tachonym_forward::{
-    Block, Counters, DropReason, KeptName, Output, PacketKind, RxKind, RxPacket,
-};
-use tachonym_packet::lp::Headers;
-use tachonym_packet::{
-    DataView, FaceId, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView, PacketView,
-};
-use tachonym_protocol::{TRACE_LEASE_MS, TraceDecision, TraceFace};
-use tachonym_workers::{Batch, Crossing, Parcel, Port, Worker};
+use tachonym_forward::{RxKind, RxPacket};
+use tachonym_packet::{FaceId, MonoNs, Name, NameView, PacketView};
+use tachonym_protocol::{TRACE_LEASE_MS, TraceDecision};
+use tachonym_workers::{Batch, Crossing, Parcel, Worker};
 
 use crate::ports::Ports;
 use crate::task::Task;
+use record::Counted;
+pub(crate) use record::{FaceList, Record};
+use traced::{Current, Traced};
 
 /// Records of one trace that wait on a thread until they are read.
 const MAX_RECORDS: usize = 1_024;
 /// Packets that a trace records in one second on a thread.
 const MAX_PER_SECOND: u64 = 1_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Packets that leave in one task without having come in it, which are recorded.
-const MAX_SENT: usize = 64;
-/// Reasons of drops that a record holds.
-const MAX_DROPS: usize = 3;
 
 /// What a trace records.
 #[derive(Clone, Debug)]
@@ -82,52 +78,6 @@ pub(crate) struct Recorded {
     /// Since the trace began.
     pub(crate) n_not_shown: u64,
     pub(crate) has_ended: bool,
-}
-
-/// A packet, and what became of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub(crate) at: MonoNs,
-    pub(crate) kind: PacketKind,
-    pub(crate) face: Option<FaceId>,
-    /// Its remote address, if the face is this thread's. It may have gone when this is read.
-    pub(crate) remote: Option<String>,
-    pub(crate) name: KeptName,
-    pub(crate) decision: TraceDecision,
-    pub(crate) to: FaceList,
-    pub(crate) nacked: FaceList,
-    pub(crate) nack_reason: Option<NackReason>,
-    pub(crate) drops: [Option<&'static str>; MAX_DROPS],
-}
-
-/// Faces that something was sent to: the first, and how many there were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FaceList {
-    first: [FaceId; TraceFace::MAX],
-    n_faces: u32,
-}
-
-impl FaceList {
-    fn push(&mut self, face: FaceId) {
-        if let Some(place) = self.first.get_mut(self.n_faces as usize) {
-            *place = face;
-        }
-        self.n_faces = self.n_faces.saturating_add(1);
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.n_faces == 0
-    }
-
-    /// Those that are known.
-    pub(crate) fn faces(&self) -> &[FaceId] {
-        &self.first[..(self.n_faces as usize).min(TraceFace::MAX)]
-    }
-
-    /// How many there are beyond these.
-    pub(crate) fn n_more(&self) -> u64 {
-        u64::from(self.n_faces) - self.faces().len() as u64
-    }
 }
 
 /// What the traces make of a packet.
@@ -447,339 +397,10 @@ fn received<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
     RxPacket::new(parcel.face, parcel.headers, packet)
 }
 
-/// What the engine counted while it handled a packet.
-#[derive(Debug)]
-struct Counted {
-    n_aggregated: u64,
-    n_dram_hits: u64,
-    n_ssd_hits: u64,
-    n_unsolicited: u64,
-    drops: [Option<&'static str>; MAX_DROPS],
-}
-
-impl Counted {
-    fn between(before: &Counters, after: &Counters) -> Self {
-        let mut drops = [None; MAX_DROPS];
-        let reasons = DropReason::ALL.iter();
-        let dropped = reasons.filter(|&&it| after.n_dropped(it) > before.n_dropped(it));
-        for (place, reason) in drops.iter_mut().zip(dropped) {
-            *place = Some(reason.label());
-        }
-        Self {
-            n_aggregated: after.n_aggregated_interests - before.n_aggregated_interests,
-            n_dram_hits: after.n_cs_hits - before.n_cs_hits,
-            n_ssd_hits: after.n_second_level_hits - before.n_second_level_hits,
-            n_unsolicited: after.n_unsolicited_data - before.n_unsolicited_data,
-            drops,
-        }
-    }
-
-    /// Whether the SSD level alone answered.
-    const fn is_from_ssd(&self) -> bool {
-        self.n_ssd_hits > 0 && self.n_dram_hits == 0
-    }
-}
-
-impl Record {
-    /// A packet that has come; its decision is not known yet.
-    fn of(now: MonoNs, packet: &RxPacket<'_>) -> Self {
-        let packet = packet.as_dropped();
-        Self::new(now, (packet.kind, packet.name), Some(packet.face))
-    }
-
-    fn new(now: MonoNs, (kind, name): (PacketKind, NameView<'_>), face: Option<FaceId>) -> Self {
-        Self {
-            at: now,
-            kind,
-            face,
-            remote: None,
-            name: KeptName::new(name),
-            decision: TraceDecision::Pending,
-            to: FaceList::default(),
-            nacked: FaceList::default(),
-            nack_reason: None,
-            drops: [None; MAX_DROPS],
-        }
-    }
-
-    /// Notes what became of the packet.
-    fn finish(&mut self, seen: &Seen, counted: &Counted, is_retransmission: bool, has_ssd: bool) {
-        type D = TraceDecision;
-        self.to = seen.to;
-        self.nacked = seen.nacked;
-        self.nack_reason = seen.nack_reason;
-        self.drops = counted.drops;
-        if let Some(reason) = seen.refused {
-            self.drops[0] = Some(reason.as_str());
-        }
-        let is_dropped = self.drops[0].is_some();
-        self.decision = match self.kind {
-            PacketKind::Interest if seen.n_data > 0 && counted.is_from_ssd() => D::AnsweredFromSsd,
-            PacketKind::Interest if seen.n_data > 0 => D::AnsweredFromDram,
-            PacketKind::Interest if seen.to.faces() == [FaceId::INTERNAL] => D::ToManagement,
-            PacketKind::Interest if !seen.to.is_empty() => D::Forwarded,
-            PacketKind::Data if !seen.to.is_empty() => D::Delivered,
-            PacketKind::Nack if !seen.to.is_empty() => D::SentAgain,
-            _ if is_dropped => D::Dropped,
-            PacketKind::Interest if counted.n_aggregated > 0 && is_retransmission => {
-                D::RetransmissionSuppressed
-            }
-            PacketKind::Interest if counted.n_aggregated > 0 => D::Aggregated,
-            PacketKind::Interest if seen.has_passed => D::AsksWorkers,
-            PacketKind::Interest if has_ssd => D::WaitsForSsd,
-            PacketKind::Interest => D::Pending,
-            PacketKind::Nack if !seen.nacked.is_empty() => D::Nacked,
-            PacketKind::Data | PacketKind::Nack if seen.has_passed => D::HandedOver,
-            PacketKind::Data if counted.n_unsolicited > 0 => D::CachedUnsolicited,
-            PacketKind::Data => D::NotAwaited,
-            PacketKind::Nack => D::WaitsForOthers,
-        };
-    }
-}
-
-/// The packet of a task that has one alone.
-struct Current<'n> {
-    kind: PacketKind,
-    name: NameView<'n>,
-}
-
-impl Current<'_> {
-    /// Whether a packet of this name leaves because of it.
-    fn explains(&self, name: NameView<'_>) -> bool {
-        match self.kind {
-            // A Data may have a longer name than the Interest that it answers.
-            PacketKind::Interest => name.starts_with(self.name),
-            PacketKind::Data | PacketKind::Nack => name.value_bytes() == self.name.value_bytes(),
-        }
-    }
-}
-
-/// What has left because of the current packet.
-#[derive(Debug, Default)]
-struct Seen {
-    to: FaceList,
-    n_data: u32,
-    nacked: FaceList,
-    nack_reason: Option<NackReason>,
-    /// It went on to another worker.
-    has_passed: bool,
-    refused: Option<face::DropReason>,
-}
-
-/// Why packets leave that did not come in the same task.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Occasion {
-    Packets,
-    Timer,
-    Disks,
-}
-
-/// Ports that note what passes.
-struct Traced<'t, 'p, 'n> {
-    now: MonoNs,
-    ports: &'t mut Ports<'p>,
-    current: Option<Current<'n>>,
-    occasion: Occasion,
-    seen: Seen,
-    /// Packets that leave for other reasons.
-    sent: Vec<Record>,
-}
-
-impl<'t, 'p, 'n> Traced<'t, 'p, 'n> {
-    fn new(
-        now: MonoNs,
-        ports: &'t mut Ports<'p>,
-        current: Option<Current<'n>>,
-        task: &Task<'_, '_>,
-    ) -> Self {
-        Self {
-            now,
-            ports,
-            current,
-            occasion: match task {
-                Task::Burst(_) | Task::Batch(_) => Occasion::Packets,
-                Task::Timeout => Occasion::Timer,
-                Task::Completions(_) | Task::ShutDown(_) => Occasion::Disks,
-            },
-            seen: Seen::default(),
-            sent: Vec::new(),
-        }
-    }
-
-    fn is_current(&self, name: NameView<'_>) -> bool {
-        let current = self.current.as_ref();
-        current.is_some_and(|current| current.explains(name))
-    }
-
-    /// The record of a packet that leaves for another reason than the current one; a packet
-    /// that leaves by several faces has one.
-    fn sent(
-        &mut self,
-        (kind, name): (PacketKind, NameView<'_>),
-        from: Option<FaceId>,
-        decision: TraceDecision,
-    ) -> Option<&mut Record> {
-        let record = Record {
-            decision,
-            ..Record::new(self.now, (kind, name), from)
-        };
-        let is_same = |last: &Record| {
-            last.kind == kind
-                && last.face == from
-                && last.decision == decision
-                && last.name == record.name
-        };
-        if !self.sent.last().is_some_and(is_same) {
-            if self.sent.len() >= MAX_SENT {
-                return None;
-            }
-            self.sent.push(record);
-        }
-        self.sent.last_mut()
-    }
-
-    fn note_interest(&mut self, face: FaceId, interest: &InterestView<'_>, headers: &Headers) {
-        let name = interest.name();
-        if self.is_current(name) {
-            return self.seen.to.push(face);
-        }
-        let decision = match (face, self.occasion) {
-            (FaceId::INTERNAL, _) => TraceDecision::ToManagement,
-            (_, Occasion::Timer) => TraceDecision::SentAgain,
-            (_, Occasion::Packets | Occasion::Disks) => TraceDecision::Forwarded,
-        };
-        let packet = (PacketKind::Interest, name);
-        if let Some(sent) = self.sent(packet, headers.incoming_face_id, decision) {
-            sent.to.push(face);
-        }
-    }
-
-    fn note_data(&mut self, face: FaceId, wire: &[u8], headers: &Headers) {
-        let Ok(data) = DataView::parse(wire) else {
-            return;
-        };
-        let name = data.name();
-        if self.is_current(name) {
-            self.seen.n_data += 1;
-            return self.seen.to.push(face);
-        }
-        let from = headers.incoming_face_id;
-        let decision = match (from, self.occasion) {
-            (Some(FaceId::CONTENT_STORE), Occasion::Disks) => TraceDecision::AnsweredFromSsd,
-            (Some(FaceId::CONTENT_STORE), _) => TraceDecision::AnsweredFromDram,
-            _ => TraceDecision::Delivered,
-        };
-        if let Some(sent) = self.sent((PacketKind::Data, name), from, decision) {
-            sent.to.push(face);
-        }
-    }
-
-    fn note_nack(&mut self, face: FaceId, reason: NackReason, interest_wire: &[u8]) {
-        let Ok(interest) = InterestView::parse(interest_wire) else {
-            return;
-        };
-        let name = interest.name();
-        if self.is_current(name) {
-            self.seen.nacked.push(face);
-            self.seen.nack_reason = Some(reason);
-            return;
-        }
-        let packet = (PacketKind::Nack, name);
-        if let Some(sent) = self.sent(packet, None, TraceDecision::Nacked) {
-            sent.nacked.push(face);
-            sent.nack_reason = Some(reason);
-        }
-    }
-}
-
-impl Output for Traced<'_, '_, '_> {
-    const NOTES_UNANSWERED: bool = true;
-
-    fn note_unanswered(
-        &mut self,
-        interest: &InterestView<'_>,
-        from: Option<FaceId>,
-        sent_to: &mut dyn Iterator<Item = FaceId>,
-    ) {
-        let packet = (PacketKind::Interest, interest.name());
-        if let Some(sent) = self.sent(packet, from, TraceDecision::Unanswered) {
-            sent_to.for_each(|face| sent.to.push(face));
-        }
-    }
-
-    fn send_interest(
-        &mut self,
-        face: FaceId,
-        interest: &InterestView<'_>,
-        rewrite: &InterestRewrite,
-        headers: &Headers,
-    ) {
-        self.note_interest(face, interest, headers);
-        self.ports.send_interest(face, interest, rewrite, headers);
-    }
-
-    fn send_data(&mut self, face: FaceId, data_wire: &[u8], headers: &Headers) {
-        self.note_data(face, data_wire, headers);
-        self.ports.send_data(face, data_wire, headers);
-    }
-
-    fn send_data_announcing(
-        &mut self,
-        face: FaceId,
-        data_wire: &[u8],
-        headers: &Headers,
-        announcement: &[u8],
-    ) {
-        self.note_data(face, data_wire, headers);
-        self.ports
-            .send_data_announcing(face, data_wire, headers, announcement);
-    }
-
-    fn learn_route(&mut self, face: FaceId, name: NameView<'_>, announcement: &[u8]) {
-        self.ports.learn_route(face, name, announcement);
-    }
-
-    fn forget_learnt_route(&mut self, face: FaceId, name: NameView<'_>) {
-        self.ports.forget_learnt_route(face, name);
-    }
-
-    fn send_nack(
-        &mut self,
-        face: FaceId,
-        reason: NackReason,
-        interest_wire: &[u8],
-        headers: &Headers,
-    ) {
-        self.note_nack(face, reason, interest_wire);
-        self.ports.send_nack(face, reason, interest_wire, headers);
-    }
-
-    fn enter(&mut self, block: Block) {
-        self.ports.enter(block);
-    }
-}
-
-impl Port for Traced<'_, '_, '_> {
-    fn pass(&mut self, to: WorkerId, parcel: &Parcel<'_>) -> bool {
-        self.seen.has_passed |= self.current.is_some()
-            && matches!(
-                parcel.crossing,
-                Crossing::Asking { .. } | Crossing::Visiting { .. } | Crossing::Nacking { .. }
-            );
-        self.ports.pass(to, parcel)
-    }
-
-    fn admits(&mut self, packet: &RxPacket<'_>) -> bool {
-        let refused = self.ports.refuse(packet);
-        if self.current.is_some() {
-            self.seen.refused = refused;
-        }
-        refused.is_none()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tachonym_forward::PacketKind;
+
     use super::*;
 
     fn name(uri: &str) -> Name {
