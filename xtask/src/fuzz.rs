@@ -30,7 +30,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 pub(crate) enum Effort {
     /// A few seconds for each target.
     Short,
-    /// So many minutes for each target.
+    /// This many minutes for each target.
     Minutes(u64),
 }
 

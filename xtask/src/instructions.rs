@@ -25,7 +25,7 @@ const EXIT_UNAVAILABLE: i32 = 3;
 pub(crate) enum Effort {
     /// Compare with it.
     Compare,
-    /// Write it anew.
+    /// Write it again.
     Update,
 }
 

@@ -15,6 +15,7 @@ mod process;
 mod report;
 mod rust_tests;
 mod tidy;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;

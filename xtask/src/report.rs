@@ -14,7 +14,7 @@ pub(crate) struct Counts {
 /// What became of a step.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It did what it should, as so many checks.
+    /// It passed, with this number of checks.
     Passed(u64),
     /// Some of its tests failed or were skipped; the text says what failed.
     Mixed(Counts, String),

@@ -121,7 +121,7 @@ pub(crate) fn run_all(workspace: &Workspace, report: &mut Report) {
         });
     }
     report.step("loom", || models(workspace));
-    // The tests above pass without it: what they leave out then is told here.
+    // The tests above pass without IPv6; this step reports what they leave out then.
     report.step("tests ipv6", || ipv6_outcome(UdpSocket::bind("[::1]:0")));
 }
 

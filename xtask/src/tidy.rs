@@ -1,13 +1,13 @@
 //! Rules of the source tree that no compiler checks: module headers, file
-//! length, the direction of crate dependencies, where `unsafe` may stand.
-//!
-//! The rules look at text, line by line; none parses Rust.
+//! length, the direction of crate dependencies, where `unsafe` may stand, and
+//! the [word list](crate::words).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::words;
 use crate::workspace::{Member, Workspace};
 
 /// Longest a source file may be; past it, split along an invariant.
@@ -93,7 +93,15 @@ pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<Strin
         let text = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
         let name = file.strip_prefix(&workspace.root).unwrap_or(file);
         let name = name.to_string_lossy();
-        violations.extend(source_violations(&name, &text).map(|what| format!("{name}: {what}")));
+        let found = source_violations(&name, &text);
+        let found = found.chain(words::source_violations(&name, &text)?);
+        violations.extend(found.map(|what| format!("{name}: {what}")));
+    }
+    for file in documents(&workspace.root)? {
+        let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+        let name = file.strip_prefix(&workspace.root).unwrap_or(&file);
+        let found = words::document_violations(&text).into_iter();
+        violations.extend(found.map(|what| format!("{}: {what}", name.display())));
     }
     for member in &workspace.members {
         let name = &member.name;
@@ -107,6 +115,23 @@ pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<Strin
         violations.extend(what.into_iter().map(|what| format!("{name}: {what}")));
     }
     Ok(violations)
+}
+
+/// The documents: those of the root folder and those in `docs`.
+fn documents(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut documents = Vec::new();
+    for folder in [root.to_owned(), root.join("docs")] {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("list {}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                documents.push(path);
+            }
+        }
+    }
+    documents.sort();
+    Ok(documents)
 }
 
 fn collect_rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {

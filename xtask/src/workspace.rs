@@ -16,8 +16,8 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// The member crates.
     pub(crate) members: Vec<Member>,
-    /// Packages beside the workspace that compare other software with it: whoever builds the
-    /// project needs nothing of theirs.
+    /// Packages beside the workspace that compare other software with it. The project builds
+    /// without them.
     pub(crate) comparing: Vec<Member>,
 }
 

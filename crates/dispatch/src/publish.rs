@@ -131,7 +131,7 @@ mod tests {
         let copying = shared.latest();
         let (begins, begun) = mpsc::channel();
         let met = std::thread::spawn(move || {
-            begins.send(()).expect("somebody listens");
+            begins.send(()).expect("the main thread listens");
             (reader.refresh(), reader.homes().version())
         });
         begun.recv().expect("it begins");

@@ -222,7 +222,10 @@ impl Kind {
                 let named = Signer::named(SigningKey::generate_hmac()?, key_of("/site")?);
                 (signed(&named, args, b"")?, Poison::WrongType)
             }
-            false => (signed(&by("/stranger")?, args, b"")?, Poison::UnknownKey),
+            false => (
+                signed(&by("/unknown-signer")?, args, b"")?,
+                Poison::UnknownKey,
+            ),
         };
         Ok(Self {
             name,

@@ -88,8 +88,8 @@ pub trait ControlPlane {
     /// If the router cannot be reached.
     fn forget_announcements(&mut self, prefixes: Vec<Name>) -> Result<(), ControlError>;
 
-    /// Some of the FIB: so much as holds up no packet for long. A walk begins at
-    /// 0 and goes on at [`FibSlice::next`]; it meets every entry that is there
+    /// A part of the FIB, small enough that no packet waits long for it. A walk begins at
+    /// 0 and continues at [`FibSlice::next`]; it meets every entry that is there
     /// throughout once.
     ///
     /// # Errors
@@ -346,7 +346,7 @@ pub enum FibRefusalReason {
     TableFull,
     /// The prefix has as many next hops as it may.
     TooManyNextHops,
-    /// So many bytes of memory are missing.
+    /// Memory is missing; how much, in bytes.
     OutOfMemory {
         /// How many.
         missing_bytes: u64,
@@ -381,11 +381,10 @@ pub struct CsConfig {
 /// How much an erasure takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Erasure {
-    /// So many packets at most, of those that are counted one by one: what lies on disks is
-    /// left.
+    /// At most this many packets of the DRAM level; the SSD level keeps its Data.
     UpTo(u64),
-    /// All, wherever they are; of those that are counted one by one so many at once, and what
-    /// lies on disks with the last of them.
+    /// All Data of both levels; at most this many packets of the DRAM level in one call, and the
+    /// SSD level with the last of them.
     All {
         /// See above.
         at_once: u64,

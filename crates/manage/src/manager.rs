@@ -260,9 +260,8 @@ impl<C: ControlPlane> Manager<C> {
         self.apply_routes(out);
     }
 
-    /// Faces that went on with commands since the last call though too many of
-    /// theirs had been refused. Whoever hands over Interests may spare itself theirs
-    /// for a while.
+    /// Faces that continued to send commands since the last call although too many of theirs
+    /// had been refused. The caller may drop their Interests for a while.
     pub fn take_throttled(&mut self) -> Vec<FaceId> {
         std::mem::take(&mut self.throttled)
     }

@@ -191,7 +191,7 @@ mod tests {
         );
         assert_eq!(find(&mut stream, 4, "/n/seq=4", false), None);
         for (seq, ms) in [(4, 4), (5, 5), (6, 4 + LISTENING_MS - 1)] {
-            let sent = stream.push(at(ms), event(seq)).expect("somebody waits");
+            let sent = stream.push(at(ms), event(seq)).expect("a consumer waits");
             assert_eq!(face_in(&sent), seq);
         }
         let late = stream.push(at(4 + LISTENING_MS), event(7));

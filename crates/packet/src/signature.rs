@@ -1,8 +1,7 @@
 //! Signature information: what signed a packet, and which key checks it.
 //!
 //! Owns the elements that Data and Interest share (NDN Packet Format 0.3,
-//! section "Signature"). Making and checking signatures is left to whoever has
-//! keys.
+//! section "Signature"). The crate `security` makes and verifies signatures.
 
 use crate::tlv::{self, Field, FieldReader, Fields};
 use crate::types::{self, signature_type};

@@ -1,7 +1,7 @@
 //! Monotonic time as the engine, the tables and the faces see it.
 //!
-//! The core never reads a clock: whoever drives it passes a [`MonoNs`] along,
-//! the router from `CLOCK_MONOTONIC`, the tests from a virtual clock.
+//! The core never reads a clock. Its caller passes a [`MonoNs`]: the router from
+//! `CLOCK_MONOTONIC`, the tests from a virtual clock.
 
 use std::ops::Add;
 use std::time::Duration;

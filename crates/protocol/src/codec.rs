@@ -101,7 +101,7 @@ closed_number_field!(
     crate::WorkerState
 );
 
-/// A value of which its parent has so many at most.
+/// A value that its parent holds a bounded number of.
 pub(crate) trait Bounded: FieldValue {
     const MAX: usize;
 }

@@ -480,8 +480,8 @@ management_value! {
         n_erasures_merged: Optional<u64> = 36978,
         /// What else became of the Data that were offered, and of batches.
         balance: Optional<SecondLevelBalance> = 36980,
-        /// Interests of other workers that were told there is nothing, though there seemed to be
-        /// something: as many waited as may, or no read was to be had.
+        /// Interests of other workers that this one answered as a miss although the index had a
+        /// candidate: too many waited already, or no read was free.
         n_sought_refused: Optional<u64> = 36982,
         /// Interests refused a read of the SSD level, those of other workers included.
         n_reads_refused: Optional<u64> = 36984,
@@ -503,7 +503,7 @@ management_value! {
         n_unsuited: Required<u64> = 36985,
         /// Data for which there was no room where batches are put together.
         n_no_room: Required<u64> = 36987,
-        /// Data that gave way to others of their names before they were written.
+        /// Data that were replaced by others of their names before they were written.
         n_replaced: Required<u64> = 36989,
         /// Data that were erased before they were written.
         n_erased: Required<u64> = 36991,

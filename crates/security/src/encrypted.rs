@@ -76,7 +76,7 @@ fn unacceptable(reason: String) -> KeyError {
 fn check_cost(scheme: &EncryptionScheme) -> Result<(), KeyError> {
     let Some(parameters) = scheme.pbes2() else {
         return Err(unacceptable(
-            "PBES1; encrypt the key anew, with `openssl pkcs8 -topk8 -v2 aes-256-cbc`".into(),
+            "PBES1; encrypt the key again, with `openssl pkcs8 -topk8 -v2 aes-256-cbc`".into(),
         ));
     };
     match &parameters.kdf {

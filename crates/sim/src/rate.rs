@@ -34,7 +34,7 @@ impl RateModel {
         }
     }
 
-    /// The rate in the interval that begins so many seconds after the start, in packets per
+    /// The rate in the interval that begins this many seconds after the start, in packets per
     /// second; never below 0.
     pub fn rate_pps(&self, at_s: f64, random: &mut Random) -> f64 {
         let season = (std::f64::consts::TAU * (at_s % self.m) / self.m).sin();

@@ -12,15 +12,15 @@ pub struct ServiceModel {
 }
 
 impl ServiceModel {
-    /// Nanoseconds for a packet of so many bytes.
+    /// Nanoseconds for a packet of this many bytes.
     #[inline]
     #[must_use]
     pub const fn processing_ns(&self, packet_bytes: u16) -> u64 {
         self.fixed_ns as u64 + self.per_64_bytes_ns as u64 * packet_bytes as u64 / 64
     }
 
-    /// Packets per second of a core that does nothing else, for packets of so many bytes on
-    /// average: what profiling would tell.
+    /// Packets per second of a core that does nothing else, for packets of this many bytes on
+    /// average, as profiling would measure it.
     #[must_use]
     pub fn rate_pps(&self, mean_packet_bytes: f64) -> f64 {
         let per_byte_ns = f64::from(self.per_64_bytes_ns) / 64.0;

@@ -1,7 +1,7 @@
 //! Which packets come.
 //!
-//! The traces of the thesis (CAIDA 2011, Auckland-II 2000) are not to be had here. What
-//! stands in for them is drawn: flows whose sizes fall with their rank as `(r + q)^-a`
+//! The traces of the thesis (CAIDA 2011, Auckland-II 2000) are not available. The
+//! traffic in their place is drawn: flows whose sizes fall with their rank as `(r + q)^-a`
 //! (its Figure 4.3 shows sizes that fall like this, in a drawing that tells no numbers),
 //! packets of a flow in trains, as its section 4.3.3 describes them, and sizes of packets
 //! of three kinds. Every number below is an assumption of this module, and none was chosen
@@ -282,7 +282,7 @@ impl Traffic {
             if n_changes > MAX_QUIET_CHANGES {
                 return None;
             }
-            // Without memory, a Poisson process begins anew with the new rate.
+            // Without memory, a Poisson process restarts with the new rate.
             self.at_ns = self.changes_at_ns;
             self.change_rates();
         }

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             pool.free[class_of(1000)].len(),
             1,
-            "the hoard gave way, not the newcomer"
+            "the hoard was evicted, not the newcomer"
         );
     }
 }

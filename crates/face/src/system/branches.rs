@@ -338,7 +338,7 @@ mod tests {
             bed.give(n);
         }
         assert_eq!(bed.counts(), (0, MAX_STRANGER_BRANCHES));
-        assert!(!bed.has_branch(MAX_STRANGER_BRANCHES), "nobody is silent");
+        assert!(!bed.has_branch(MAX_STRANGER_BRANCHES), "every peer sends");
         bed.system.now = bed.system.now + 2 * SILENCE;
         // What it has said has not been read yet.
         speak(&bed.strangers[0].0);

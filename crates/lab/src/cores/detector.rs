@@ -80,8 +80,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\n{}. Figure 4.6: by the size of the annex cache, at the end. Figure 4.7: mean over \
-             the ends of windows of so many packets, against the top so far; published, below 0.1. \
-             Figure 4.8: with one packet in so many looked at, at the end; published, 1 in 1000 is \
+             the ends of windows of the given length, in packets, against the top so far; published, below 0.1. \
+             Figure 4.8: with one packet sampled in the given number, at the end; published, 1 in 1000 is \
              no worse than all.",
             published::TRACES
         )

@@ -23,7 +23,7 @@ const PREAMBLE: &str = "\
 # Instructions that packets take in the router's engine, between a receive buffer and a
 # send buffer, on average: those of the program itself, without the C library's.
 # `cargo xtask test` fails where one grows by more than the tolerance.
-# Write the file anew with: cargo xtask instructions --update
+# Write the file again with: cargo xtask instructions --update
 # The compiler of rust-toolchain.toml made the program that was counted.
 
 ";

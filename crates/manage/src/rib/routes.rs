@@ -54,7 +54,7 @@ struct Place {
     next_of_face: RouteIdx,
 }
 
-/// See the module.
+/// The routes of the RIB, each linked into the list of its prefix and that of its face.
 #[derive(Debug)]
 pub(super) struct Routes {
     places: Vec<Place>,

@@ -319,8 +319,8 @@ impl<T: Default> NameTree<T> {
         (n_bytes, n_components)
     }
 
-    /// Puts a node between another and its parent, whose label is the first `n_bytes` of
-    /// the other's, and so many components.
+    /// Inserts a node between `lower` and its parent. Its label is the first `n_bytes` of
+    /// `lower`'s, with `n_components` components.
     fn split(&mut self, lower: NodeIdx, n_bytes: usize, n_components: u8) -> NodeIdx {
         let node = self.node_mut(lower);
         let (upper_label, lower_label) = node.label.split_at(n_bytes);

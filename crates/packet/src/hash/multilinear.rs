@@ -9,8 +9,8 @@
 //! Rogaway 1999, section 3). Of names with as many blocks the sums are equal
 //! with a probability of at most 2⁻⁶⁴ (their theorem 2); of others of at most
 //! 2⁻⁶³, since the product of a block that only one has is 0 that often and any
-//! other number less often. That holds for any two names, whoever chose them,
-//! so long as he knew nothing of the words. A prefix's sum is one on the way to
+//! other number less often. That holds for any two names, also if an attacker chose them
+//! without knowing the words. A prefix's sum is one on the way to
 //! that of the whole, so it costs nothing.
 //!
 //! **The cipher.** Sums would give the words away to one who sees which names

@@ -36,11 +36,11 @@ impl Output for Nowhere {
     }
 
     fn send_data(&mut self, _: FaceId, _: &[u8], _: &Headers) {
-        unreachable!("nobody has asked");
+        unreachable!("the test submits no such request");
     }
 
     fn send_nack(&mut self, _: FaceId, _: NackReason, _: &[u8], _: &Headers) {
-        unreachable!("nobody has asked");
+        unreachable!("the test submits no such request");
     }
 }
 
@@ -60,7 +60,7 @@ impl Device for Hung {
     fn start(&mut self) {}
 
     fn poll(&mut self, _: MonoNs, completions: &mut Vec<Completion>) {
-        if *self.may_go.lock().expect("nobody panics with it") {
+        if *self.may_go.lock().expect("no holder panics") {
             completions.extend(self.kept.drain(..).map(|request| Completion {
                 token: request.token,
                 outcome: Ok(request.len),
@@ -84,7 +84,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panics with it").write(bytes)
+        self.0.lock().expect("no holder panics").write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -95,7 +95,7 @@ impl io::Write for Log {
 impl Log {
     /// How often this was said.
     fn n_said(&self, what: &str) -> usize {
-        let bytes = self.0.lock().expect("nobody panics with it");
+        let bytes = self.0.lock().expect("no holder panics");
         String::from_utf8_lossy(&bytes).matches(what).count()
     }
 }
@@ -132,8 +132,8 @@ fn a_worker_that_waits_long_for_its_second_level_says_so_once_and_when_it_has_it
             assert_eq!(log.n_said(is_long), n_said, "{after_ms} ms");
             assert!(engine.second_level().is_none());
         }
-        assert_eq!(ssd.poll_timeout(), None, "it is told by the device");
-        *may_go.lock().expect("nobody panics with it") = true;
+        assert_eq!(ssd.poll_timeout(), None, "the device wakes the thread");
+        *may_go.lock().expect("no holder panics") = true;
         ssd.take_completions(now.plus_ms(10 * stall_ms), &mut engine, &mut Nowhere);
         assert!(engine.second_level().is_some());
         assert_eq!(log.n_said("worker 0 has its SSD level again"), 1);

@@ -306,7 +306,10 @@ impl Image {
     /// Makes the first `n_covered` sectors that were ever written durable.
     fn sync(&mut self, n_covered: u64) {
         while self.n_synced < n_covered {
-            let (start, bytes) = self.unsynced.pop_front().expect("so many were written");
+            let (start, bytes) = self
+                .unsynced
+                .pop_front()
+                .expect("n_covered counts written sectors");
             self.synced[start..start + SECTOR_BYTES].copy_from_slice(&bytes);
             self.n_synced += 1;
         }
@@ -361,7 +364,10 @@ impl Device for Ram {
                 Some(order) => order.below(self.n_started as u64) as usize,
                 None => 0,
             };
-            let next = self.under_way.remove(i).expect("so many were started");
+            let next = self
+                .under_way
+                .remove(i)
+                .expect("i is below the number under way");
             self.n_started -= 1;
             completions.extend(self.carry_out(next));
             if self.power_is_off() {

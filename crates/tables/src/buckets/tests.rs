@@ -128,7 +128,7 @@ fn keyed_hashes_find_their_places_and_tags_tell_them_apart() {
         for n in u64::from(n_slots)..2 * u64::from(n_slots) {
             index.for_each(hash_of(9, n), |_| n_asked += 1);
         }
-        assert!(n_asked < n_slots / 100, "{kind}: {n_asked} in vain");
+        assert!(n_asked < n_slots / 100, "{kind}: {n_asked} without a match");
         let bytes = index.memory_bytes() / n_slots as usize;
         assert!(bytes <= 26, "{kind}: {bytes}");
     }
