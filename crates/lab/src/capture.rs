@@ -315,7 +315,10 @@ pub(crate) mod tests {
             [0, 1, 0]
         );
         let text = error(&capture(113, &whole(frames)));
-        assert!(text.starts_with("packet 1: a link of a kind"), "{text}");
+        assert!(
+            text.starts_with("packet 1: unsupported link type"),
+            "{text}"
+        );
         let text = error(&capture(RAW, &whole(vec![ip(udp4(1, 9)), vec![0x95; 30]])));
         assert!(text.starts_with("packet 2: malformed"), "{text}");
     }
@@ -327,8 +330,8 @@ pub(crate) mod tests {
             error(&file[..file.len() - 3]),
             "the capture ends within the packet after packet 1"
         );
-        assert!(error(b"no capture").starts_with("neither pcap nor"));
-        assert!(error(&[]).starts_with("neither pcap nor"));
+        assert!(error(b"no capture").starts_with("the file is neither pcap nor"));
+        assert!(error(&[]).starts_with("the file is neither pcap nor"));
         assert_eq!(
             error(&capture(ETHERNET, &whole(vec![arp()]))),
             "the capture has no IP packet"

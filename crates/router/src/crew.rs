@@ -228,7 +228,7 @@ fn tell(config: &Config, layout: &Layout) {
     }
     let (n_workers, n_io_threads) = (layout.n_workers(), config.workers.n_io_threads());
     info!(
-        "{n_workers} worker threads; names are dispatched by {}, packets are fed {}",
+        "{n_workers} worker threads; names are dispatched by {}, feed {}",
         config.workers.dispatch_words(),
         config.workers.feed.as_str()
     );

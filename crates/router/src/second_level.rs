@@ -84,8 +84,8 @@ pub(crate) struct Ssd {
 #[derive(Clone, Copy, Debug)]
 struct Draining {
     since: MonoNs,
-    /// It was told that this takes long.
-    is_told: bool,
+    /// The warning about a long wait was logged.
+    is_logged: bool,
 }
 
 impl Stores {
@@ -515,7 +515,7 @@ impl Ssd {
     pub(crate) const fn begin_anew(&mut self, now: MonoNs) {
         self.draining = Some(Draining {
             since: now,
-            is_told: false,
+            is_logged: false,
         });
     }
 
@@ -524,7 +524,7 @@ impl Ssd {
         let draining = self.draining?;
         match self.device.n_in_flight() {
             0 => Some(MonoNs::ZERO),
-            _ if draining.is_told => None,
+            _ if draining.is_logged => None,
             _ => Some(draining.since.plus_ms(self.config.stall_ms)),
         }
     }
@@ -532,13 +532,13 @@ impl Ssd {
     /// Warns once if the worker waits long for its store.
     fn tell_draining(&mut self, now: MonoNs) {
         let stall_ms = self.config.stall_ms;
-        let Some(draining) = self.draining.as_mut().filter(|it| !it.is_told) else {
+        let Some(draining) = self.draining.as_mut().filter(|it| !it.is_logged) else {
             return;
         };
         if now < draining.since.plus_ms(stall_ms) {
             return;
         }
-        draining.is_told = true;
+        draining.is_logged = true;
         warn!(
             "worker {} has no SSD level: {} requests of the failed worker before it have been \
              pending for {stall_ms} ms on {}. The SSD level returns when they end; see dmesg, \
@@ -563,7 +563,7 @@ impl Ssd {
         engine: &mut Engine,
         out: &mut impl Output,
     ) {
-        // Also if nothing seems to be under way: the kernel may have told late of what ended.
+        // Also if no request seems to be in flight: the kernel may report completions late.
         self.device.poll(now, &mut self.completions);
         if let Some(draining) = self.draining {
             self.completions.clear();
@@ -572,7 +572,7 @@ impl Ssd {
             }
             self.draining = None;
             self.give_store(now, engine);
-            if draining.is_told && engine.second_level().is_some() {
+            if draining.is_logged && engine.second_level().is_some() {
                 info!("worker {} has its SSD level again", self.worker);
             }
         }

@@ -103,7 +103,7 @@ fn pin(name: &str, cpu: u16) {
     if let Err(error) = sched_setaffinity(None, &only) {
         warn!(
             "cannot pin thread {name} to core {cpu}: {error}; it runs on any core (see \
-             workers.cores, and the CPU set of the service or container)"
+             workers.cpus, and the CPU set of the service or container)"
         );
     }
 }

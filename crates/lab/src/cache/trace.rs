@@ -246,7 +246,7 @@ mod tests {
         let text = error(Trace::from_oracle_general(&bytes[..60]));
         assert_eq!(
             text,
-            "record 3 has 12 bytes of 24: cut short, or another format"
+            "record 3 has 12 bytes instead of 24: the file is truncated or has another format"
         );
         assert_eq!(
             error(Trace::from_oracle_general(&[])),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(text, "line 2 has 1 columns, but --column is 2");
         assert_eq!(
             error(Trace::from_csv(b"1,a\n2,\n", 2)),
-            "line 2: nothing in column 2"
+            "line 2: column 2 is empty"
         );
         assert!(error(Trace::from_csv(b"1,a\n\xFF,b\n", 1)).starts_with("line 2: "));
         assert_eq!(
@@ -280,7 +280,7 @@ mod tests {
         let text = error(Trace::read(&path, TraceFormat::Csv, 1));
         assert_eq!(
             text,
-            format!("{}: line 2: nothing in column 1", path.display())
+            format!("{}: line 2: column 1 is empty", path.display())
         );
         let gone = folder.path().join("gone");
         assert!(error(Trace::read(&gone, TraceFormat::Csv, 1)).contains("cannot read"));
@@ -330,6 +330,6 @@ mod tests {
         let whole = capture(&frames);
         let text = error(Trace::from_pcap(&whole[..whole.len() - 3]));
         assert_eq!(text, "the capture ends within the packet after packet 4");
-        assert!(error(Trace::from_pcap(b"no capture")).starts_with("neither pcap nor"));
+        assert!(error(Trace::from_pcap(b"no capture")).starts_with("the file is neither pcap nor"));
     }
 }
