@@ -117,7 +117,8 @@ fn an_interest_is_answered_by_the_producer_and_then_by_the_content_store() {
     let text = bed.text(&asked);
     let hops = value(&text, "next hops");
     assert!(
-        hops.starts_with("face ") && hops.ends_with(", cost 0, app, up"),
+        hops.starts_with("face ")
+            && hops.ends_with(" (a program on this machine), cost 0, app, up, asked first"),
         "{hops}"
     );
     let step = "nothing is in the way: `tachonym peek --prefix /files/f`, or \
@@ -175,7 +176,7 @@ fn a_route_to_a_face_that_is_down_is_named_with_its_face() {
     let described = format!("face {face} ({remote})");
     assert_eq!(
         value(&text, "next hops"),
-        format!("{described}, cost 0, static, down: what is sent there is lost")
+        format!("{described}, cost 0, static, down, asked first: what is sent there is lost")
     );
     let step = format!("{described} is down: `tachonym face show {face}`, and check the peer");
     assert_eq!(value(&text, "next step"), step);

@@ -7,7 +7,7 @@ use tachonym_packet::{FaceId, Name, types};
 use tachonym_protocol::{ExplainedNextHop, NextHopUse, PendingInterest, SsdFinding};
 
 use super::Report;
-use super::report::{face, strategy, time};
+use super::report::{asks_all, face, is_eligible, strategy, time};
 use super::sending::{Outcome, Sent};
 
 /// What to try when no Interest was sent.
@@ -29,11 +29,7 @@ pub(super) fn before(report: &Report) -> String {
     let Some(prefix) = &it.route_prefix else {
         return no_route(report);
     };
-    let chosen = it
-        .next_hops
-        .iter()
-        .find(|hop| matches!(hop.usage, NextHopUse::Usable | NextHopUse::FaceDown));
-    match chosen {
+    match decisive_hop(report) {
         Some(hop) if hop.usage == NextHopUse::FaceDown => down(report, hop),
         Some(hop) if FaceId(hop.face_id) == FaceId::NULL => format!(
             "the route drops every Interest; `tachonym route remove {prefix} null://` removes it"
@@ -52,6 +48,20 @@ pub(super) fn before(report: &Report) -> String {
             ),
         },
         None => no_usable(report, prefix),
+    }
+}
+
+/// The next hop on which an Interest depends: the first that the strategy may choose. It does
+/// not know whether a face is down; but a strategy that asks all needs only one that is up.
+fn decisive_hop(report: &Report) -> Option<&ExplainedNextHop> {
+    let it = &report.explanation;
+    let first = it.next_hops.iter().find(|hop| is_eligible(hop));
+    match asks_all(&strategy(&it.strategy)) {
+        true => {
+            let mut hops = it.next_hops.iter();
+            hops.find(|hop| hop.usage == NextHopUse::Usable).or(first)
+        }
+        false => first,
     }
 }
 
@@ -141,17 +151,15 @@ fn prefix_of(name: &Name) -> Name {
 
 fn down(report: &Report, hop: &ExplainedNextHop) -> String {
     let id = hop.face_id;
-    let others = report.explanation.next_hops.iter();
-    let has_other = others
-        .filter(|other| other.usage == NextHopUse::Usable)
-        .count()
-        > 0;
-    let retry = match has_other {
-        true => {
-            "; until it is up, the first Interest is lost and only a repeated one takes \
-                 another next hop"
+    let mut others = report.explanation.next_hops.iter();
+    let has_other = others.any(|it| it.usage == NextHopUse::Usable);
+    let retry = match (has_other, &*strategy(&report.explanation.strategy)) {
+        (false, _) => "",
+        (true, "best-route") => {
+            "; until it is up, the first Interest is lost and only a repeated one takes another \
+             next hop"
         }
-        false => "",
+        (true, _) => "; until it is up, Interests that the strategy sends there are lost",
     };
     format!(
         "{} is down: `tachonym face show {id}`, and check the peer{retry}",

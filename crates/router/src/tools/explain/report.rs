@@ -19,8 +19,11 @@ const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
 /// Most drops that are shown as text.
 const MAX_DROPS: usize = 4;
 
+/// The width of the labels: what is printed before and after an answer has one layout.
+const LABEL_WIDTH: usize = "content store".len();
+
 pub(super) fn row(label: &str, value: impl Into<String>) -> Vec<String> {
-    vec![label.to_owned(), value.into()]
+    vec![format!("{label:<LABEL_WIDTH$}"), value.into()]
 }
 
 /// A face, as words: its number, and its peer if it is known.
@@ -28,16 +31,23 @@ pub(super) fn face(id: u64, faces: &[FaceStatus]) -> String {
     let status = faces.iter().find(|face| face.face_id == id);
     match (FaceId(id), status) {
         (FaceId::INTERNAL, _) => format!("face {id} (this router)"),
+        // The FaceUri of an accepted Unix connection is a descriptor of the router.
+        (_, Some(face)) if face.uri.starts_with("fd://") => {
+            format!("face {id} (a program on this machine)")
+        }
         (_, Some(face)) => format!("face {id} ({})", face.uri),
         _ => format!("face {id}"),
     }
 }
 
-/// Milliseconds, rounded: `340 ms`, `2.1 s`, `5 min 6 s`.
+/// Milliseconds, rounded: `340 ms`, `2.1 s`, `4 s`, `5 min 6 s`.
 pub(super) fn time(ms: u64) -> String {
     match ms {
         ..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{:.1} s", ms as f64 / 1e3),
+        1_000..59_950 => match (ms + 50) / 100 {
+            tenths if tenths % 10 == 0 => format!("{} s", tenths / 10),
+            tenths => format!("{}.{} s", tenths / 10, tenths % 10),
+        },
         _ => text::duration(Duration::from_millis(ms)),
     }
 }
@@ -111,9 +121,12 @@ fn rows_before_drops(report: &Report) -> Vec<Vec<String>> {
         return rows;
     };
     rows.push(row("route", prefix.to_string()));
+    let mut is_first = true;
     for (i, hop) in it.next_hops.iter().enumerate() {
         let label = if i == 0 { "next hops" } else { "" };
-        rows.push(row(label, hop_line(hop, &it.faces)));
+        let order = order(&strategy(&it.strategy), is_first);
+        is_first &= !is_eligible(hop);
+        rows.push(row(label, hop_line(hop, order, &it.faces)));
     }
     rows.push(row("strategy", strategy_line(report)));
     rows
@@ -228,17 +241,41 @@ fn asked_line(asked: &AskedFace, faces: &[FaceStatus]) -> String {
     )
 }
 
-fn hop_line(hop: &ExplainedNextHop, faces: &[FaceStatus]) -> String {
+/// Whether the strategy may choose a next hop.
+pub(super) const fn is_eligible(hop: &ExplainedNextHop) -> bool {
+    matches!(hop.usage, NextHopUse::Usable | NextHopUse::FaceDown)
+}
+
+/// Whether a strategy asks every next hop that it may choose.
+pub(super) fn asks_all(strategy: &str) -> bool {
+    matches!(strategy, "multicast" | "self-learning")
+}
+
+/// When a strategy asks a next hop that it may choose; `is_first`: it is the best of these.
+fn order(strategy: &str, is_first: bool) -> &'static str {
+    match (strategy, is_first) {
+        ("best-route", true) => "asked first",
+        ("best-route", false) => "asked if the Interest is repeated",
+        (all, _) if asks_all(all) => "asked",
+        _ => "may be asked",
+    }
+}
+
+fn hop_line(hop: &ExplainedNextHop, order: &str, faces: &[FaceStatus]) -> String {
     let status = faces.iter().find(|face| face.face_id == hop.face_id);
     let state = status.and_then(|face| face.state);
-    let state = state.map_or("", FaceState::as_str);
     let usage = match hop.usage {
-        NextHopUse::Usable if FaceId(hop.face_id) == FaceId::NULL => "drops everything",
-        NextHopUse::Usable => state,
-        NextHopUse::FaceDown => "down: what is sent there is lost",
-        NextHopUse::FaceGone => "gone: the route goes with it",
-        NextHopUse::Incoming => "not used: the Interest comes from it",
-        NextHopUse::OutOfScope => "not used: it leads to another machine",
+        NextHopUse::Usable if FaceId(hop.face_id) == FaceId::NULL => {
+            format!("{order}, drops everything")
+        }
+        NextHopUse::Usable => match state {
+            Some(state) => format!("{state}, {order}"),
+            None => order.into(),
+        },
+        NextHopUse::FaceDown => format!("down, {order}: what is sent there is lost"),
+        NextHopUse::FaceGone => "gone: the route goes with it".into(),
+        NextHopUse::Incoming => "not used: the Interest comes from it".into(),
+        NextHopUse::OutOfScope => "not used: it leads to another machine".into(),
     };
     let mut line = format!("{}, cost {}", face(hop.face_id, faces), hop.cost);
     if let Some(origin) = hop.origin {
@@ -246,9 +283,7 @@ fn hop_line(hop: &ExplainedNextHop, faces: &[FaceStatus]) -> String {
         let name = name.map_or_else(|| format!("origin {origin}"), Into::into);
         line.push_str(&format!(", {name}"));
     }
-    if !usage.is_empty() {
-        line.push_str(&format!(", {usage}"));
-    }
+    line.push_str(&format!(", {usage}"));
     line
 }
 
@@ -320,7 +355,8 @@ fn source(sent: &Sent) -> String {
 
 fn time_of(duration: Duration) -> String {
     match duration.as_micros() {
-        us @ ..10_000 => format!("{:.1} ms", us as f64 / 1e3),
+        us @ ..1_000 => format!("{:.2} ms", us as f64 / 1e3),
+        us @ 1_000..10_000 => format!("{:.1} ms", us as f64 / 1e3),
         us => time(u64::try_from(us / 1_000).unwrap_or(u64::MAX)),
     }
 }
@@ -455,4 +491,56 @@ pub(super) fn sent_to_json(sent: &Sent) -> Value {
         }
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_to_what_an_operator_reads() {
+        let times = [0, 999, 1_000, 1_049, 2_150, 59_949, 59_950, 306_000].map(time);
+        let expected = [
+            "0 ms",
+            "999 ms",
+            "1 s",
+            "1 s",
+            "2.2 s",
+            "59.9 s",
+            "59 s",
+            "5 min 6 s",
+        ];
+        assert_eq!(times, expected);
+        assert_eq!(time_of(Duration::from_micros(44)), "0.04 ms");
+        assert_eq!(time_of(Duration::from_micros(9_960)), "10.0 ms");
+        assert_eq!(time_of(Duration::from_millis(4_012)), "4 s");
+    }
+
+    #[test]
+    fn next_hops_are_shown_with_the_turn_that_the_strategy_gives_them() {
+        let hop = |usage| ExplainedNextHop {
+            face_id: 300,
+            cost: 7,
+            usage,
+            origin: Some(255),
+        };
+        let line =
+            |usage, strategy, is_first| hop_line(&hop(usage), order(strategy, is_first), &[]);
+        assert_eq!(
+            line(NextHopUse::FaceDown, "best-route", true),
+            "face 300, cost 7, static, down, asked first: what is sent there is lost"
+        );
+        assert_eq!(
+            line(NextHopUse::Usable, "best-route", false),
+            "face 300, cost 7, static, asked if the Interest is repeated"
+        );
+        assert_eq!(
+            line(NextHopUse::Usable, "asf", true),
+            "face 300, cost 7, static, may be asked"
+        );
+        assert_eq!(
+            line(NextHopUse::Incoming, "multicast", true),
+            "face 300, cost 7, static, not used: the Interest comes from it"
+        );
+    }
 }
