@@ -154,6 +154,19 @@ fn an_interest_is_answered_by_the_producer_and_then_by_the_content_store() {
     assert_eq!(code, 0, "{text}");
     assert_eq!(value(&text, "from"), "this router's content store");
     assert!(value(&text, "sent").contains(": /files/f/v="), "{text}");
+    // Data of `poke` is never fresh, and nothing else answers once it has ended.
+    let poke = bed.serve(&["poke", "/stale", "--json"], b"text");
+    bed.text(&["peek", "/stale"]);
+    drop(poke);
+    until(&bed, &["explain", "/stale"], |value| {
+        value["route"] == Value::Null
+    });
+    let step = bed.json(&["explain", "--must-be-fresh", "/stale"])["next_step"].clone();
+    let step = step.as_str().expect("text");
+    assert!(
+        step.ends_with("; `tachonym peek /stale` takes the stale copy"),
+        "{step}"
+    );
     // What only looks at the store has not counted as a request.
     let exact = bed.json(&["explain", "/files/f"]);
     assert_eq!(exact["content_store"]["dram"], Value::Null);

@@ -12,6 +12,18 @@ use super::sending::{Outcome, Sent};
 
 /// What to try when no Interest was sent.
 pub(super) fn before(report: &Report) -> String {
+    let advice = first_finding(report);
+    match &report.explanation.cached {
+        Some(stale) if !stale.answers => format!(
+            "{advice}; {} takes the stale copy",
+            peek_with(report, false)
+        ),
+        _ => advice,
+    }
+}
+
+/// What the first finding that counts asks for.
+fn first_finding(report: &Report) -> String {
     let name = &report.query.name;
     let it = &report.explanation;
     if it.is_out_of_scope {
@@ -90,9 +102,13 @@ pub(super) fn after(report: &Report, sent: &Sent) -> String {
 }
 
 fn peek(report: &Report) -> String {
+    peek_with(report, report.query.must_be_fresh)
+}
+
+fn peek_with(report: &Report, must_be_fresh: bool) -> String {
     let query = &report.query;
     let prefix = if query.can_be_prefix { "--prefix " } else { "" };
-    let fresh = if query.must_be_fresh { "--fresh " } else { "" };
+    let fresh = if must_be_fresh { "--fresh " } else { "" };
     format!("`tachonym peek {prefix}{fresh}{}`", query.name)
 }
 
