@@ -164,13 +164,15 @@ impl std::hash::Hash for NackReason {
     }
 }
 
+/// Lower case, words joined by hyphens, as the reasons of drops are; a reason without a
+/// name by its number.
 impl fmt::Display for NackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Self::from_code(self.code()) {
-            Self::None => f.write_str("None"),
-            Self::Congestion => f.write_str("Congestion"),
-            Self::Duplicate => f.write_str("Duplicate"),
-            Self::NoRoute => f.write_str("NoRoute"),
+            Self::None => f.write_str("none"),
+            Self::Congestion => f.write_str("congestion"),
+            Self::Duplicate => f.write_str("duplicate"),
+            Self::NoRoute => f.write_str("no-route"),
             Self::Other(code) => write!(f, "{code}"),
         }
     }
