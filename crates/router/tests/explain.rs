@@ -70,7 +70,11 @@ fn a_name_without_a_route_is_refused_by_this_router() {
     assert_eq!(value(&text, "next step"), step);
     let (code, text) = outcome(&bed.run(&["explain", "--send", "/example/hello"]));
     assert_eq!(code, 4, "{text}");
-    assert!(value(&text, "sent").starts_with("a Nack came after "));
+    let sent = value(&text, "sent");
+    assert!(
+        sent.starts_with("a Nack came after ") && sent.ends_with(": no-route"),
+        "{sent}"
+    );
     assert_eq!(value(&text, "from"), "this router");
     let dropped = value(&text, "dropped");
     assert!(
@@ -117,13 +121,13 @@ fn an_interest_is_answered_by_the_producer_and_then_by_the_content_store() {
     let text = bed.text(&asked);
     let hops = value(&text, "next hops");
     assert!(
-        hops.starts_with("face ")
-            && hops.ends_with(" (a program on this machine), cost 0, app, up, asked first"),
+        hops.starts_with("face ") && hops.ends_with("), cost 0, app, up, asked first"),
         "{hops}"
     );
     let step = "nothing is in the way: `tachonym peek --prefix /files/f`, or \
                 `tachonym explain --send /files/f`";
     assert_eq!(value(&text, "next step"), step);
+    assert!(hops.contains(" (tachonym (pid "), "{hops}");
     let face = hops.split(' ').nth(1).expect("a number");
 
     let sending = ["explain", "--send", "--can-be-prefix", "/files/f", "--json"];

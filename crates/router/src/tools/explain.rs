@@ -15,6 +15,7 @@ use tachonym_client::Controller;
 use tachonym_packet::Name;
 use tachonym_protocol::{ExplainQuery, NameExplanation, RecentDrop};
 
+use super::hops::Hops;
 use super::{FaceArgument, Management, find_face, name, output, own, text};
 
 const EXAMPLES: &str = "\
@@ -59,7 +60,9 @@ pub struct Arguments {
 /// What is known about an Interest for a name.
 struct Report {
     query: ExplainQuery,
+    /// Its faces are in `faces`.
     explanation: NameExplanation,
+    faces: Hops,
     /// Packets of the name, or of names under it, that were dropped lately, the newest first.
     drops: Vec<RecentDrop>,
     /// Whether the router explained it. Of other forwarders, content store, pending
@@ -130,20 +133,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// What the forwarder behind `controller` would do.
 fn ask(controller: &mut Controller<'_>, query: ExplainQuery) -> anyhow::Result<Report> {
     let version = controller.general_status()?.nfd_version;
-    if own::is_own(&version) {
-        return Ok(Report {
-            explanation: controller.explain(&query)?,
-            drops: controller.recent_drops(&query.name)?,
-            query,
-            is_whole: true,
-            version,
-        });
-    }
+    let is_whole = own::is_own(&version);
+    let (mut explanation, drops) = match is_whole {
+        true => (
+            controller.explain(&query)?,
+            controller.recent_drops(&query.name)?,
+        ),
+        false => (elsewhere::explain(controller, &query)?, Vec::new()),
+    };
+    let faces = Hops::of(controller, std::mem::take(&mut explanation.faces))?;
     Ok(Report {
-        explanation: elsewhere::explain(controller, &query)?,
-        drops: Vec::new(),
         query,
-        is_whole: false,
+        explanation,
+        faces,
+        drops,
+        is_whole,
         version,
     })
 }

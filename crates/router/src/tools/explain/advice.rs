@@ -7,7 +7,7 @@ use tachonym_packet::{FaceId, Name, types};
 use tachonym_protocol::{ExplainedNextHop, NextHopUse, PendingInterest, SsdFinding};
 
 use super::Report;
-use super::report::{asks_all, face, is_eligible, strategy, time};
+use super::report::{asks_all, is_eligible, strategy, time};
 use super::sending::{Outcome, Sent};
 
 /// What to try when no Interest was sent.
@@ -83,10 +83,9 @@ pub(super) fn after(report: &Report, sent: &Sent) -> String {
     match (&sent.outcome, sent.face) {
         (Outcome::Data { .. }, _) => format!("the name has an answer: {}", peek(report)),
         (Outcome::Nack(_), Some(id)) if !sent.is_by_this_router() => {
-            let faces: Vec<_> = sent.status.iter().cloned().collect();
             format!(
                 "run `tachonym explain {name}` on the router behind {}",
-                face(id.0, &faces)
+                sent.faces.show(id.0)
             )
         }
         (Outcome::Nack(_), _) => before(report),
@@ -94,7 +93,7 @@ pub(super) fn after(report: &Report, sent: &Sent) -> String {
             let silent = sent.pending.iter().flat_map(|pending| &pending.asked);
             let mut silent = silent.filter(|asked| asked.nack.is_none());
             match silent.next() {
-                Some(asked) => silence(name, &face(asked.face_id, &sent.asked)),
+                Some(asked) => silence(name, &sent.faces.show(asked.face_id)),
                 None => before(report),
             }
         }
@@ -131,7 +130,7 @@ fn pending(report: &Report) -> Option<String> {
     Some(format!(
         "{} has not answered for {}: check the producer there; \
          `tachonym explain --send {}` asks again",
-        face(silent.face_id, &report.explanation.faces),
+        report.faces.show(silent.face_id),
         time(silent.since_ms),
         query.name
     ))
@@ -179,7 +178,7 @@ fn down(report: &Report, hop: &ExplainedNextHop) -> String {
     };
     format!(
         "{} is down: `tachonym face show {id}`, and check the peer{retry}",
-        face(id, &report.explanation.faces)
+        report.faces.show(id)
     )
 }
 

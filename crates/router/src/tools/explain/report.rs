@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tachonym_packet::{FaceId, NackReason, Name};
 use tachonym_protocol::{
-    AskedFace, CachedData, ExplainedNextHop, FaceState, FaceStatus, NextHopUse, PendingInterest,
-    RecentDrop, SsdFinding, WaitingFace, route_origin,
+    AskedFace, CachedData, ExplainedNextHop, NextHopUse, PendingInterest, RecentDrop, SsdFinding,
+    WaitingFace, route_origin,
 };
 
+use super::super::hops::Hops;
 use super::super::text;
 use super::Report;
 use super::sending::{Outcome, Sent};
@@ -24,20 +25,6 @@ const LABEL_WIDTH: usize = "content store".len();
 
 pub(super) fn row(label: &str, value: impl Into<String>) -> Vec<String> {
     vec![format!("{label:<LABEL_WIDTH$}"), value.into()]
-}
-
-/// A face, as words: its number, and its peer if it is known.
-pub(super) fn face(id: u64, faces: &[FaceStatus]) -> String {
-    let status = faces.iter().find(|face| face.face_id == id);
-    match (FaceId(id), status) {
-        (FaceId::INTERNAL, _) => format!("face {id} (this router)"),
-        // The FaceUri of an accepted Unix connection is a descriptor of the router.
-        (_, Some(face)) if face.uri.starts_with("fd://") => {
-            format!("face {id} (a program on this machine)")
-        }
-        (_, Some(face)) => format!("face {id} ({})", face.uri),
-        _ => format!("face {id}"),
-    }
 }
 
 /// Milliseconds, rounded: `340 ms`, `2.1 s`, `4 s`, `5 min 6 s`.
@@ -104,7 +91,7 @@ fn rows_before_drops(report: &Report) -> Vec<Vec<String>> {
         }
         for (i, pending) in it.pending.iter().enumerate() {
             let label = if i == 0 { "pending" } else { "" };
-            let [head, rest @ ..] = &pending_lines(pending, &it.faces)[..] else {
+            let [head, rest @ ..] = &pending_lines(pending, &report.faces)[..] else {
                 continue;
             };
             rows.push(row(label, head));
@@ -126,7 +113,7 @@ fn rows_before_drops(report: &Report) -> Vec<Vec<String>> {
         let label = if i == 0 { "next hops" } else { "" };
         let order = order(&strategy(&it.strategy), is_first);
         is_first &= !is_eligible(hop);
-        rows.push(row(label, hop_line(hop, order, &it.faces)));
+        rows.push(row(label, hop_line(hop, order, &report.faces)));
     }
     rows.push(row("strategy", strategy_line(report)));
     rows
@@ -137,7 +124,7 @@ fn asked(report: &Report) -> String {
     let query = &report.query;
     let selectors = selectors(query.can_be_prefix, query.must_be_fresh);
     let from = query.face_id.map_or_else(String::new, |id| {
-        format!(", from {}", face(id, &report.explanation.faces))
+        format!(", from {}", report.faces.show(id))
     });
     format!("{}{selectors}{from}", query.name)
 }
@@ -202,7 +189,7 @@ const fn ssd(finding: SsdFinding) -> &'static str {
     }
 }
 
-fn pending_lines(pending: &PendingInterest, faces: &[FaceStatus]) -> Vec<String> {
+fn pending_lines(pending: &PendingInterest, faces: &Hops) -> Vec<String> {
     let state = match (pending.is_satisfied, pending.awaits_store) {
         (true, _) => "answered, kept for slower next hops",
         (_, true) => "waits for a read of the SSD level",
@@ -219,7 +206,7 @@ fn pending_lines(pending: &PendingInterest, faces: &[FaceStatus]) -> Vec<String>
     lines.extend(pending.waiting.iter().map(|it: &WaitingFace| {
         format!(
             "{} asked {} ago and waits {} more",
-            face(it.face_id, faces),
+            faces.show(it.face_id),
             time(it.since_ms),
             time(it.expires_in_ms)
         )
@@ -229,14 +216,14 @@ fn pending_lines(pending: &PendingInterest, faces: &[FaceStatus]) -> Vec<String>
 }
 
 /// A next hop that an Interest went to.
-fn asked_line(asked: &AskedFace, faces: &[FaceStatus]) -> String {
+fn asked_line(asked: &AskedFace, faces: &Hops) -> String {
     let answer = match asked.nack.map(NackReason::from_code) {
         Some(reason) => format!("it sent a Nack: {reason}"),
         None => "no answer yet".into(),
     };
     format!(
         "sent to {} {} ago: {answer}",
-        face(asked.face_id, faces),
+        faces.show(asked.face_id),
         time(asked.since_ms)
     )
 }
@@ -261,14 +248,12 @@ fn order(strategy: &str, is_first: bool) -> &'static str {
     }
 }
 
-fn hop_line(hop: &ExplainedNextHop, order: &str, faces: &[FaceStatus]) -> String {
-    let status = faces.iter().find(|face| face.face_id == hop.face_id);
-    let state = status.and_then(|face| face.state);
+fn hop_line(hop: &ExplainedNextHop, order: &str, faces: &Hops) -> String {
     let usage = match hop.usage {
         NextHopUse::Usable if FaceId(hop.face_id) == FaceId::NULL => {
             format!("{order}, drops everything")
         }
-        NextHopUse::Usable => match state {
+        NextHopUse::Usable => match faces.reported_state(hop.face_id) {
             Some(state) => format!("{state}, {order}"),
             None => order.into(),
         },
@@ -277,7 +262,7 @@ fn hop_line(hop: &ExplainedNextHop, order: &str, faces: &[FaceStatus]) -> String
         NextHopUse::Incoming => "not used: the Interest comes from it".into(),
         NextHopUse::OutOfScope => "not used: it leads to another machine".into(),
     };
-    let mut line = format!("{}, cost {}", face(hop.face_id, faces), hop.cost);
+    let mut line = format!("{}, cost {}", faces.show(hop.face_id), hop.cost);
     if let Some(origin) = hop.origin {
         let name = route_origin::name(origin);
         let name = name.map_or_else(|| format!("origin {origin}"), Into::into);
@@ -323,7 +308,7 @@ pub(super) fn rows_of_sent(sent: &Sent) -> Vec<Vec<String>> {
             rows.push(row("sent", format!("nothing came within {after}")));
             if let Some(pending) = &sent.pending {
                 let asked = pending.asked.iter();
-                let lines = asked.map(|it| row("", asked_line(it, &sent.asked)));
+                let lines = asked.map(|it| row("", asked_line(it, &sent.faces)));
                 rows.extend(lines);
                 if pending.asked.is_empty() {
                     rows.push(row("", "it was sent to no next hop"));
@@ -342,8 +327,7 @@ fn source(sent: &Sent) -> String {
         Some(FaceId::CONTENT_STORE) => "this router's content store".into(),
         Some(FaceId::INTERNAL) => "this router".into(),
         Some(id) => {
-            let faces: Vec<_> = sent.status.iter().cloned().collect();
-            let face = face(id.0, &faces);
+            let face = sent.faces.show(id.0);
             match is_nack {
                 true => format!("behind {face}"),
                 false => face,
@@ -364,15 +348,14 @@ fn time_of(duration: Duration) -> String {
 pub(super) fn to_json(report: &Report) -> Value {
     let it = &report.explanation;
     let hops = it.next_hops.iter().map(|hop| {
-        let status = it.faces.iter().find(|face| face.face_id == hop.face_id);
-        json!({
+        let mut value = json!({
             "face_id": hop.face_id,
-            "remote": status.map(|face| face.uri.clone()),
-            "state": status.and_then(|face| face.state).map(FaceState::as_str),
             "cost": hop.cost,
             "origin": hop.origin.and_then(route_origin::name),
             "use": hop.usage.as_str(),
-        })
+        });
+        report.faces.describe(&mut value, hop.face_id);
+        value
     });
     let mut value = json!({
         "name": report.query.name.to_string(),
@@ -465,9 +448,11 @@ pub(super) fn sent_to_json(sent: &Sent) -> Value {
         "after_ms": sent.after.as_secs_f64() * 1e3,
         "from": from,
         "from_face": sent.face.map(|face| face.0),
-        "remote": sent.status.as_ref().map(|face| face.uri.clone()),
         "dropped": sent.drop.as_ref().map(drop_to_json),
     });
+    if let Some(face) = sent.face.filter(|_| !sent.is_by_this_router()) {
+        sent.faces.describe(&mut value, face.0);
+    }
     match &sent.outcome {
         Outcome::Data {
             name,
@@ -524,8 +509,9 @@ mod tests {
             usage,
             origin: Some(255),
         };
-        let line =
-            |usage, strategy, is_first| hop_line(&hop(usage), order(strategy, is_first), &[]);
+        let line = |usage, strategy, is_first| {
+            hop_line(&hop(usage), order(strategy, is_first), &Hops::default())
+        };
         assert_eq!(
             line(NextHopUse::FaceDown, "best-route", true),
             "face 300, cost 7, static, down, asked first: what is sent there is lost"

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use tachonym_client::{Controller, Endpoint, Reply};
 use tachonym_packet::{FaceId, Interest, NackReason, Name};
-use tachonym_protocol::{ExplainQuery, FaceQueryFilter, FaceStatus, PendingInterest, RecentDrop};
+use tachonym_protocol::{ExplainQuery, FaceQueryFilter, PendingInterest, RecentDrop};
 use tachonym_security::Signer;
 
 use super::super::exit;
+use super::super::hops::Hops;
 use super::Arguments;
 
 /// Time before the end of the Interest at which the router is asked where it went.
@@ -23,12 +24,10 @@ pub(super) struct Sent {
     pub(super) after: Duration,
     /// The face of the router by which it came; `None`: the router did not say.
     pub(super) face: Option<FaceId>,
-    /// That face, if the router has it and shows it.
-    pub(super) status: Option<FaceStatus>,
     /// If nothing came: the Interest as it was pending just before its end.
     pub(super) pending: Option<PendingInterest>,
-    /// The faces that are mentioned in `pending`.
-    pub(super) asked: Vec<FaceStatus>,
+    /// The faces that are mentioned here.
+    pub(super) faces: Hops,
     /// What this router has on record of dropping it.
     pub(super) drop: Option<RecentDrop>,
 }
@@ -89,9 +88,8 @@ pub(super) fn send(
         outcome: Outcome::Nothing,
         after: Duration::ZERO,
         face: None,
-        status: None,
         pending: None,
-        asked: Vec::new(),
+        faces: Hops::default(),
         drop: None,
     };
     match endpoint.ask(&interest)? {
@@ -119,7 +117,7 @@ pub(super) fn send(
             sent.after = after;
             if let Ok((pending, faces)) = pending.recv() {
                 sent.pending = Some(pending);
-                sent.asked = faces;
+                sent.faces = faces;
             }
         }
     }
@@ -130,8 +128,8 @@ pub(super) fn send(
             ..FaceQueryFilter::default()
         };
         // A face of a program that has just ended is gone.
-        let faces = controller.query_faces(&filter);
-        sent.status = faces.ok().and_then(|mut faces| faces.pop());
+        let faces = controller.query_faces(&filter)?;
+        sent.faces = Hops::of(&mut controller, faces)?;
     }
     if is_own && !matches!(sent.outcome, Outcome::Data { .. }) {
         let since_ms = u64::try_from(asked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -146,10 +144,7 @@ pub(super) fn send(
 /// Asks the router just before the end of the Interest where it went, over another
 /// connection, since this one waits for the answer. A router of another kind says nothing,
 /// and then the channel is closed.
-fn look_before_end(
-    arguments: &Arguments,
-    signer: &Signer,
-) -> Receiver<(PendingInterest, Vec<FaceStatus>)> {
+fn look_before_end(arguments: &Arguments, signer: &Signer) -> Receiver<(PendingInterest, Hops)> {
     let (found, pending) = mpsc::channel();
     let lifetime = Duration::from_millis(arguments.lifetime_ms);
     let query = ExplainQuery {
@@ -166,17 +161,21 @@ fn look_before_end(
         let Ok(mut endpoint) = uri.and_then(|uri| Ok(Endpoint::connect(&uri)?)) else {
             return;
         };
-        let explanation = Controller::new(&mut endpoint, signer).explain(&query);
-        let Ok(explanation) = explanation else {
+        let mut controller = Controller::new(&mut endpoint, signer);
+        let found_out = controller.explain(&query).and_then(|explanation| {
+            let faces = Hops::of(&mut controller, explanation.faces)?;
+            Ok((explanation.pending, faces))
+        });
+        let Ok((pending, faces)) = found_out else {
             return;
         };
-        let mut pending = explanation.pending.into_iter();
+        let mut pending = pending.into_iter();
         let is_same = |it: &PendingInterest| {
             it.can_be_prefix == query.can_be_prefix && it.must_be_fresh == query.must_be_fresh
         };
         if let Some(pending) = pending.find(is_same) {
             // The receiver may have gone.
-            let _ = found.send((pending, explanation.faces));
+            let _ = found.send((pending, faces));
         }
     });
     pending
