@@ -4,8 +4,9 @@ mod bed;
 mod second_level_bed;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use bed::{Bed, certificate};
@@ -17,7 +18,9 @@ use tachonym_packet::lp::LpView;
 use tachonym_packet::{
     Component, Data, DataView, Interest, Name, Nonce, PacketView, SignatureInfo, tlv,
 };
-use tachonym_protocol::{CommandName, ControlParameters, ControlResponse, RecentDrop};
+use tachonym_protocol::{
+    CommandName, ControlParameters, ControlResponse, ForwarderStatus, RecentDrop,
+};
 use tachonym_security::Signer;
 
 /// Long enough for a loaded machine; reached only by a test that fails.
@@ -50,7 +53,10 @@ struct Program {
 
 impl Program {
     fn new(bed: &Bed) -> Self {
-        let stream = UnixStream::connect(bed.path("s")).expect("it listens");
+        Self::over(UnixStream::connect(bed.path("s")).expect("it listens"))
+    }
+
+    fn over(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         Self {
             stream,
@@ -271,6 +277,39 @@ fn a_trace_ends_by_time_or_signal_and_only_four_run_at_once() {
     assert!(last.starts_with("0 packets in ") && last.ends_with(" s (0 dropped); 0 not shown"));
     let (code, told) = bed.failure(&["trace", "/t", "--for", "2h"]);
     assert_eq!(code, 2, "{told}");
+}
+
+#[test]
+fn another_forwarder_is_said_to_have_no_trace() {
+    let bed = Bed::new();
+    let socket = bed.path("other");
+    let listener = UnixListener::bind(&socket).expect("it binds");
+    let forwarder = thread::spawn(move || {
+        let (stream, _) = listener.accept().expect("a client");
+        let mut client = Program::over(stream);
+        let (wire, _) = client.receive();
+        let Ok(PacketView::Interest(interest)) = PacketView::parse(&wire) else {
+            panic!("the status is asked for first");
+        };
+        let status = ForwarderStatus {
+            nfd_version: "22.12".into(),
+            ..ForwarderStatus::default()
+        };
+        let segment = Component::segment(0);
+        let name = interest.name().to_name().with(&Component::version(1));
+        let mut answer = Data::new(name.with(&segment));
+        answer.final_block_id = Some(segment);
+        status.encode_value_into(&mut answer.content);
+        client.send(&answer.encode_with_digest());
+    });
+    let transport = format!("unix://{}", socket.display());
+    let (code, told) = bed.failure(&["trace", "/t", "--transport", &transport]);
+    assert_eq!(code, 5, "{told}");
+    assert!(
+        told.contains("this forwarder (22.12) has no trace"),
+        "{told}"
+    );
+    forwarder.join().expect("it was asked as it should be");
 }
 
 #[test]
