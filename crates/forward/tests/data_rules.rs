@@ -168,10 +168,10 @@ fn a_drop_is_on_record_with_face_kind_reason_and_time() {
             .engine
             .recent_drops()
             .newest_under(name(prefix).view(), 9);
-        let told = found
+        let fields = found
             .iter()
             .map(|it| (it.name().name(), it.kind(), it.face(), it.reason()));
-        told.collect::<Vec<_>>()
+        fields.collect::<Vec<_>>()
     };
     let unsolicited = (
         name("/a/unsolicited"),

@@ -256,9 +256,9 @@ fn a_trace_ends_by_time_or_signal_and_only_four_run_at_once() {
     let traces: Vec<_> = (0..4)
         .map(|_| Trace::of(&bed, &["/t", "--for", "1h"]))
         .collect();
-    let (code, told) = bed.failure(&["trace", "/t"]);
-    assert_eq!(code, 5, "{told}");
-    assert!(told.contains("4 traces run already"), "{told}");
+    let (code, printed) = bed.failure(&["trace", "/t"]);
+    assert_eq!(code, 5, "{printed}");
+    assert!(printed.contains("4 traces run already"), "{printed}");
     let mut program = Program::new(&bed);
     program.send(&interest("/t/none", 1));
     assert!(program.receive().1, "a Nack");
@@ -268,19 +268,19 @@ fn a_trace_ends_by_time_or_signal_and_only_four_run_at_once() {
         assert_eq!(decisions(&shown), [("Interest", "/t/none", "dropped")]);
         assert!(summary["seconds"].as_f64() < Some(60.0), "{summary}");
     }
-    let told = bed.text(&["trace", "/t", "--for", "100ms"]);
-    let lines: Vec<_> = told.lines().collect();
+    let printed = bed.text(&["trace", "/t", "--for", "100ms"]);
+    let lines: Vec<_> = printed.lines().collect();
     let [heading, last] = lines[..] else {
-        panic!("{told}");
+        panic!("{printed}");
     };
-    assert!(heading.starts_with("TIME (UTC)"), "{told}");
+    assert!(heading.starts_with("TIME (UTC)"), "{printed}");
     assert!(last.starts_with("0 packets in ") && last.ends_with(" s (0 dropped); 0 not shown"));
-    let (code, told) = bed.failure(&["trace", "/t", "--for", "2h"]);
-    assert_eq!(code, 2, "{told}");
+    let (code, printed) = bed.failure(&["trace", "/t", "--for", "2h"]);
+    assert_eq!(code, 2, "{printed}");
 }
 
 #[test]
-fn another_forwarder_is_said_to_have_no_trace() {
+fn another_forwarder_is_reported_to_have_no_trace() {
     let bed = Bed::new();
     let socket = bed.path("other");
     let listener = UnixListener::bind(&socket).expect("it binds");
@@ -303,11 +303,11 @@ fn another_forwarder_is_said_to_have_no_trace() {
         client.send(&answer.encode_with_digest());
     });
     let transport = format!("unix://{}", socket.display());
-    let (code, told) = bed.failure(&["trace", "/t", "--transport", &transport]);
-    assert_eq!(code, 5, "{told}");
+    let (code, printed) = bed.failure(&["trace", "/t", "--transport", &transport]);
+    assert_eq!(code, 5, "{printed}");
     assert!(
-        told.contains("this forwarder (22.12) has no trace"),
-        "{told}"
+        printed.contains("this forwarder (22.12) has no trace"),
+        "{printed}"
     );
     forwarder.join().expect("it was asked as it should be");
 }
@@ -341,8 +341,9 @@ fn a_worker_that_is_added_meanwhile_is_traced_too() {
 }
 
 #[test]
-fn a_trace_tells_the_ssd_level_from_the_dram_level() {
-    let mut router = Process::new("");
+fn a_trace_distinguishes_the_ssd_level_from_the_dram_level() {
+    // One worker, whose DRAM level has room for a whole batch.
+    let mut router = Process::with_workers("", "");
     let bytes = noise(1, 300_000);
     router.publish("/object", &bytes);
     // Then nothing is in memory.
@@ -373,7 +374,7 @@ fn a_trace_tells_the_ssd_level_from_the_dram_level() {
 }
 
 #[test]
-fn recent_drops_tell_name_face_and_reason_from_before_the_engine_too() {
+fn recent_drops_include_packets_refused_before_the_engine() {
     let bed = Bed::with(|folder| {
         let file = folder.join("anchor");
         std::fs::write(&file, certificate("/site")).expect("the folder is ours");
@@ -388,10 +389,10 @@ fn recent_drops_tell_name_face_and_reason_from_before_the_engine_too() {
     program.send(&data("/site/unsigned"));
     program.send(&interest("/none/2", 1));
     assert!(program.receive().1, "a Nack");
-    let told = |prefix: &str| {
+    let listed = |prefix: &str| {
         let drops = recent_drops(&bed, prefix).into_iter();
-        let told = drops.map(|it| (it.name.to_string(), it.kind, it.reason, it.n_drops));
-        told.collect::<Vec<_>>()
+        let fields = drops.map(|it| (it.name.to_string(), it.kind, it.reason, it.n_drops));
+        fields.collect::<Vec<_>>()
     };
     let drop = |uri: &str, kind: &str, reason: &str, n_drops| {
         (uri.to_owned(), kind.to_owned(), reason.to_owned(), n_drops)
@@ -400,9 +401,9 @@ fn recent_drops_tell_name_face_and_reason_from_before_the_engine_too() {
         drop("/none/1", "Interest", "no-route", 3),
         drop("/none/2", "Interest", "no-route", 1),
     );
-    assert_eq!(told("/none"), [second, first.clone()]);
-    assert_eq!(told("/none/1"), [first]);
+    assert_eq!(listed("/none"), [second, first.clone()]);
+    assert_eq!(listed("/none/1"), [first]);
     let unsigned = drop("/site/unsigned", "Data", "unsigned-data", 1);
-    assert_eq!(told("/site"), [unsigned]);
-    assert!(told("/nothing").is_empty());
+    assert_eq!(listed("/site"), [unsigned]);
+    assert!(listed("/nothing").is_empty());
 }

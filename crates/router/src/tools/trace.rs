@@ -21,7 +21,7 @@ const READ_INTERVAL: Duration = Duration::from_millis(200);
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the list of faces is taken for complete.
 const FACES_INTERVAL: Duration = Duration::from_secs(1);
-/// What a router of this kind calls itself.
+/// How the version text of this router begins.
 const OWN_KIND: &str = "tachonym-";
 
 const EXAMPLES: &str = "\
@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Starts the trace and returns its number.
 fn start(controller: &mut Controller<'_>, arguments: &Arguments) -> anyhow::Result<u64> {
-    // Others may not even refuse a command that they do not know.
+    // Some forwarders leave a command that they do not have unanswered.
     let kind = controller.general_status()?.nfd_version;
     if !kind.starts_with(OWN_KIND) {
         return Err(Failure::NoTrace(kind).into());
