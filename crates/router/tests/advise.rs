@@ -186,7 +186,7 @@ fn sizes_costs_and_policies_are_told_as_they_are_asked_for() {
     let bed = Bed::of_workers(ONE_WORKER);
     let (code, error) = bed.failure(&["cs", "advise"]);
     assert_eq!(code, 1);
-    assert!(error.contains("no request"), "{error}");
+    assert!(error.contains("received no Interest yet"), "{error}");
     bed.text(&["cs", "config", "--capacity", CAPACITY]);
     let _producer = Producer::start(&bed);
     Consumer::new(&bed).ask(1_000);

@@ -211,6 +211,49 @@ fn the_tools_own_queries_are_neither_hits_nor_misses() {
 }
 
 #[test]
+fn help_has_examples_and_keeps_common_options_apart() {
+    let bed = Bed::new();
+    for tool in [
+        "status",
+        "face",
+        "route",
+        "strategy",
+        "cs",
+        "workers",
+        "ping",
+        "pingserver",
+        "peek",
+        "poke",
+        "put",
+        "get",
+        "dissect",
+        "keys",
+    ] {
+        let help = bed.text(&[tool, "--help"]);
+        let (own, common) = help.split_once("Common options:").expect(tool);
+        assert!(
+            !own.contains("--json") && common.contains("--json"),
+            "{tool}: {help}"
+        );
+        assert!(!own.contains("--transport"), "{tool}: {help}");
+        let example = format!("\n  tachonym {tool} ");
+        assert!(
+            common.contains("Examples:") && common.contains(&example),
+            "{tool}: {help}"
+        );
+    }
+    for command in [
+        &["face", "create", "--help"][..],
+        &["route", "add", "--help"],
+    ] {
+        let help = bed.text(command);
+        for persistency in ["- on-demand:", "- persistent:", "- permanent:"] {
+            assert!(help.contains(persistency), "{command:?}: {help}");
+        }
+    }
+}
+
+#[test]
 fn get_requests_no_segment_beyond_the_last() {
     let bed = Bed::new();
     for (name, n_bytes, n_segments) in [("/one", 90, 1), ("/few", 450, 5), ("/many", 4_000, 40)] {

@@ -207,7 +207,12 @@ impl Source<'_> {
                     lifetime_ms: Some(arguments.lifetime_ms),
                     ..Interest::new(question)
                 };
-                return Err(unanswered::explain(endpoint, &interest, name, error));
+                return Err(unanswered::explain(
+                    endpoint,
+                    (&interest, retries),
+                    name,
+                    error,
+                ));
             }
             Err(error) => {
                 let error = anyhow::Error::new(error);

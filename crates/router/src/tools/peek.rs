@@ -73,7 +73,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let answer = endpoint
         .express(&interest, arguments.retries)
-        .map_err(|error| unanswered::explain(&mut endpoint, &interest, &arguments.name, error))?;
+        .map_err(|error| {
+            let sent = (&interest, arguments.retries);
+            unanswered::explain(&mut endpoint, sent, &arguments.name, error)
+        })?;
     let data = answer.data();
     let mut out = std::io::stdout().lock();
     if arguments.json {

@@ -101,19 +101,20 @@ const fn meaning(reason: NackReason) -> &'static str {
     }
 }
 
-/// Why `interest` has no answer, by the `error` of expressing it. A route that is missing
-/// is missing for the prefix `about`. After a Nack the Interest is sent once more, to learn
-/// who refused it.
+/// Why `interest`, retransmitted `n_retries` times, has no answer, by the `error` of
+/// expressing it. A route that is missing is missing for the prefix `about`. After a Nack the
+/// Interest is sent once more, to learn who refused it.
 pub(super) fn explain(
     endpoint: &mut Endpoint,
-    interest: &Interest,
+    (interest, n_retries): (&Interest, u32),
     about: &Name,
     error: ExpressError,
 ) -> anyhow::Error {
     let name = interest.name.clone();
     match error {
         ExpressError::TimedOut => {
-            let waited = interest.lifetime_ms.map(Duration::from_millis);
+            let lifetime = interest.lifetime_ms.map(Duration::from_millis);
+            let waited = lifetime.map(|it| it.saturating_mul(n_retries.saturating_add(1)));
             Unanswered::TimedOut { name, waited }.into()
         }
         ExpressError::Nack(reason) => refused(endpoint, interest, about, reason).into(),
