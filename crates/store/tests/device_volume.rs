@@ -115,7 +115,11 @@ fn what_is_no_store_is_left_alone() {
         fs::write(&path, &content).unwrap();
         let error = volume(&dir, MIB).unwrap_err();
         assert!(matches!(error, VolumeError::Foreign { .. }), "{error}");
-        told(&error, &path, &["no content store", "remove it"]);
+        told(
+            &error,
+            &path,
+            &["other data than a content store", "remove it"],
+        );
         assert!(fs::read(&path).unwrap() == content);
     }
     let dir = new_dir();
@@ -130,7 +134,11 @@ fn a_lock_file_of_others_is_left_alone() {
     let path = dir.path().join("tachonym.lock");
     fs::write(&path, "my thesis").unwrap();
     let error = DirectoryLock::acquire(dir.path()).unwrap_err();
-    told(&error, &path, &["no content store", "remove the file"]);
+    told(
+        &error,
+        &path,
+        &["other data than a content store", "remove the file"],
+    );
     assert_eq!(fs::read(&path).unwrap(), b"my thesis");
     // What another process has left is no obstacle.
     fs::write(&path, "123456\n").unwrap();
@@ -204,7 +212,7 @@ fn a_lock_lives_as_long_as_a_volume() {
     drop((lock, first));
     let error = DirectoryLock::acquire(dir.path()).unwrap_err();
     assert!(matches!(error, VolumeError::Locked { pid, .. } if pid == Some(std::process::id())));
-    told(&error, dir.path(), &["this very process"]);
+    told(&error, dir.path(), &["this process"]);
     drop(second);
     acquire(&dir);
 }

@@ -175,7 +175,7 @@ mod tests {
         };
         let text = error.to_string();
         assert!(
-            text.contains("has 3221225472 bytes (3.0 GiB), and 512 bytes"),
+            text.contains("has 3221225472 bytes (3.0 GiB), but 512 bytes"),
             "{text}"
         );
     }
@@ -186,7 +186,7 @@ mod tests {
             let path = "/cache".into();
             VolumeError::Locked { path, pid }.to_string()
         };
-        assert!(text(Some(std::process::id())).contains("this very process"));
+        assert!(text(Some(std::process::id())).contains("this process ("));
         assert!(text(Some(1)).contains("process 1:"), "{}", text(Some(1)));
         assert!(text(None).contains("another process"));
     }
