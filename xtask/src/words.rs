@@ -44,6 +44,7 @@ const PLAIN: &[&str] = &[
     "crates/router/src/packet_trace/",
     "crates/router/src/tools/",
     "crates/sim/",
+    "interop/",
     "xtask/",
 ];
 

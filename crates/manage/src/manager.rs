@@ -306,7 +306,7 @@ impl<C: ControlPlane> Manager<C> {
                 let n_routes = self.forget_face(face);
                 if n_routes > 0 {
                     info!(
-                        "face {face} to {} is gone: {n_routes} routes removed",
+                        "face {face} to {} is gone; routes removed with it: {n_routes}",
                         event.uri
                     );
                 }
@@ -451,7 +451,7 @@ impl<C: ControlPlane> Manager<C> {
         self.control.destroy_face(face)?;
         let n_routes = self.forget_face(face);
         if n_routes > 0 {
-            info!("face {face} was destroyed by command: {n_routes} routes removed");
+            info!("face {face} was destroyed by command; routes removed with it: {n_routes}");
         }
         self.apply_routes(out);
         Ok(commands::ok(parameters))

@@ -56,7 +56,7 @@ impl Default for Management {
 #[serde(deny_unknown_fields)]
 pub struct Authorize {
     /// Modules that the signers may command: `faces`, `fib`, `rib`, `cs`,
-    /// `strategy-choice`, `workers`.
+    /// `strategy-choice`, `trace`, `workers`.
     #[schemars(example = ["rib"])]
     pub modules: Vec<String>,
     /// Accept every signer. Digests are verified; signatures by keys are not, because no

@@ -244,6 +244,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             link,
         } => {
             let (id, existed) = create(controller, remote, local.as_ref(), link.parameters())?;
+            output::warning(controller);
             let face = status_of(controller, &FaceArgument::Id(id))?;
             link.compare(&face);
             let mut value = to_json(&face);

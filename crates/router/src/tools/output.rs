@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
 
-use tachonym_client::EndpointError;
+use tachonym_client::{Controller, EndpointError};
 
 /// Prints `what` as a line.
 ///
@@ -31,6 +31,13 @@ pub fn text(what: &str) -> io::Result<()> {
 /// is closed, the line is lost.
 pub fn note(what: impl Display) {
     let _ = writeln!(io::stderr().lock(), "tachonym: {what}");
+}
+
+/// Prints the warning with which the router accepted the last command, if it gave one.
+pub(super) fn warning(controller: &mut Controller<'_>) {
+    if let Some(warning) = controller.take_warning() {
+        note(format_args!("warning: {warning}"));
+    }
 }
 
 /// Whether `error` is that the reader closed the output.

@@ -167,9 +167,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 ..ControlParameters::default()
             };
             controller.command("rib", "register", &parameters)?;
-            if let Some(warning) = controller.take_warning() {
-                output::note(format_args!("warning: {warning}"));
-            }
+            output::warning(controller);
             let hops = Hops::ask(controller)?;
             let mut value =
                 json!({ "prefix": prefix.to_string(), "face_id": face_id, "cost": cost });
