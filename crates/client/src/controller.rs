@@ -9,9 +9,9 @@ use tachonym_packet::{Component, DecodeError, Interest, MonoNs, Name};
 use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
-    ExplainQuery, FaceEventNotification, FaceProgram, FaceQueryFilter, FaceStatus, FaceUri,
-    FibEntry, ForwarderStatus, NameExplanation, RecentDrop, RibEntry, Scope, StrategyChoice,
-    TableMemory, TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
+    ExplainQuery, FaceEventNotification, FaceProgram, FaceQueryFilter, FaceStatus, FibEntry,
+    ForwarderStatus, NameExplanation, RecentDrop, RibEntry, Scope, StrategyChoice, TableMemory,
+    TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -60,14 +60,14 @@ pub enum CommandError {
     },
     /// There was no answer, and a router may not take such Interests over this
     /// transport.
-    #[error("the router did not answer {question}: {error}; {}", scope_hint(*.scope, .remote))]
+    #[error("the router did not answer {question}: {error}; {}", scope_hint(*.scope, .scheme))]
     OutOfScope {
         /// Module and verb of the command or dataset, as in `rib/register`.
         question: String,
         /// A timeout or a Nack.
         error: ExpressError,
-        /// The router's address.
-        remote: FaceUri,
+        /// The scheme of the router's address.
+        scheme: &'static str,
         /// The scope of the command or dataset.
         scope: Scope,
     },
@@ -83,19 +83,17 @@ pub enum CommandError {
 }
 
 /// What an operator can do if commands of this scope get no answer.
-fn scope_hint(scope: Scope, remote: &FaceUri) -> String {
+fn scope_hint(scope: Scope, scheme: &str) -> String {
     match scope {
         Scope::Localhost => format!(
-            "over {} a router answers /localhost only on faces that it counts as local \
+            "over {scheme} a router answers /localhost only on faces that it counts as local \
              ([faces] udp.local, websocket.local, tcp.local; commands: \
              [management] transports); check the address and port, or connect to its Unix \
-             socket",
-            remote.scheme()
+             socket"
         ),
         Scope::Localhop => format!(
-            "over {} a router accepts registrations only with [management.localhop] enabled = \
-             true; set that, check the address and port, or connect to its Unix socket",
-            remote.scheme()
+            "over {scheme} a router accepts registrations only with [management.localhop] enabled = \
+             true; set that, check the address and port, or connect to its Unix socket"
         ),
     }
 }
@@ -134,9 +132,9 @@ impl<'e> Controller<'e> {
         verb: &str,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, CommandError> {
-        let name = CommandName::local(module, verb).with_parameters(parameters);
         let command = CommandName::local(module, verb);
-        self.give(&command, &command_interest(name))
+        let interest = command_interest(command.with_parameters(parameters));
+        self.give(&command, &interest)
     }
 
     fn give(
@@ -169,7 +167,7 @@ impl<'e> Controller<'e> {
         CommandError::OutOfScope {
             question,
             error,
-            remote: self.endpoint.remote().clone(),
+            scheme: self.endpoint.remote().scheme(),
             scope: command.scope,
         }
     }
@@ -312,7 +310,7 @@ impl<'e> Controller<'e> {
     /// [`drops`](Self::drops).
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn explain(&mut self, query: &ExplainQuery) -> Result<NameExplanation, CommandError> {
         let suffix = Component::generic(query.encode());
         let content = self.dataset("status", "explain", Some(&suffix))?;
@@ -334,7 +332,7 @@ impl<'e> Controller<'e> {
     /// kind keep a record of them.
     ///
     /// # Errors
-    /// If the router refuses, or does not answer, or not sensibly.
+    /// If the router refuses, does not answer, or its answer is malformed.
     pub fn recent_drops(&mut self, prefix: &Name) -> Result<Vec<RecentDrop>, CommandError> {
         let query = RecentDrop::query(prefix);
         let content = self.dataset("status", "recent-drops", Some(&query))?;
@@ -345,7 +343,7 @@ impl<'e> Controller<'e> {
     /// traces.
     ///
     /// # Errors
-    /// If the trace has ended, or the router does not answer, or not sensibly.
+    /// If the trace has ended, the router does not answer, or its answer is malformed.
     pub fn read_trace(&mut self, query: &TraceQuery) -> Result<TraceBatch, CommandError> {
         let content = self.dataset("trace", "records", Some(&query.to_component()))?;
         Ok(TraceBatch::decode(&content)?)

@@ -17,6 +17,9 @@ pub const ENVIRONMENT: &str = "NDN_CLIENT_TRANSPORT";
 /// File name of the router's Unix socket.
 pub const SOCKET_NAME: &str = "nfd.sock";
 
+/// Folder in which every NDN program looks for that socket.
+const USUAL_FOLDER: &str = "/run/nfd";
+
 /// Why no address of a router was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,7 +60,7 @@ fn list(paths: &[PathBuf]) -> String {
 /// forwarders, the user's own, and one in `/tmp`.
 #[must_use]
 pub fn socket_folders() -> Vec<PathBuf> {
-    let mut folders = vec![PathBuf::from("/run/nfd")];
+    let mut folders = vec![PathBuf::from(USUAL_FOLDER)];
     // What is not absolute does not count (XDG Base Directory Specification).
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     if let Some(own) = own.filter(|own| own.is_absolute()) {
@@ -94,14 +97,16 @@ pub fn find() -> Result<FaceUri, TransportError> {
     }
 }
 
-/// Whether [`find`] returns `uri` for programs of this user, in this environment. Looks up
-/// no host.
+/// Whether every NDN program of this user, in this environment, connects to `uri`:
+/// [`ENVIRONMENT`] or `client.conf` names it, or neither names any and it is the socket
+/// `/run/nfd/nfd.sock`. The other folders of [`socket_folders`] do not count, because only
+/// [`find`] looks there. Looks up no host.
 #[must_use]
-pub fn is_found(uri: &FaceUri) -> bool {
+pub fn is_usual(uri: &FaceUri) -> bool {
+    let usual = Path::new(USUAL_FOLDER).join(SOCKET_NAME);
     match named() {
         Some((text, _)) => text.trim().parse().as_ref() == Ok(uri),
-        None => find_socket()
-            .is_ok_and(|path| matches!(uri, FaceUri::Unix(own) if path == Path::new(own))),
+        None => matches!(uri, FaceUri::Unix(path) if Path::new(path) == usual),
     }
 }
 

@@ -179,8 +179,8 @@ pub trait Output {
         let _ = (interest, from, sent_to);
     }
 
-    /// The engine enters `block` of the packet path. Whoever measures it listens; by
-    /// default nobody does, and nothing is left of the call.
+    /// The engine enters `block` of the packet path. A measurement overrides it; by default
+    /// it does nothing.
     #[inline(always)]
     fn enter(&mut self, block: Block) {
         let _ = block;

@@ -304,7 +304,7 @@ impl Pipelines {
             let Ok(like) = InterestView::parse(&wire) else {
                 continue;
             };
-            // None is accepted, so that all are seen.
+            // The closure accepts none, so the search visits all.
             let tables = &self.tables;
             let _none = tables.find_pending_with_any_hint(&like, hashes, |entry| {
                 if entry.expiry() > now && pending.len() < MAX_ENTRIES {

@@ -221,8 +221,8 @@ impl<R: Copy + Eq> DropRecord<R> {
 
 /// The last drops that had a name, at most [`RecentDrops::CAPACITY`] of them.
 ///
-/// A face has the records of its group: the faces whose numbers have the same remainder by
-/// 16 share 64 records, and the oldest of these gives way to a new one.
+/// Each face belongs to one of 16 groups, by a hash of its number. The faces of a group share
+/// 64 records, of which a new one replaces the oldest.
 #[derive(Clone, Debug)]
 pub struct RecentDrops<R> {
     groups: [Group<R>; N_GROUPS],
@@ -230,7 +230,7 @@ pub struct RecentDrops<R> {
 }
 
 /// A ring of records.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Group<R> {
     records: Vec<DropRecord<R>>,
     /// Where the next one goes.
@@ -264,11 +264,10 @@ impl<R: Copy + Eq> RecentDrops<R> {
     /// are, and allocates nothing.
     pub fn record(&mut self, now: MonoNs, reason: R, packet: &Dropped<'_>) {
         self.n_drops += 1;
-        let group = &mut self.groups[packet.face.0 as usize % N_GROUPS];
-        group.record(DropRecord::new(now, reason, packet));
+        self.groups[group_of(packet.face)].record(DropRecord::new(now, reason, packet));
     }
 
-    /// Drops that were recorded since the start, those included whose records have given way.
+    /// Drops that were recorded since the start, those included whose records were replaced.
     #[must_use]
     pub const fn n_drops(&self) -> u64 {
         self.n_drops
@@ -284,6 +283,26 @@ impl<R: Copy + Eq> RecentDrops<R> {
         found.sort_unstable_by_key(|record| std::cmp::Reverse(record.last));
         found.truncate(limit);
         found
+    }
+}
+
+/// The group of a face. Faces of one thread have numbers that differ by a multiple of the
+/// number of threads, so the last bits alone would put many of them into one group.
+const fn group_of(face: FaceId) -> usize {
+    /// 2^64 divided by the golden ratio (Knuth 1998, section 6.4).
+    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    (face.0.wrapping_mul(MULTIPLIER) >> (u64::BITS - N_GROUPS.ilog2())) as usize
+}
+
+/// Keeps the whole capacity, so that records after a copy allocate nothing either.
+impl<R: Clone> Clone for Group<R> {
+    fn clone(&self) -> Self {
+        let mut records = Vec::with_capacity(GROUP_LEN);
+        records.extend_from_slice(&self.records);
+        Self {
+            records,
+            next: self.next,
+        }
     }
 }
 
@@ -382,6 +401,18 @@ mod tests {
         );
         let is_as_at_first = |group: &Group<u8>| group.records.capacity() == GROUP_LEN;
         assert!(drops.groups.iter().all(is_as_at_first), "it grew");
+        let mut copy = RecentDrops::new();
+        record(&mut copy, 1, 256, "/a");
+        assert!(copy.clone().groups.iter().all(is_as_at_first), "it shrank");
+    }
+
+    #[test]
+    fn faces_of_one_thread_of_many_are_spread_over_the_groups() {
+        for n_threads in [1, 4, 16] {
+            let faces = (0..64).map(|i| FaceId(256 + i * n_threads));
+            let groups: std::collections::HashSet<_> = faces.map(group_of).collect();
+            assert_eq!(groups.len(), N_GROUPS, "{n_threads} threads");
+        }
     }
 
     #[test]

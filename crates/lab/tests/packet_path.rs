@@ -138,7 +138,7 @@ fn distances_are_measured_beside_fetching_nothing() {
     assert_eq!(by_distance[0]["exchange_by_naive"].as_f64(), Some(1.0));
     assert!(by_distance[2]["miss_ns"]["median"].as_f64() > Some(0.0));
     let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
-    assert!(drawing.contains("<svg") && drawing.contains("fetched"));
+    assert!(drawing.contains("<svg") && drawing.contains("prefetch distance"));
 }
 
 #[test]

@@ -16,6 +16,9 @@ use crate::control::{
 };
 use crate::verbs::WorkersVerb;
 
+/// Characters of an unknown scheme that a response repeats.
+const MAX_SHOWN_SCHEME: usize = 16;
+
 /// FaceIds below this one belong to the router itself.
 pub(crate) const FIRST_FACE_ID: FaceId = FaceId(256);
 
@@ -94,7 +97,10 @@ fn canonical(
         ))),
         Err(FaceUriError::UnknownScheme) => {
             let scheme = text.split("://").next().unwrap_or_default();
-            Err(ControlError::UnsupportedProtocol(scheme.to_owned()))
+            // A peer chose it: nothing of it may control a terminal or fill the log.
+            let scheme: String = scheme.chars().take(MAX_SHOWN_SCHEME).collect();
+            let scheme = scheme.escape_debug().to_string();
+            Err(ControlError::UnsupportedProtocol(scheme))
         }
         Err(FaceUriError::TlsUnsupported) => Err(ControlError::UnsupportedProtocol("wss".into())),
         Err(error) => Err(ControlError::BadAddress(format!("{key} {text:?}: {error}"))),

@@ -478,9 +478,9 @@ pub enum ControlError {
     /// The address cannot be one end of such a face; why.
     #[error("{0}")]
     BadAddress(String),
-    /// No Interest can have the name.
-    #[error("an Interest has a name of one component at least")]
-    BadName,
+    /// No Interest can have the name; why.
+    #[error("no Interest can have this name: {0}")]
+    BadName(String),
     /// These properties cannot be had together, or on this face.
     #[error("the face cannot have the properties that this response repeats")]
     Conflict(Box<ControlParameters>),
@@ -530,7 +530,7 @@ impl ControlError {
             Self::UnsupportedProtocol(_) | Self::Unsupported(_) => {
                 status_code::UNSUPPORTED_PROTOCOL
             }
-            Self::BadAddress(_) | Self::BadName | Self::CsPolicy(_) => status_code::BAD_REQUEST,
+            Self::BadAddress(_) | Self::BadName(_) | Self::CsPolicy(_) => status_code::BAD_REQUEST,
             // NFD distinguishes bad parameters from an unknown strategy by this code.
             Self::Conflict(_) | Self::StrategyParameters(_) | Self::Workers(_) => {
                 status_code::CONFLICT

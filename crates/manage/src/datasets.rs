@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 use tachonym_packet::{Name, NameView, types};
 
 /// Most versions that are kept.
-const MAX_VERSIONS: usize = 64;
+/// Traces of packets publish up to 20 a second, and a large list takes some seconds to fetch.
+const MAX_VERSIONS: usize = 256;
 
 /// One version of a dataset.
 #[derive(Debug)]
@@ -118,14 +119,14 @@ mod tests {
 
     #[test]
     fn versions_are_bounded_by_number_and_bytes() {
-        let mut datasets = PublishedDatasets::new(1000);
+        let mut datasets = PublishedDatasets::new(4000);
         let a = name("/a");
-        for at in 0..200 {
+        for at in 0..600 {
             datasets.publish(a.view(), vec![0; 10], at);
         }
-        assert_eq!((datasets.versions.len(), datasets.n_bytes), (64, 640));
+        assert_eq!((datasets.versions.len(), datasets.n_bytes), (256, 2560));
         datasets.publish(a.view(), vec![0; 500], 0);
-        assert_eq!((datasets.versions.len(), datasets.n_bytes), (51, 1000));
+        assert_eq!((datasets.versions.len(), datasets.n_bytes), (256, 3050));
         // One that is too large by itself is kept alone.
         datasets.publish(a.view(), vec![0; 5000], 0);
         assert_eq!((datasets.versions.len(), datasets.n_bytes), (1, 5000));

@@ -1,7 +1,8 @@
 //! Status datasets and notifications: what the router tells about itself.
 //!
 //! Owns one value per kind of entry, and lists of them; those of `workers/list` are in
-//! `workers`, those of `status/explain` in `explain`. How datasets are cut into segments is `segments`' business.
+//! `workers`, those of `status/explain` in `explain`. `segments` cuts datasets into
+//! segments.
 //! Source: NFD Management protocol, "ForwarderStatus", "FaceMgmt", "FibMgmt",
 //! "RibMgmt", "StrategyChoice", "CsMgmt".
 //!
@@ -135,6 +136,7 @@
 //! | 37153 | NMoreFaces | TraceRecord |
 //! | 37154 | NackedFace | TraceRecord |
 //! | 37156 | NackReason | TraceRecord |
+//! | 37157 | NMoreNacked | TraceRecord |
 
 use tachonym_packet::{DecodeError, Name};
 

@@ -14,7 +14,7 @@ use crate::codec::{Bounded, management_value};
 pub const MAX_TRACES: usize = 4;
 
 /// How long a trace lives without being read, in milliseconds.
-pub const TRACE_LEASE_MS: u64 = 5_000;
+pub const TRACE_LEASE_MS: u64 = 30_000;
 
 /// How long a trace records unless the command says otherwise, in milliseconds.
 pub const TRACE_DEFAULT_MS: u64 = 10_000;
@@ -87,6 +87,8 @@ management_value! {
         n_more_faces: Required<u64> = 37153,
         /// Faces that a Nack was sent to.
         nacked: Few<TraceFace> = 37154,
+        /// Faces beyond these.
+        n_more_nacked: Required<u64> = 37157,
         /// The reason of these Nacks, as in `no-route`.
         nack_reason: Optional<String> = 37156,
         /// Why it was dropped, as in `status/drops`. Several reasons have commas between.
@@ -137,6 +139,7 @@ mod tests {
             decision,
             to: vec![face(263), face(264)],
             n_more_faces: 1,
+            n_more_nacked: 2,
             nacked: vec![face(265)],
             nack_reason: Some("no-route".into()),
             drop_reason: Some("no-route".into()),

@@ -16,8 +16,8 @@ pub(crate) enum Shrinking {
     Refused,
 }
 
-/// Takes a content store some way to its part of the capacity: what has to go goes in parts,
-/// so that packets travel on meanwhile.
+/// Evicts some packets towards the worker's share of the capacity, a slice at a time, so that
+/// no packet waits long.
 pub(crate) fn shrink_some(plane: &mut Plane) -> Option<Shrinking> {
     let part = plane.cs_part();
     let engine = plane.engine_mut()?;

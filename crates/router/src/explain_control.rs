@@ -41,8 +41,8 @@ pub(crate) fn explain(
         ..Interest::new(query.name.clone())
     };
     let wire = interest.encode();
-    if InterestView::parse(&wire).is_err() {
-        return Err(ControlError::BadName);
+    if let Err(error) = InterestView::parse(&wire) {
+        return Err(ControlError::BadName(error.to_string()));
     }
     let ingress = query.face_id.map(FaceId);
     let found = threads.each(move |plane: &mut Plane| {
@@ -186,7 +186,14 @@ fn faces_of(
         let waiting = pending.waiting.iter().map(|record| record.face_id);
         waiting.chain(pending.asked.iter().map(|record| record.face_id))
     });
-    let ids: BTreeSet<u64> = hops.chain(records).chain(ingress).take(MAX_FACES).collect();
+    // The face that asks comes first, so that the limit never leaves it out.
+    let mut ids = BTreeSet::new();
+    for id in ingress.into_iter().chain(hops).chain(records) {
+        if ids.len() == MAX_FACES {
+            break;
+        }
+        ids.insert(id);
+    }
     let mut of_thread: BTreeMap<usize, Vec<FaceId>> = BTreeMap::new();
     let mut faces = Vec::new();
     for id in ids.into_iter().map(FaceId) {

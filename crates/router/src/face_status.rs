@@ -5,6 +5,7 @@ use tachonym_packet::FaceId;
 use tachonym_protocol::{FaceProgram, FaceStatus};
 
 use crate::plane::Plane;
+use crate::tools::text;
 
 /// The status of a face, if this thread has it.
 pub(crate) fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
@@ -56,7 +57,7 @@ pub(crate) fn program(info: &FaceInfo) -> Option<FaceProgram> {
 fn printable(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     let name = name.trim_end_matches('\n');
-    let is_shown = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+    let is_shown = |c: char| !text::is_unprintable(c) && c != char::REPLACEMENT_CHARACTER;
     name.chars()
         .map(|c| if is_shown(c) { c } else { '?' })
         .collect()
@@ -72,6 +73,7 @@ mod tests {
         assert_eq!(printable(b"\x1b[2Jx\r\ny\n"), "?[2Jx??y");
         assert_eq!(printable(b"\xff\x9b1m\n"), "??1m");
         assert_eq!(printable("\u{9b}1m".as_bytes()), "?1m");
+        assert_eq!(printable("a\u{202e}b\u{2066}".as_bytes()), "a?b?");
         assert_eq!(printable(b""), "");
     }
 }

@@ -193,13 +193,13 @@ fn run(file: Option<&std::path::Path>, overrides: &Overrides) -> anyhow::Result<
     router.stop()
 }
 
-/// The shell command that leads tools to this router, if they would not find its Unix
-/// socket by themselves.
+/// The shell command that leads NDN programs to this router, unless its Unix socket is the
+/// one where all of them look.
 fn export_line(listening: &[FaceUri]) -> Option<String> {
     let socket = listening
         .iter()
         .find(|uri| matches!(uri, FaceUri::Unix(_)))?;
-    if transport::is_found(socket) {
+    if transport::is_usual(socket) {
         return None;
     }
     let mut value = socket.to_string();
@@ -241,5 +241,28 @@ fn raise_descriptor_limit(max_faces: usize) {
              limit (`ulimit -n`, or LimitNOFILE of systemd) to {wanted}, or lower faces.max_faces",
             limit.unwrap_or_default(),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_subcommand_stands_in_one_group_of_the_help() {
+        let command = Arguments::command();
+        let groups = help::GROUPS.iter();
+        let grouped: Vec<&str> = groups
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        for &name in &grouped {
+            assert!(command.find_subcommand(name).is_some(), "{name}");
+            let n_times = grouped.iter().filter(|&&it| it == name).count();
+            assert_eq!(n_times, 1, "{name}");
+        }
+        // The last group has all others.
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        let others: Vec<_> = names.filter(|name| !grouped.contains(name)).collect();
+        assert_eq!(others, ["keys", "completions"]);
     }
 }

@@ -600,6 +600,9 @@ impl Plane {
             self.replace_worker(now);
         }
         self.work(now, Task::Timeout);
+        if self.traces.is_some() {
+            self.expire_traces(now);
+        }
     }
 
     /// Hands everything over to the kernel and to other threads.
@@ -645,9 +648,6 @@ impl Plane {
         }));
         if done.is_err() {
             self.note_panic(now);
-        }
-        if self.traces.is_some() {
-            self.expire_traces(now);
         }
     }
 

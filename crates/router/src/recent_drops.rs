@@ -12,6 +12,7 @@ use tachonym_packet::{MonoNs, Name};
 use tachonym_protocol::RecentDrop;
 
 use crate::handle::{Threads, WorkerGone};
+use crate::packet_trace::is_of_traces;
 use crate::plane::Plane;
 
 /// A drop, with the time of the last one.
@@ -29,7 +30,8 @@ pub(crate) fn collect(plane: &Plane, prefix: &Name, limit: usize) -> Vec<Timed> 
         .map(|engine| engine.recent_drops().newest_under(prefix.view(), limit));
     let in_engine = in_engine.into_iter().flatten();
     let in_engine = in_engine.map(|record| shown(now, record, record.reason().label()));
-    newest(before.chain(in_engine), limit)
+    let is_shown = |drop: &Timed| !is_of_traces(drop.1.name.view());
+    newest(before.chain(in_engine).filter(is_shown), limit)
 }
 
 /// The drops of all threads.

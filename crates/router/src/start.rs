@@ -4,10 +4,10 @@
 //! Each error names its key and a remedy. Faces and routes are created in batches: a job
 //! for the worker costs more than a route.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -140,15 +140,22 @@ fn lacks_family(error: &ListenError) -> bool {
 }
 
 /// Whether the listener at `key` is a default one, which machines without its IP version
-/// leave out.
+/// leave out. The port does not count, because `--port` changes it.
 fn listens_by_default(config: &Config, key: &str) -> bool {
     let (faces, default) = (&config.faces, Config::default().faces);
-    match key.split('[').next() {
-        Some("faces.udp.listen") => faces.udp.listen == default.udp.listen,
-        Some("faces.tcp.listen") => faces.tcp.listen == default.tcp.listen,
-        Some("faces.websocket.listen") => faces.websocket.listen == default.websocket.listen,
-        _ => false,
-    }
+    let (listen, default) = match key.split('[').next() {
+        Some("faces.udp.listen") => (&faces.udp.listen, &default.udp.listen),
+        Some("faces.tcp.listen") => (&faces.tcp.listen, &default.tcp.listen),
+        Some("faces.websocket.listen") => (&faces.websocket.listen, &default.websocket.listen),
+        _ => return false,
+    };
+    ips(listen) == ips(default)
+}
+
+/// The IP addresses of a list of addresses to listen on.
+fn ips(listen: &[String]) -> BTreeSet<IpAddr> {
+    let addresses = listen.iter().filter_map(|it| it.parse::<SocketAddr>().ok());
+    addresses.map(|address| address.ip()).collect()
 }
 
 fn listen_remedy(error: &ListenError, address: &ChannelAddress, key: &str) -> String {
@@ -455,6 +462,7 @@ fn register_command(route: &StaticRoute, face: FaceId) -> anyhow::Result<Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overrides::Overrides;
 
     #[test]
     fn only_listeners_that_nobody_asked_for_may_lack_their_address_family() {
@@ -467,5 +475,22 @@ mod tests {
         let error = |errno: rustix::io::Errno| ListenError::Io(errno.into());
         assert!(lacks_family(&error(rustix::io::Errno::AFNOSUPPORT)));
         assert!(!lacks_family(&error(rustix::io::Errno::ADDRINUSE)));
+    }
+
+    #[test]
+    fn listeners_at_another_port_are_still_default_ones() {
+        let overrides = Overrides {
+            port: Some(7000),
+            ..Overrides::default()
+        };
+        let mut config = Config::default();
+        overrides.apply(&mut config);
+        assert!(listens_by_default(&config, "faces.udp.listen[1]"));
+        assert!(listens_by_default(&config, "faces.tcp.listen[1]"));
+        // The port drops the default WebSocket listeners.
+        assert!(!listens_by_default(&config, "faces.websocket.listen[0]"));
+        config.faces.udp.listen = vec!["0.0.0.0:7000".into(), "[::1]:7000".into()];
+        overrides.apply(&mut config);
+        assert!(!listens_by_default(&config, "faces.udp.listen[1]"));
     }
 }

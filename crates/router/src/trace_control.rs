@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tachonym_face::monotonic_now;
 use tachonym_manage::{ControlError, TraceRequest};
-use tachonym_packet::{MonoNs, NackReason, Name};
+use tachonym_packet::{MonoNs, Name};
 use tachonym_protocol::{MAX_TRACES, TRACE_LEASE_MS, TraceBatch, TraceFace, TraceRecord};
 use tracing::info;
 
@@ -37,7 +37,10 @@ impl TraceControl {
     /// Begins a trace on all threads, those included that have no worker yet.
     pub(crate) fn start(&mut self, request: &TraceRequest) -> Result<u64, ControlError> {
         let now = monotonic_now();
-        self.running.retain(|trace| now < trace.lease_ends);
+        let ended = self.running.iter().filter(|trace| trace.lease_ends <= now);
+        for trace_id in ended.map(|trace| trace.trace_id).collect::<Vec<_>>() {
+            self.stop(trace_id)?;
+        }
         if self.running.len() >= MAX_TRACES {
             return Err(ControlError::LimitReached(
                 "4 traces run already; end one, or wait until one ends",
@@ -116,6 +119,7 @@ impl TraceControl {
             if let Some(traces) = &mut plane.traces {
                 traces.stop(trace_id);
             }
+            plane.traces.take_if(|traces| traces.is_empty());
         });
         stopped.map_err(|WorkerGone| ControlError::Unavailable)?;
         info!("the trace of packets under {} ends", trace.prefix);
@@ -164,20 +168,10 @@ fn shown(clock: WallClock, record: &Record) -> TraceRecord {
         remote: record.remote.clone(),
         decision: record.decision,
         to: faces(&record.to),
-        n_more_faces: record.to.n_more() + record.nacked.n_more(),
+        n_more_faces: record.to.n_more(),
         nacked: faces(&record.nacked),
-        nack_reason: record.nack_reason.map(reason),
+        n_more_nacked: record.nacked.n_more(),
+        nack_reason: record.nack_reason.map(|reason| reason.to_string()),
         drop_reason: (!drops.is_empty()).then(|| drops.join(",")),
-    }
-}
-
-/// A reason as drops spell it.
-fn reason(reason: NackReason) -> String {
-    match reason {
-        NackReason::None => "none".to_owned(),
-        NackReason::Congestion => "congestion".to_owned(),
-        NackReason::Duplicate => "duplicate".to_owned(),
-        NackReason::NoRoute => "no-route".to_owned(),
-        NackReason::Other(code) => code.to_string(),
     }
 }

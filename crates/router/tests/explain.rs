@@ -171,9 +171,17 @@ fn an_interest_is_answered_by_the_producer_and_then_by_the_content_store() {
         step.ends_with("; `tachonym peek /stale` takes the stale copy"),
         "{step}"
     );
-    // What only looks at the store has not counted as a request.
+    // `explain` is no request: it counts neither as a hit nor as a miss.
+    let lookups = || {
+        let info = bed.json(&["cs", "info"]);
+        ["hits", "misses"].map(|key| info[key].as_u64().expect("a number"))
+    };
+    let before = lookups();
     let exact = bed.json(&["explain", "/files/f"]);
     assert_eq!(exact["content_store"]["dram"], Value::Null);
+    let cached = bed.json(&asked);
+    assert_eq!(cached["content_store"]["dram"]["answers"], true);
+    assert_eq!(lookups(), before);
 }
 
 #[test]

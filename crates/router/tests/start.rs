@@ -246,7 +246,7 @@ fn routers_on_one_machine_need_a_socket_and_a_port_and_print_how_to_reach_them()
 }
 
 #[test]
-fn a_router_that_tools_find_prints_no_export_line() {
+fn a_router_that_every_program_finds_prints_no_export_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("tachonym.toml");
     std::fs::write(&config, quiet(folder.path())).expect("a file");
@@ -261,4 +261,18 @@ fn a_router_that_tools_find_prints_no_export_line() {
     let environment = [("NDN_CLIENT_TRANSPORT", &*uri)];
     let router = Started::new(folder.path(), &options, &environment);
     assert_eq!(router.lines, [format!("listening on {uri}")]);
+    drop(router);
+    // Only tools of this router look into XDG_RUNTIME_DIR.
+    let own = format!("unix://{}", folder.path().join("nfd/nfd.sock").display());
+    let options_of_own = ["--config", config, "--socket", "nfd/nfd.sock"];
+    let environment = [("XDG_RUNTIME_DIR", folder.path().to_str().expect("text"))];
+    let router = Started::new(folder.path(), &options_of_own, &environment);
+    assert_eq!(router.exported(), Some(&*own));
+    drop(router);
+    // Every program reads this file in its home directory.
+    let ndn = folder.path().join(".ndn");
+    std::fs::create_dir(&ndn).expect("a folder");
+    std::fs::write(ndn.join("client.conf"), format!("transport={uri}\n")).expect("a file");
+    let router = Started::new(folder.path(), &options, &[]);
+    assert_eq!(router.exported(), None);
 }

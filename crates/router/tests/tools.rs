@@ -132,6 +132,9 @@ fn routes_show_which_next_hops_are_down() {
             line.unwrap_or_else(|| panic!("no {peer} in {text}"))[2]
         };
         assert_eq!((state_of(up), state_of(down)), ("up", "down"), "{text}");
+        if arguments.ends_with(&["--fib"]) {
+            assert_eq!(state_of("this router"), "up", "{text}");
+        }
     }
     let hops = bed.json(&["route", "show", "/a/b"])["next_hops"].clone();
     let hops = hops.as_array().expect("a list");

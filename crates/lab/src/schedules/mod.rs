@@ -160,10 +160,8 @@ impl fmt::Display for SchedulesReport {
         for (idx, schedules) in self.by_threads.iter().enumerate() {
             writeln!(
                 f,
-                "\nthreads: {}\n\n| schedule | I-miss | published; relative to naive | Data | \
-                 published, \
-                 by naive | both | relative to naive | packets/s \
-                 |\n|---|---|---|---|---|---|---|---|",
+                "\nthreads: {}\n\n| schedule | I-miss | published; relative to naive | Data | published; \
+                 relative to naive | both | relative to naive | packets/s |\n|---|---|---|---|---|---|---|---|",
                 idx + 1
             )?;
             for figures in schedules {

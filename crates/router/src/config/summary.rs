@@ -116,11 +116,11 @@ impl Config {
         let local = match (transports.is_empty(), m.authorize.len()) {
             (true, _) => "none from this machine".into(),
             (_, 0) => format!(
-                "of every local application over {}",
+                "accepted from every local application over {}",
                 transports.join(" and ")
             ),
             (_, n) => format!(
-                "of local applications by {} over {}",
+                "accepted from local applications by {} over {}",
                 counted(n, "rule"),
                 transports.join(" and ")
             ),
@@ -195,7 +195,8 @@ mod tests {
             "worker threads 2\n",
             "DRAM level     up to 65536 packets and 1 GiB, admission=none, eviction=lru",
             "SSD level      off",
-            "over unix and tcp; neighbours may register routes",
+            "commands       accepted from every local application over unix and tcp; \
+             neighbours may register routes",
         ] {
             assert!(summary.contains(part), "{part}:\n{summary}");
         }

@@ -33,6 +33,9 @@ const MAX_RECORDS: usize = 1_024;
 /// Packets that a trace records in one second on a thread.
 const MAX_PER_SECOND: u64 = 1_000;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Traces that a thread runs at a time: a bit for each in [`Choice::wanted`]. Management starts
+/// fewer; those that it has ended may still wait to be ended here.
+const MAX_ON_THREAD: usize = 8;
 
 /// What a trace records.
 #[derive(Clone, Debug)]
@@ -61,7 +64,7 @@ pub(crate) struct Traces {
 #[derive(Debug)]
 struct Trace {
     order: TraceOrder,
-    /// It is gone then, unless it has been read before.
+    /// It ends then, unless it is read earlier.
     lease_ends: MonoNs,
     n_matching: u64,
     n_recorded: u64,
@@ -129,9 +132,14 @@ impl Trace {
 }
 
 impl Traces {
-    /// Begins a trace; it ends by itself unless it is read.
+    /// Begins a trace; it ends by itself unless it is read. The oldest trace ends if there
+    /// are too many.
     pub(crate) fn start(&mut self, order: TraceOrder) {
         let now = monotonic_now();
+        self.expire(now);
+        if self.traces.len() == MAX_ON_THREAD {
+            self.traces.remove(0);
+        }
         self.traces.push(Trace {
             order,
             lease_ends: now.plus_ms(TRACE_LEASE_MS),
@@ -190,6 +198,10 @@ impl Traces {
         if !self.traces.iter().any(|trace| trace.is_on(now)) {
             return task.run(now, worker, ports);
         }
+        if matches!(task, Task::Burst(_) | Task::Batch(_)) {
+            // Else what is due would be sent and counted as if the first packet had caused it.
+            self.run_others(now, Task::Timeout, false, worker, ports);
+        }
         match task {
             Task::Burst(rx) => self.run_burst(now, rx, worker, ports),
             Task::Batch(batch) => self.run_batch(now, batch, worker, ports),
@@ -219,7 +231,7 @@ impl Traces {
     /// Decides for each trace whether it records a packet of this name, and counts it.
     fn choose(&mut self, now: MonoNs, name: NameView<'_>) -> Choice {
         let mut choice = Choice::default();
-        if is_own(name) {
+        if is_of_traces(name) {
             return choice;
         }
         for (idx, trace) in self.traces.iter_mut().enumerate() {
@@ -332,7 +344,13 @@ impl Traces {
         let before = worker.engine().counters().clone();
         let mut traced = Traced::new(now, ports, Some(current), &task);
         task.run(now, worker, &mut traced);
-        let Traced { seen, sent, .. } = traced;
+        let Traced {
+            seen,
+            sent,
+            n_unsent,
+            ..
+        } = traced;
+        self.count_not_shown(n_unsent);
         let engine = worker.engine();
         let counted = Counted::between(&before, engine.counters());
         record.finish(
@@ -346,7 +364,8 @@ impl Traces {
     }
 
     /// Runs a task whose packets no trace selects. What it sends is recorded by its name,
-    /// unless it `is_muted`: then it answers packets that a trace has left out.
+    /// unless it `is_muted`: then packets that leave at once answer those that a trace has left
+    /// out.
     fn run_others(
         &mut self,
         now: MonoNs,
@@ -358,10 +377,27 @@ impl Traces {
         let before = worker.engine().counters().clone();
         let mut traced = Traced::new(now, ports, None, &task);
         task.run(now, worker, &mut traced);
-        let sent = traced.sent;
-        if !is_muted {
-            let counted = Counted::between(&before, worker.engine().counters());
-            self.push_sent(now, sent, &counted);
+        let Traced {
+            mut sent, n_unsent, ..
+        } = traced;
+        self.count_not_shown(n_unsent);
+        if is_muted {
+            let has_own_cause = |it: &Record| {
+                matches!(
+                    it.decision,
+                    TraceDecision::Unanswered | TraceDecision::SentAgain
+                )
+            };
+            sent.retain(has_own_cause);
+        }
+        let counted = Counted::between(&before, worker.engine().counters());
+        self.push_sent(now, sent, &counted);
+    }
+
+    /// Counts packets whose records had no room in a task; their names are not known.
+    fn count_not_shown(&mut self, n_packets: u64) {
+        for trace in &mut self.traces {
+            trace.n_not_shown += n_packets;
         }
     }
 
@@ -378,8 +414,9 @@ impl Traces {
     }
 }
 
-/// Whether packets of this name belong to traces themselves.
-fn is_own(name: NameView<'_>) -> bool {
+/// Whether packets of this name belong to traces themselves: they are not shown, and their
+/// names hold the numbers of traces, which only those who started them may know.
+pub(crate) fn is_of_traces(name: NameView<'_>) -> bool {
     let own: [&[u8]; 3] = [b"localhost", b"nfd", b"trace"];
     let mut components = name.components();
     own.iter()
@@ -465,6 +502,7 @@ mod tests {
         traces.start(order(1, u64::MAX));
         let late = monotonic_now().plus_ms(TRACE_LEASE_MS + 1);
         offer(&mut traces, late, "/a", 5);
+        assert_eq!(traces.choose(late, name("/a").view()).wanted, 0);
         traces.expire(late);
         assert!(traces.is_empty());
         let recorded = traces.read(7, usize::MAX);
@@ -472,6 +510,22 @@ mod tests {
         traces.start(order(1, u64::MAX));
         traces.stop(7);
         assert!(traces.is_empty());
+    }
+
+    #[test]
+    fn a_thread_runs_eight_traces_at_most_and_the_oldest_ends() {
+        let mut traces = Traces::default();
+        for trace_id in 0..20 {
+            traces.start(TraceOrder {
+                trace_id,
+                ..order(1, u64::MAX)
+            });
+        }
+        offer(&mut traces, monotonic_now(), "/a", 1);
+        let n_records = |traces: &mut Traces, id| traces.read(id, usize::MAX).records.len();
+        assert_eq!(n_records(&mut traces, 11), 0);
+        assert_eq!(n_records(&mut traces, 12), 1);
+        assert_eq!(n_records(&mut traces, 19), 1);
     }
 
     #[test]

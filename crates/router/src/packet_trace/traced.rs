@@ -14,8 +14,9 @@ use super::record::{Record, Seen};
 use crate::ports::Ports;
 use crate::task::Task;
 
-/// Packets that leave in one task without having come in it, which are recorded.
-const MAX_SENT: usize = 64;
+/// Most packets that are recorded of those that leave in one task without having come in it;
+/// others are counted.
+const MAX_SENT: usize = 1_024;
 
 /// The packet of a task that has one alone.
 pub(super) struct Current<'n> {
@@ -52,6 +53,8 @@ pub(super) struct Traced<'t, 'p, 'n> {
     pub(super) seen: Seen,
     /// Packets that leave for other reasons.
     pub(super) sent: Vec<Record>,
+    /// Those of them without a record.
+    pub(super) n_unsent: u64,
 }
 
 impl<'t, 'p, 'n> Traced<'t, 'p, 'n> {
@@ -72,6 +75,7 @@ impl<'t, 'p, 'n> Traced<'t, 'p, 'n> {
             },
             seen: Seen::default(),
             sent: Vec::new(),
+            n_unsent: 0,
         }
     }
 
@@ -100,6 +104,7 @@ impl<'t, 'p, 'n> Traced<'t, 'p, 'n> {
         };
         if !self.sent.last().is_some_and(is_same) {
             if self.sent.len() >= MAX_SENT {
+                self.n_unsent += 1;
                 return None;
             }
             self.sent.push(record);

@@ -4,17 +4,20 @@
 //! closed pipe, as after `| head`, is no failure of the tool: `main` ends it with success.
 //! The router itself goes on without a reader.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write as _};
 
 use tachonym_client::{Controller, EndpointError};
+
+use super::text;
 
 /// Prints `what` as a line.
 ///
 /// # Errors
 /// If it cannot be written; [`is_reader_gone`] detects a closed pipe.
 pub fn line(what: impl Display) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{what}")
+    writeln!(io::stdout().lock(), "{}", harmless(&what.to_string()))
 }
 
 /// Prints `what`, which ends its lines itself.
@@ -23,14 +26,25 @@ pub fn line(what: impl Display) -> io::Result<()> {
 /// If it cannot be written; [`is_reader_gone`] detects a closed pipe.
 pub fn text(what: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(what.as_bytes())?;
+    out.write_all(harmless(what).as_bytes())?;
     out.flush()
 }
 
 /// Prints `what` on standard error as a line that begins with `tachonym:`. If standard error
 /// is closed, the line is lost.
 pub fn note(what: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "tachonym: {what}");
+    let what = what.to_string();
+    let _ = writeln!(io::stderr().lock(), "tachonym: {}", harmless(&what));
+}
+
+/// Replaces characters that control a terminal by question marks: a router, or a peer of it,
+/// chose part of the text.
+fn harmless(what: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| !matches!(c, '\n' | '\t') && text::is_unprintable(c);
+    match what.contains(is_harmful) {
+        true => Cow::Owned(what.replace(is_harmful, "?")),
+        false => Cow::Borrowed(what),
+    }
 }
 
 /// Prints the warning with which the router accepted the last command, if it gave one.
@@ -49,4 +63,15 @@ pub fn is_reader_gone(error: &anyhow::Error) -> bool {
     };
     // A connection to a router may break as well, and that is a failure.
     !error.chain().any(|cause| cause.is::<EndpointError>()) && error.chain().any(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_router_cannot_control_a_terminal() {
+        assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
+        assert_eq!(harmless("\u{1b}[2J\r\u{202e}x"), "?[2J??x");
+    }
 }

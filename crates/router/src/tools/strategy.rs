@@ -14,7 +14,7 @@ use super::{Management, name, text};
 use crate::strategies;
 
 /// Prefix of a strategy's short name.
-const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";
+pub(super) const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";
 
 const EXAMPLES: &str = "\
 Examples:

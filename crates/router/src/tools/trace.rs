@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 use tachonym_client::{CommandError, Controller};
-use tachonym_packet::Name;
+use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ControlParameters, TRACE_MAX_MS, TraceDecision, TraceFace, TraceQuery, TraceRecord, status_code,
 };
 
 use super::failure::Failure;
-use super::{Management, Stop, name, output};
+use super::{Management, Stop, name, output, own};
 
 /// How often the router is asked for what it has recorded.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
@@ -21,8 +21,6 @@ const READ_INTERVAL: Duration = Duration::from_millis(200);
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the list of faces is taken for complete.
 const FACES_INTERVAL: Duration = Duration::from_secs(1);
-/// How the version text of this router begins.
-const OWN_KIND: &str = "tachonym-";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,7 +115,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn start(controller: &mut Controller<'_>, arguments: &Arguments) -> anyhow::Result<u64> {
     // Some forwarders leave a command that they do not have unanswered.
     let kind = controller.general_status()?.nfd_version;
-    if !kind.starts_with(OWN_KIND) {
+    if !own::is_own(&kind) {
         return Err(Failure::NoTrace(kind).into());
     }
     let parameters = ControlParameters {
@@ -149,10 +147,23 @@ fn follow(
     for read in 1.. {
         // What is recorded until now is shown even if this is the end.
         let is_last = stop.is_set();
-        let batch = controller.read_trace(&TraceQuery { trace_id, read })?;
+        let batch = match controller.read_trace(&TraceQuery { trace_id, read }) {
+            Err(CommandError::Refused { code, .. })
+                if code == status_code::NOT_FOUND && read > 1 =>
+            {
+                output::note(
+                    "the router ended the trace, because it was not read for a while; \
+                     does the output block?",
+                );
+                return Ok(());
+            }
+            batch => batch?,
+        };
         shown.n_not_shown = batch.n_not_shown;
-        for record in &batch.records {
+        for (idx, record) in batch.records.iter().enumerate() {
             if shown.is_complete() {
+                // Each thread of the router counts to the limit by itself.
+                shown.n_not_shown += (batch.records.len() - idx) as u64;
                 return Ok(());
             }
             shown.print(controller, record)?;
@@ -247,14 +258,14 @@ impl<'a> Shown<'a> {
         controller: &mut Controller<'_>,
         face: u64,
     ) -> Result<Option<String>, CommandError> {
-        let own = match face {
-            1 => Some("management"),
-            254 => Some("content store"),
-            255 => Some("null face"),
+        let purpose = match FaceId(face) {
+            FaceId::INTERNAL => Some("management"),
+            FaceId::CONTENT_STORE => Some("content store"),
+            FaceId::NULL => Some("null face"),
             _ => None,
         };
-        if let Some(own) = own {
-            return Ok(Some(own.to_owned()));
+        if let Some(purpose) = purpose {
+            return Ok(Some(purpose.to_owned()));
         }
         let is_fresh = |read: Instant| read.elapsed() < FACES_INTERVAL;
         if !self.faces.contains_key(&face) && !self.faces_read.is_some_and(is_fresh) {
@@ -316,7 +327,8 @@ fn decision(record: &TraceRecord) -> String {
     let to = faces(&record.to, record.n_more_faces);
     let nack = || {
         let reason = record.nack_reason.as_deref().unwrap_or("none");
-        format!("Nack {reason} to {}", faces(&record.nacked, 0))
+        let to = faces(&record.nacked, record.n_more_nacked);
+        format!("Nack {reason} to {to}")
     };
     let dropped = record.drop_reason.as_ref();
     let dropped = dropped.map(|reason| format!("dropped: {}", reason.replace(',', ", ")));
@@ -369,6 +381,7 @@ fn record_json(record: &TraceRecord, remote: Option<&str>) -> Value {
         "to": ids(&record.to),
         "more_faces": record.n_more_faces,
         "nacked": ids(&record.nacked),
+        "more_nacked": record.n_more_nacked,
         "nack_reason": record.nack_reason,
         "dropped": drops,
     })
@@ -389,6 +402,7 @@ mod tests {
             decision,
             to: Vec::new(),
             n_more_faces: 0,
+            n_more_nacked: 0,
             nacked: Vec::new(),
             nack_reason: None,
             drop_reason: None,

@@ -10,12 +10,10 @@ use tachonym_protocol::{
 };
 
 use super::super::hops::Hops;
+use super::super::strategy::STRATEGY_PREFIX;
 use super::super::text;
 use super::Report;
 use super::sending::{Outcome, Sent};
-
-/// What a strategy's short name stands behind.
-const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
 
 /// Most drops that are shown as text.
 const MAX_DROPS: usize = 4;
@@ -35,15 +33,16 @@ pub(super) fn time(ms: u64) -> String {
             tenths if tenths % 10 == 0 => format!("{} s", tenths / 10),
             tenths => format!("{}.{} s", tenths / 10, tenths % 10),
         },
-        _ => text::duration(Duration::from_millis(ms)),
+        _ => text::duration(Duration::from_secs(ms.saturating_add(500) / 1_000)),
     }
 }
 
 /// A strategy by its short name, if it has one.
 pub(super) fn strategy(strategy: &Name) -> String {
     let full = strategy.to_string();
-    let short = full.strip_prefix(STRATEGY_PREFIX);
-    let short = short.and_then(|rest| rest.split('/').next());
+    let rest = full.strip_prefix(STRATEGY_PREFIX);
+    let rest = rest.and_then(|rest| rest.strip_prefix('/'));
+    let short = rest.and_then(|rest| rest.split('/').next());
     short.unwrap_or(&full).to_owned()
 }
 
@@ -51,8 +50,8 @@ pub(super) fn strategy(strategy: &Name) -> String {
 pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
     let mut rows = rows_before_drops(report);
     if report.is_whole {
-        let lines = report.drops.iter().take(MAX_DROPS).map(drop_line);
-        let mut lines: Vec<_> = lines.collect();
+        let drops = report.drops.iter().take(MAX_DROPS);
+        let mut lines: Vec<_> = drops.map(|it| drop_line(it, &report.query.name)).collect();
         match report.drops.len().saturating_sub(MAX_DROPS) {
             0 if lines.is_empty() => lines.push("none".into()),
             0 => {}
@@ -64,16 +63,21 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
     rows
 }
 
-/// One drop, or several alike.
-fn drop_line(drop: &RecentDrop) -> String {
+/// One drop, or several alike; with the name unless it is `asked`.
+fn drop_line(drop: &RecentDrop, asked: &Name) -> String {
     let RecentDrop { kind, reason, .. } = drop;
     let times = match drop.n_drops {
         0 | 1 => String::new(),
         n => format!("{n} times, last "),
     };
+    let cut = if drop.is_name_cut { "/..." } else { "" };
+    let of = match drop.name == *asked && !drop.is_name_cut {
+        true => String::new(),
+        false => format!(" of {}{cut}", drop.name),
+    };
     let age = time(drop.age_ms);
     format!(
-        "{reason}: {kind} from face {}, {times}{age} ago",
+        "{reason}: {kind}{of} from face {}, {times}{age} ago",
         drop.face_id
     )
 }
@@ -150,9 +154,9 @@ fn scope(report: &Report) -> &'static str {
     if it.is_out_of_scope {
         "refused: names under /localhost are for programs on the router's machine alone"
     } else if it.is_for_local_faces && is_localhop {
-        "goes to programs on this machine alone: it is under /localhop, and a neighbour asks"
+        "only programs on this machine may answer: a neighbour sent it, and /localhop is one hop"
     } else if it.is_for_local_faces {
-        "programs on this machine alone, who asks and who answers"
+        "only programs on this machine may ask and answer"
     } else if is_localhop {
         "programs on this machine, and neighbours one hop away"
     } else {
@@ -302,7 +306,7 @@ pub(super) fn rows_of_sent(sent: &Sent) -> Vec<Vec<String>> {
         Outcome::Nack(reason) => {
             rows.push(row("sent", format!("a Nack came after {after}: {reason}")));
             rows.push(row("from", source(sent)));
-            rows.extend(sent.drop.iter().map(|it| row("dropped", drop_line(it))));
+            rows.extend(dropped(sent));
         }
         Outcome::Nothing => {
             rows.push(row("sent", format!("nothing came within {after}")));
@@ -314,10 +318,16 @@ pub(super) fn rows_of_sent(sent: &Sent) -> Vec<Vec<String>> {
                     rows.push(row("", "it was sent to no next hop"));
                 }
             }
-            rows.extend(sent.drop.iter().map(|it| row("dropped", drop_line(it))));
+            rows.extend(dropped(sent));
         }
     }
     rows
+}
+
+/// The drop of an Interest that was sent, if there was one.
+fn dropped(sent: &Sent) -> Option<Vec<String>> {
+    let drop = sent.drop.as_ref()?;
+    Some(row("dropped", drop_line(drop, &drop.name)))
 }
 
 /// Where an answer came from.
@@ -400,6 +410,7 @@ pub(super) fn to_json(report: &Report) -> Value {
 fn drop_to_json(drop: &RecentDrop) -> Value {
     json!({
         "name": drop.name.to_string(),
+        "name_cut": drop.is_name_cut,
         "kind": drop.kind,
         "face_id": drop.face_id,
         "reason": drop.reason,
@@ -492,13 +503,46 @@ mod tests {
             "1 s",
             "2.2 s",
             "59.9 s",
-            "59 s",
+            "1 min 0 s",
             "5 min 6 s",
         ];
         assert_eq!(times, expected);
         assert_eq!(time_of(Duration::from_micros(44)), "0.04 ms");
         assert_eq!(time_of(Duration::from_micros(9_960)), "10.0 ms");
         assert_eq!(time_of(Duration::from_millis(4_012)), "4 s");
+    }
+
+    #[test]
+    fn a_drop_of_a_longer_name_is_shown_with_that_name() {
+        let name = |uri: &str| -> Name { uri.parse().expect("a name") };
+        let mut drop = RecentDrop {
+            name: name("/example"),
+            is_name_cut: false,
+            kind: "Interest".into(),
+            face_id: 256,
+            reason: "no-route".into(),
+            n_drops: 2,
+            age_ms: 8,
+        };
+        let line = |drop: &RecentDrop| drop_line(drop, &name("/example"));
+        assert_eq!(
+            line(&drop),
+            "no-route: Interest from face 256, 2 times, last 8 ms ago"
+        );
+        drop.name = name("/example/x/y");
+        drop.n_drops = 1;
+        assert_eq!(
+            line(&drop),
+            "no-route: Interest of /example/x/y from face 256, 8 ms ago"
+        );
+        assert_eq!(drop_to_json(&drop)["name_cut"], false);
+        drop.name = name("/example");
+        drop.is_name_cut = true;
+        assert_eq!(
+            line(&drop),
+            "no-route: Interest of /example/... from face 256, 8 ms ago"
+        );
+        assert_eq!(drop_to_json(&drop)["name_cut"], true);
     }
 
     #[test]

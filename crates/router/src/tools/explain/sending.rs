@@ -16,6 +16,9 @@ use super::Arguments;
 /// Time before the end of the Interest at which the router is asked where it went.
 const LOOK_BEFORE_END: Duration = Duration::from_millis(300);
 
+/// Longest wait, after the end of the Interest, for what the router said of it.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
 /// An Interest that was sent.
 pub(super) struct Sent {
     /// What came back.
@@ -115,7 +118,7 @@ pub(super) fn send(
         }
         Reply::Nothing { after } => {
             sent.after = after;
-            if let Ok((pending, faces)) = pending.recv() {
+            if let Ok((pending, faces)) = pending.recv_timeout(MAX_WAIT) {
                 sent.pending = Some(pending);
                 sent.faces = faces;
             }
