@@ -188,7 +188,8 @@ fn after_a_restart_get_takes_a_stale_version_and_says_so() {
     let cs = &status["cs"];
     let n_hits = figure(&cs["hits"]) + figure(&cs["second_level"]["hits"]);
     let ratio = n_hits / (figure(&cs["hits"]) + figure(&cs["misses"]));
-    assert!(figure(&cs["second_level"]["hits"]) > 0.0, "{cs}");
+    // DRAM was empty: what it answered had come from SSD with the batch of another segment.
+    assert!(n_hits >= 7.0, "{cs}");
     assert!((figure(&cs["hit_ratio"]) - ratio).abs() < 1e-9, "{cs}");
 }
 
