@@ -254,10 +254,7 @@ pub(super) fn run(args: &DiskArgs) -> anyhow::Result<()> {
         let labels = lines.iter().map(|line| line.0.clone());
         let throughput = labels.zip(throughput).collect();
         let chart = |y: &str, lines| log_chart("Both levels on a disk", "|L1|, GB", y, lines);
-        vec![
-            chart("hits in the first level", lines),
-            chart("Gbit/s", throughput),
-        ]
+        vec![chart("hits in L1", lines), chart("Gbit/s", throughput)]
     })
 }
 

@@ -79,7 +79,7 @@ impl FirstLevel {
         let key = hash_key(7);
         let tables = PitCs::new(config, policy, key.clone());
         Ok(Self {
-            tables: tables.with_context(|| format!("a first level of {n_chunks} chunks"))?,
+            tables: tables.with_context(|| format!("an L1 of {n_chunks} chunks"))?,
             key,
             hashes: NameHashes::new(),
             spans: Vec::new(),

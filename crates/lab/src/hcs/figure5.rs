@@ -348,7 +348,7 @@ fn charts(report: &Report) -> Vec<Chart> {
         }
     };
     vec![
-        chart("Figure 5 (a)", "hits in the first level", &|row| {
+        chart("Figure 5 (a)", "hits in L1", &|row| {
             [Some(row.hit_ratio.mean), Some(row.expected_hit_ratio)]
         }),
         chart("Figure 5 (b)", "Gbit/s", &|row| {

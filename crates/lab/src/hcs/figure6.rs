@@ -17,7 +17,7 @@ use super::recipe::{Needs, Pace, Recipe, StoreArgs, Told};
 use super::store::{Measured, measure, warm};
 use super::workload::{Kind, Requests};
 
-/// Measures throughput by the size of the second level, up to 1 TB (figure 6 (a))
+/// Measures throughput by the size of L2, up to 1 TB (figure 6 (a))
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure6AArgs {
     #[command(flatten)]
@@ -33,14 +33,14 @@ pub(super) struct Figure6AArgs {
         default_value = "10GB,24GB,50GB,100GB,250GB,500GB,1TB"
     )]
     l2: Vec<Bytes>,
-    /// Rate of the second level, in Gbit/s
+    /// Rate of L2, in Gbit/s
     #[arg(long, default_value_t = 4.0, value_name = "GBPS", value_parser = a_rate)]
     rate: f64,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// Measures throughput by the rate of the second level, up to 64 Gbit/s (figure 6 (b))
+/// Measures throughput by the rate of L2, up to 64 Gbit/s (figure 6 (b))
 #[derive(Args, Clone, Debug)]
 pub(super) struct Figure6BArgs {
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(super) struct Figure6BArgs {
     /// |L2|, which is the catalogue
     #[arg(long, default_value = "10GB", value_name = "SIZE")]
     l2: Bytes,
-    /// Rates of the second level, in Gbit/s
+    /// Rates of L2, in Gbit/s
     #[arg(
         long,
         value_delimiter = ',',
@@ -60,7 +60,7 @@ pub(super) struct Figure6BArgs {
         value_parser = a_rate
     )]
     rates: Vec<f64>,
-    /// Memory of the packets of the second level (published: static)
+    /// Memory of the packets of L2 (published: static)
     #[arg(long, value_enum, default_value_t = Memory::Static)]
     memory: Memory,
     #[command(flatten)]

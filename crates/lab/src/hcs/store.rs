@@ -91,7 +91,7 @@ impl Counts {
         );
         ensure!(
             n_missed * 1_000 <= n_requests,
-            "{n_missed} of {n_requests} chunks came from neither level: the second level failed"
+            "{n_missed} of {n_requests} chunks came from neither level: L2 failed"
         );
         Ok(())
     }
