@@ -316,9 +316,9 @@ fn print_report(arguments: &Arguments, done: &Fetched) -> anyhow::Result<()> {
         let rate = report.n_bytes as f64 / report.duration.as_secs_f64().max(1e-9);
         writeln!(
             lines,
-            "{name}: {} in {} segments, {:.2} s, {}/s, {} retransmissions, {} marks",
+            "{name}: {} in {}, {:.2} s, {}/s, {} retransmissions, {} congestion marks",
             text::bytes(report.n_bytes),
-            report.n_segments,
+            text::segments(report.n_segments),
             report.duration.as_secs_f64(),
             text::bytes(rate as u64),
             report.counters.n_retransmissions,

@@ -101,10 +101,10 @@ fn serve<C: Content>(
         output::line(value)?;
     } else {
         output::line(format_args!(
-            "serving {} as {} in {} segments",
+            "serving {} as {} in {}",
             text::bytes(n_bytes),
             publication.versioned_name(),
-            publication.n_segments()
+            text::segments(publication.n_segments())
         ))?;
     }
     while !stop.is_set() {

@@ -67,6 +67,14 @@ pub(super) fn bytes(n_bytes: u64) -> String {
     }
 }
 
+/// A number of segments.
+pub(super) fn segments(n: u64) -> String {
+    match n {
+        1 => "1 segment".to_owned(),
+        n => format!("{n} segments"),
+    }
+}
+
 /// Milliseconds since the Unix epoch as date and time, UTC.
 pub(super) fn date(unix_ms: u64) -> String {
     let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
