@@ -11,7 +11,31 @@ use crate::words;
 use crate::workspace::{Member, Workspace};
 
 /// Longest a source file may be; past it, split along an invariant.
-const MAX_LINES: usize = 800;
+const MAX_LINES: usize = 700;
+
+/// Longest a file of [`LONG`] may be.
+const MAX_LONG_LINES: usize = 800;
+
+/// Files that were longer than [`MAX_LINES`] before it was the limit. The list only shrinks.
+const LONG: &[&str] = &[
+    "crates/face/src/system/lifecycle.rs",
+    "crates/forward/tests/interest_rules.rs",
+    "crates/lab/src/exchange/flow.rs",
+    "crates/manage/src/rib/tree.rs",
+    "crates/manage/tests/authorization.rs",
+    "crates/router/src/control.rs",
+    "crates/router/src/plane.rs",
+    "crates/router/src/second_level.rs",
+    "crates/router/src/tools/dissect/tree.rs",
+    "crates/security/src/key.rs",
+    "crates/security/src/keystore.rs",
+    "crates/store/src/log.rs",
+    "crates/store/tests/second_level.rs",
+    "crates/tables/src/cs/mod.rs",
+    "crates/tables/src/fib/writer.rs",
+    "crates/tables/src/pit/mod.rs",
+    "crates/tables/tests/pit.rs",
+];
 
 /// Crates by floor: a crate may depend on lower floors only.
 const FLOORS: &[(&str, u32)] = &[
@@ -160,8 +184,13 @@ fn source_violations(name: &str, text: &str) -> impl Iterator<Item = String> {
         found.push("does not open with a `//!` that says what the module owns".to_owned());
     }
     let n_lines = text.lines().count();
-    if n_lines > MAX_LINES {
-        found.push(format!("{n_lines} lines; {MAX_LINES} is the most"));
+    let is_long = LONG.contains(&name);
+    let max_lines = if is_long { MAX_LONG_LINES } else { MAX_LINES };
+    if n_lines > max_lines {
+        found.push(format!("{n_lines} lines; {max_lines} is the most"));
+    }
+    if is_long && n_lines <= MAX_LINES {
+        found.push("is short enough now; remove it from LONG in xtask/src/tidy.rs".to_owned());
     }
     for (i, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or(line);
@@ -278,6 +307,9 @@ mod tests {
         let text = |n_lines| format!("//! Owns.\n{}", "\n".repeat(n_lines - 1));
         assert!(of_source("a.rs", &text(MAX_LINES)).is_empty());
         assert_eq!(of_source("a.rs", &text(MAX_LINES + 1)).len(), 1);
+        assert!(of_source(LONG[0], &text(MAX_LINES + 1)).is_empty());
+        assert_eq!(of_source(LONG[0], &text(MAX_LINES)).len(), 1);
+        assert_eq!(of_source(LONG[0], &text(MAX_LONG_LINES + 1)).len(), 1);
     }
 
     #[test]

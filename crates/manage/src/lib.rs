@@ -12,6 +12,7 @@ mod authorize;
 mod carriers;
 mod commands;
 mod connecting;
+mod contents;
 mod control;
 mod counters;
 mod datasets;

@@ -11,9 +11,8 @@
 
 use tachonym_packet::{FaceId, InterestView, MonoNs, Name, NameView, SourceId, types};
 use tachonym_protocol::{
-    ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, ExplainQuery,
-    FaceEventKind, FacePersistency, FaceProgram, FaceQueryFilter, FaceStatus, NameExplanation,
-    RibEntry, Route, Scope, StrategyChoice, status_code,
+    ChannelStatus, CommandName, ControlParameters, ControlResponse, DropCount, FaceEventKind,
+    FacePersistency, FaceProgram, FaceQueryFilter, FaceStatus, Scope, StrategyChoice, status_code,
 };
 use tachonym_security::{Reject, ReplayCounters, VerifierCounters};
 use tracing::{debug, info};
@@ -22,6 +21,7 @@ use crate::authorize::{Authorizer, ManagementTrust};
 use crate::carriers::Carriers;
 use crate::commands::{self, Creation, FIRST_FACE_ID};
 use crate::connecting::{ConnectingFaces, FaceReport};
+use crate::contents;
 use crate::control::{ControlError, ControlPlane, FibChange, FibRefusal, FibRefusalReason};
 use crate::counters::{Counters, DropReason};
 use crate::datasets::{self, PublishedDatasets};
@@ -581,7 +581,7 @@ impl<C: ControlPlane> Manager<C> {
             Dataset::FacesPrograms => FaceProgram::encode_list(&control.face_programs()?),
             Dataset::FacesChannels => ChannelStatus::encode_list(&control.channels()?),
             Dataset::FibList => fib_content(control)?,
-            Dataset::RibList => self.rib_content(now),
+            Dataset::RibList => contents::rib_list(&self.rib, now),
             Dataset::CsInfo => control.cs_info()?.encode(),
             Dataset::CsStats => control.cs_stats()?.encode(),
             Dataset::CsPopularity => control.cs_popularity()?.encode(),
@@ -598,7 +598,7 @@ impl<C: ControlPlane> Manager<C> {
                 DropCount::encode_list(&drops)
             }
             Dataset::Memory => control.table_memory()?.encode(),
-            Dataset::Explain => self.explanation(rest)?.encode(),
+            Dataset::Explain => contents::explanation(&mut self.control, &self.rib, rest)?.encode(),
             Dataset::RecentDrops => packet_trace::recent_drops(control, rest)?,
             Dataset::TraceRecords => packet_trace::records(control, rest)?,
             Dataset::Workers => control.workers()?.encode(),
@@ -609,43 +609,6 @@ impl<C: ControlPlane> Manager<C> {
             }
         };
         Ok(content)
-    }
-
-    /// What would become of the Interest that the component behind the dataset's name asks
-    /// about.
-    fn explanation(&mut self, rest: NameView<'_>) -> Result<NameExplanation, ControlResponse> {
-        let query = rest
-            .get(0)
-            .and_then(|component| ExplainQuery::decode(component.value()).ok())
-            .ok_or_else(|| ControlResponse::new(status_code::BAD_REQUEST, "malformed query"))?;
-        let mut explanation = self.control.explain(&query)?;
-        if let Some(prefix) = &explanation.route_prefix {
-            for hop in &mut explanation.next_hops {
-                let face = FaceId(hop.face_id);
-                hop.origin = self.rib.origin_of(prefix.view(), face, hop.cost);
-            }
-        }
-        Ok(explanation)
-    }
-
-    fn rib_content(&self, now: MonoNs) -> Vec<u8> {
-        let mut content = Vec::new();
-        self.rib.for_each(|name, routes| {
-            let routes = routes.iter().map(|route| Route {
-                face_id: route.face.0,
-                origin: route.origin,
-                cost: route.cost,
-                flags: route.flags,
-                expiration_period_ms: (route.expires != MonoNs::NEVER)
-                    .then(|| (route.expires.0.saturating_sub(now.0)) / 1_000_000),
-            });
-            let entry = RibEntry {
-                name: name.to_name(),
-                routes: routes.collect(),
-            };
-            entry.encode_into(&mut content);
-        });
-        content
     }
 
     /// Sends the response to the command that was called `name`.

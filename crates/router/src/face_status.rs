@@ -5,7 +5,7 @@ use tachonym_packet::FaceId;
 use tachonym_protocol::{FaceProgram, FaceStatus};
 
 use crate::plane::Plane;
-use crate::tools::text;
+use crate::printable::is_unprintable;
 
 /// The status of a face, if this thread has it.
 pub(crate) fn status(plane: &Plane, id: FaceId) -> Option<FaceStatus> {
@@ -57,7 +57,7 @@ pub(crate) fn program(info: &FaceInfo) -> Option<FaceProgram> {
 fn printable(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     let name = name.trim_end_matches('\n');
-    let is_shown = |c: char| !text::is_unprintable(c) && c != char::REPLACEMENT_CHARACTER;
+    let is_shown = |c: char| !is_unprintable(c) && c != char::REPLACEMENT_CHARACTER;
     name.chars()
         .map(|c| if is_shown(c) { c } else { '?' })
         .collect()

@@ -26,6 +26,7 @@ mod overrides;
 mod packet_trace;
 mod plane;
 mod ports;
+mod printable;
 mod recent_drops;
 mod run;
 mod scheduling;

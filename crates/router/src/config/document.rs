@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
+use super::complaint::Complaint;
 use super::lines::Lines;
-use super::load::Complaint;
 use super::shape::{Key, Shape, Table, join};
 use super::wording::{self, Text};
 

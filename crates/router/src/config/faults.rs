@@ -34,12 +34,7 @@ impl Faults {
         message: impl Into<String>,
         remedy: &str,
     ) {
-        self.0.push(Fault {
-            key: key.into(),
-            message: message.into(),
-            remedy: remedy.into(),
-            is_conflict: false,
-        });
+        self.add(key.into(), message.into(), remedy, false);
     }
 
     /// The value of `key` cannot be used together with those of other keys.
@@ -49,11 +44,15 @@ impl Faults {
         message: impl Into<String>,
         remedy: &str,
     ) {
+        self.add(key.into(), message.into(), remedy, true);
+    }
+
+    fn add(&mut self, key: String, message: String, remedy: &str, is_conflict: bool) {
         self.0.push(Fault {
-            key: key.into(),
-            message: message.into(),
+            key,
+            message,
             remedy: remedy.into(),
-            is_conflict: true,
+            is_conflict,
         });
     }
 

@@ -9,25 +9,12 @@ use std::string::FromUtf8Error;
 use serde::Deserialize as _;
 use toml::de::Deserializer;
 
+use super::complaint::Complaint;
 use super::document::Review;
 use super::lines::Lines;
 use super::shape::Table;
 use super::wording::syntax_complaint;
 use super::{Config, Origin, check};
-
-/// One thing that is wrong with the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    /// Line in the file, counted from 1.
-    pub line: usize,
-    /// The wrong key as a dotted path, such as `faces.udp.listen[1]`; empty where the
-    /// file is not valid TOML.
-    pub key: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub remedy: String,
-}
 
 /// A configuration that cannot be used.
 #[derive(Debug)]

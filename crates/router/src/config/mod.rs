@@ -6,6 +6,7 @@
 //! each error names file, line, key and remedy.
 
 mod check;
+mod complaint;
 mod content_store;
 mod document;
 mod faces;
@@ -31,12 +32,13 @@ mod workers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use complaint::Complaint;
 pub(crate) use content_store::FREE_TABLE_BYTES;
 pub use content_store::{Admission, ContentStore, Eviction};
 pub use faces::{Faces, Multicast, Tcp, Udp, Unix, WebSocket};
 pub(crate) use faults::{NAME_REMEDY, parse_name};
 pub use forwarding::{Forwarding, Schedule, StrategyChoice, UnsolicitedData};
-pub use load::{Complaint, ConfigError};
+pub use load::ConfigError;
 pub use locality::{Local, Transport};
 pub use management::{Authorize, Management};
 pub use origin::{Origin, StartError};

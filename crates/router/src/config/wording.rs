@@ -4,8 +4,8 @@
 use serde_json::Value;
 use toml::de::DeValue;
 
+use super::complaint::Complaint;
 use super::lines::Lines;
-use super::load::Complaint;
 use super::shape::{Key, Shape, Table, join};
 
 /// Most known keys that are listed where none is like the unknown one.

@@ -31,7 +31,7 @@ pub mod route;
 pub mod status;
 pub mod strategy;
 mod target;
-pub(crate) mod text;
+mod text;
 pub mod trace;
 mod unanswered;
 pub mod workers;

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 
 use tachonym_client::{Controller, EndpointError};
 
-use super::text;
+use crate::printable::is_unprintable;
 
 /// Prints `what` as a line.
 ///
@@ -40,7 +40,7 @@ pub fn note(what: impl Display) {
 /// Replaces characters that control a terminal by question marks: a router, or a peer of it,
 /// chose part of the text.
 fn harmless(what: &str) -> Cow<'_, str> {
-    let is_harmful = |c: char| !matches!(c, '\n' | '\t') && text::is_unprintable(c);
+    let is_harmful = |c: char| !matches!(c, '\n' | '\t') && is_unprintable(c);
     match what.contains(is_harmful) {
         true => Cow::Owned(what.replace(is_harmful, "?")),
         false => Cow::Borrowed(what),

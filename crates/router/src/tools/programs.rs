@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tachonym_client::{CommandError, Controller};
 use tachonym_protocol::{FaceProgram, FaceStatus};
 
-use super::{own, text};
+use super::own;
 
 /// What FaceUris of accepted Unix connections begin with.
 const DESCRIPTOR: &str = "fd://";
@@ -48,11 +48,7 @@ impl Programs {
 fn shown(program: &FaceProgram) -> String {
     let pid = program.pid;
     match &program.name {
-        // The router may be another one, and its word is not trusted.
-        Some(name) => {
-            let name: String = name.chars().filter(|&c| !text::is_unprintable(c)).collect();
-            format!("{name} (pid {pid})")
-        }
+        Some(name) => format!("{name} (pid {pid})"),
         None => format!("ended program (pid {pid})"),
     }
 }
@@ -68,8 +64,7 @@ mod tests {
             pid: 42,
             name: name.map(Into::into),
         };
-        assert_eq!(shown(&program(Some("ping\x1b"))), "ping (pid 42)");
-        assert_eq!(shown(&program(Some("\u{202e}ping"))), "ping (pid 42)");
+        assert_eq!(shown(&program(Some("ping"))), "ping (pid 42)");
         assert_eq!(shown(&program(None)), "ended program (pid 42)");
     }
 }

@@ -4,12 +4,6 @@ use std::time::Duration;
 
 use tachonym_packet::types::signature_type as typ;
 
-/// Whether a character could change what a terminal shows beside it: a control character, or
-/// one that reverses the direction of the text after it.
-pub(crate) fn is_unprintable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Rows as columns of equal width, two spaces apart; the last is not padded.
 pub(super) fn columns(rows: &[Vec<String>]) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -124,19 +118,6 @@ mod tests {
         let rows = [["a", "bbb"], ["cccc", "d"]].map(|row| row.map(String::from).to_vec());
         assert_eq!(columns(&rows), "a     bbb\ncccc  d\n");
         assert_eq!(columns(&[]), "");
-    }
-
-    #[test]
-    fn control_and_bidirectional_characters_are_unprintable() {
-        for c in ['\0', '\n', '\x1b', '\x7f', '\u{9b}'] {
-            assert!(is_unprintable(c), "{c:?}");
-        }
-        for c in ['\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}'] {
-            assert!(is_unprintable(c), "{c:?}");
-        }
-        for c in [' ', 'a', 'ü', '\u{5d0}', '\u{2029}', '\u{202f}', '\u{206a}'] {
-            assert!(!is_unprintable(c), "{c:?}");
-        }
     }
 
     #[test]
