@@ -110,7 +110,11 @@ impl FaceSystem {
         let source = peer.filter(|_| is_limited);
         if let Some(source) = source.map(|peer| SourceId::of_peer(&peer)) {
             let max = self.options.max_faces_per_source;
-            if max > 0 && self.sources.n_faces(source) >= max && !self.evict_of(source) {
+            let mut has_room = max == 0 || self.sources.reserve(source, max);
+            if !has_room && self.evict_of(source) {
+                has_room = self.sources.reserve(source, max);
+            }
+            if !has_room {
                 if came_by == CameBy::Connection {
                     self.counters.n_refused_of_source += 1;
                 }
@@ -130,6 +134,7 @@ impl FaceSystem {
         if n_staying < max - kept || self.evict_any() {
             Ok(())
         } else {
+            self.sources.release();
             Err(DropReason::TooManyFaces)
         }
     }

@@ -455,6 +455,7 @@ impl FaceSystem {
         });
         // A connection that is gone already leaves no face.
         let Ok((remote, local, scope, transport)) = made else {
+            self.sources.release();
             return;
         };
         let id = self.faces.allocate_id();
@@ -468,6 +469,7 @@ impl FaceSystem {
             fd.is_some_and(|fd| self.poller.add(fd, Token::Face(id), Interest::Read).is_ok())
         };
         if !added {
+            self.sources.release();
             self.counters.n_refused += 1;
             return;
         }

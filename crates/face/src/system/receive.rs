@@ -550,7 +550,9 @@ impl FaceSystem {
             self.past_drops.add(reason, n_datagrams);
             return None;
         }
-        let id = self.create_on_demand(key, &defaults, *from, own_ip)?;
+        let created = self.create_on_demand(key, &defaults, *from, own_ip);
+        self.sources.release();
+        let id = created?;
         Some((self.faces.slot_of(id)?, None))
     }
 

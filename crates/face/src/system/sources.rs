@@ -65,6 +65,8 @@ pub(crate) struct Sources {
     /// Where the system is alone.
     own_counts: FaceCounts,
     siblings: Option<Arc<Siblings>>,
+    /// The source of a face that is counted and about to be made.
+    reserved: Option<SourceId>,
 }
 
 impl Sources {
@@ -75,6 +77,7 @@ impl Sources {
             free: Vec::new(),
             own_counts: FaceCounts::default(),
             siblings: share.siblings().cloned(),
+            reserved: None,
         }
     }
 
@@ -85,7 +88,31 @@ impl Sources {
         }
     }
 
+    /// Counts a face of a source before it is made, unless the source has `max` faces.
+    /// Checking and counting are one step, so that systems that accept connections at
+    /// the same time do not exceed `max` together.
+    pub(super) fn reserve(&mut self, id: SourceId, max: usize) -> bool {
+        self.release();
+        let has_room = self.change_counts(|counts| {
+            let has_room = counts.of(id) < max;
+            if has_room {
+                counts.add(id);
+            }
+            has_room
+        });
+        self.reserved = has_room.then_some(id);
+        has_room
+    }
+
+    /// Gives back what [`Sources::reserve`] counted, if no face was made.
+    pub(super) fn release(&mut self) {
+        if let Some(id) = self.reserved.take() {
+            self.change_counts(|counts| counts.remove(id));
+        }
+    }
+
     /// Limited faces of a source in the whole router.
+    #[cfg(test)]
     pub(super) fn n_faces(&mut self, id: SourceId) -> usize {
         self.change_counts(|counts| counts.of(id))
     }
@@ -101,7 +128,9 @@ impl Sources {
         source.n_users += 1;
         if shared.is_some() {
             source.faces.push(face);
-            self.change_counts(|counts| counts.add(id));
+            if self.reserved.take_if(|reserved| *reserved == id).is_none() {
+                self.change_counts(|counts| counts.add(id));
+            }
         }
         idx
     }
@@ -172,6 +201,7 @@ impl Sources {
 impl Drop for Sources {
     fn drop(&mut self) {
         // Systems that go on do not count what is gone.
+        self.release();
         for source in std::mem::take(&mut self.slots) {
             for _ in source.faces {
                 self.change_counts(|counts| counts.remove(source.id));
@@ -220,5 +250,51 @@ mod tests {
         assert_eq!(both[0].faces_of(A).len(), 1);
         both.pop();
         assert_eq!(both[0].n_faces(A), 1, "those of a system that has ended");
+    }
+
+    #[test]
+    fn systems_that_accept_at_the_same_time_share_one_limit() {
+        const MAX: usize = 64;
+        let shares = SystemShare::split(4);
+        let counts: Vec<_> = std::thread::scope(|scope| {
+            let run = |share| {
+                let mut sources = Sources::new(share);
+                for n in 0..MAX {
+                    if sources.reserve(A, MAX) {
+                        sources.join(FaceId(n as u64), Some(A));
+                    }
+                    // A face of another source keeps what was reserved.
+                    sources.join(FaceId(1000 + n as u64), None);
+                }
+                sources
+            };
+            let threads: Vec<_> = shares
+                .iter()
+                .map(|it| scope.spawn(move || run(it)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|it| it.join().expect("it ends"))
+                .collect()
+        });
+        let n_faces: usize = counts.iter().map(|it| it.faces_of(A).len()).sum();
+        assert_eq!(n_faces, MAX);
+    }
+
+    #[test]
+    fn a_reservation_without_a_face_is_released() {
+        let mut sources = Sources::new(&SystemShare::default());
+        assert!(sources.reserve(A, 1));
+        assert!(
+            sources.reserve(A, 1),
+            "the former reservation led to no face"
+        );
+        sources.release();
+        assert_eq!(sources.n_faces(A), 0);
+        let idx = sources.join(FaceId(9), Some(A));
+        assert!(!sources.reserve(A, 1));
+        sources.release();
+        sources.leave(FaceId(9), idx);
+        assert_eq!(sources.n_faces(A), 0);
     }
 }
