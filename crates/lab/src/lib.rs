@@ -16,11 +16,12 @@
 
 pub mod bottleneck;
 pub mod cache;
-mod capture;
+
 mod choices;
 pub mod cores;
 pub mod engine_bed;
 pub mod exchange;
+pub mod experiments;
 pub mod fairness;
 pub mod fib;
 pub mod figures;
@@ -28,11 +29,14 @@ pub mod footprint;
 pub mod hcs;
 pub mod impair;
 pub mod instructions;
+mod iqbal;
 pub mod launch;
 pub mod live;
 pub mod lookup;
 pub mod machine;
+mod mansilha;
 pub mod output;
+mod own;
 pub mod process;
 pub mod random;
 pub mod routes;
@@ -43,6 +47,9 @@ pub mod startup;
 pub mod stats;
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.
 mod sys;
+mod takemasa;
 pub mod transfer;
 pub mod verify;
 pub mod workers;
+pub mod workloads;
+mod yuan;

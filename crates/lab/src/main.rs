@@ -4,13 +4,19 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
+use tachonym_bench::{Catalogue, Registry};
 use tachonym_lab::{
-    bottleneck, cache, cores, exchange, fairness, fib, figures, footprint, hcs, impair,
-    instructions, live, lookup, routes, schedules, soak, ssd, startup, transfer, verify, workers,
+    bottleneck, cache, cores, exchange, experiments, fairness, fib, figures, footprint, hcs,
+    impair, instructions, live, lookup, routes, schedules, soak, ssd, startup, transfer, verify,
+    workers,
 };
 
 const EXAMPLES: &str = "\
 Examples:
+  tachonym-lab list takemasa                                   what Takemasa 2019 contains
+  tachonym-lab run takemasa/figure-4.5                         one figure, beside the published one
+  tachonym-lab report --out report                             all of them on one page
   tachonym-lab exchange --consumer unix:///run/nfd/nfd.sock    measure a running forwarder
   tachonym-lab exchange --direct unix                          measure the load generator alone
   tachonym-lab cache validate --only lru                       simulate one eviction policy
@@ -28,6 +34,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    List(ListArgs),
+    Run(RunArgs),
+    Report(ReportArgs),
+    Docs(DocsArgs),
     Exchange(Box<exchange::ExchangeArgs>),
     Bottleneck(Box<bottleneck::BottleneckArgs>),
     Cache(Box<cache::CacheArgs>),
@@ -58,6 +68,17 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Exchange(args) => return exit_code(exchange::run(&args)),
         Command::Instructions(args) => return exit_code(instructions::run(&args)),
+        Command::List(args) => catalogued(|catalogue, registry| {
+            cli::list(&args, catalogue, registry);
+            Ok(())
+        }),
+        Command::Run(args) => {
+            catalogued(|catalogue, registry| cli::run(&args, catalogue, registry))
+        }
+        Command::Report(args) => {
+            catalogued(|catalogue, registry| cli::report(&args, catalogue, registry))
+        }
+        Command::Docs(args) => cli::docs(&args),
         Command::Bottleneck(args) => bottleneck::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Cores(args) => cores::run(&args),
@@ -82,6 +103,11 @@ fn main() -> ExitCode {
         Command::Distance(args) => schedules::distance::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
+}
+
+/// Runs a command that needs the experiments.
+fn catalogued(run: impl FnOnce(&Catalogue, &Registry) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    run(&experiments::catalogue()?, &experiments::registry()?)
 }
 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {

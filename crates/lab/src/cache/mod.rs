@@ -15,11 +15,9 @@ mod rates;
 pub mod simulate;
 mod sources;
 mod speed;
-pub mod trace;
 mod tuned;
 mod validate;
 pub mod workload;
-pub mod zipf;
 
 use clap::{Args, Subcommand};
 

@@ -14,8 +14,8 @@ use super::published;
 use super::simulate::{Counts, Simulation};
 pub(super) use super::sources::policy;
 use super::sources::{Cell, Workload};
-use super::trace::{Trace, TraceFormat};
 use crate::output;
+use crate::workloads::trace::{Trace, TraceFormat};
 
 /// What the drawings show.
 const INSERTIONS: &str = "insertions by Data that arrive";

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use super::simulate::Requests;
-use super::zipf::Zipf;
 use crate::random::Random;
+use crate::workloads::zipf::Zipf;
 
 /// Requests that do not depend on each other, for objects of Zipf popularity: the lower
 /// its number, the more popular an object. A Poisson process of any rate has its objects

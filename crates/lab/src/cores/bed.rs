@@ -14,8 +14,8 @@ use tachonym_sim::service::ServiceModel;
 use tachonym_sim::traffic::{FlowModel, Trace, Traffic, mean_packet_bytes};
 
 use crate::cache::plot::{self, Chart};
-use crate::cache::trace::{Trace as NameTrace, TraceFormat};
-use crate::capture;
+use crate::workloads::capture;
+use crate::workloads::trace::{Trace as NameTrace, TraceFormat};
 
 /// Buckets of the map tables of schedulers that move bundles, as a power of two.
 const BUCKETS_LOG2: u8 = 10;

@@ -12,8 +12,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::catalogue::{Catalogue, Chunk};
-use crate::cache::zipf::Zipf;
 use crate::random::Random;
+use crate::workloads::zipf::Zipf;
 
 /// Time between two chunks of a stream: 8 a second.
 pub(super) const PERIOD_NS: u64 = 125_000_000;

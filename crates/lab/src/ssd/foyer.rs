@@ -17,11 +17,11 @@ use super::packets::{ChunkId, Packets, in_order};
 use super::report::{Bound, Report};
 use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, now, process_cpu_ns};
 use super::serve::ratios;
-use crate::cache::zipf::Zipf;
 use crate::engine_bed::workload::Burst;
 use crate::hcs::dram::FirstLevel;
 use crate::output;
 use crate::random::Random;
+use crate::workloads::zipf::Zipf;
 
 /// What to do where the other program is not built.
 const HOW_TO_BUILD: &str = "build it (cargo build --release --manifest-path \

@@ -14,8 +14,8 @@ use pcap_parser::Linktype;
 use tachonym_packet::lp::LpView;
 use tachonym_packet::{InterestView, PacketView};
 
-use super::simulate::Requests;
-use crate::capture;
+use super::capture;
+use crate::cache::simulate::Requests;
 
 /// Bytes of a record of the oracleGeneral format: time (u32), object (u64), size (u32),
 /// and when it is asked for next (i64), all little-endian.
@@ -291,7 +291,7 @@ mod tests {
         let whole: Vec<_> = (frames.iter())
             .map(|frame| (frame.clone(), usize::MAX))
             .collect();
-        crate::capture::tests::capture(1, &whole)
+        crate::workloads::capture::tests::capture(1, &whole)
     }
 
     fn ndn_frame(wire: &[u8]) -> Vec<u8> {

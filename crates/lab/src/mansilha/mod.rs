@@ -1,0 +1,6 @@
+//! Experiments of Mansilha et al. 2017.
+
+use tachonym_bench::Experiment;
+
+/// All of them, in the order of the document.
+pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[];

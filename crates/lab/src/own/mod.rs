@@ -1,0 +1,6 @@
+//! Experiments of this project.
+
+use tachonym_bench::Experiment;
+
+/// All of them, in the order of the document.
+pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[];
