@@ -178,6 +178,14 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
     let experiment = catalogue.resolve(registry, &args.id.join(" "))?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let context = Context::new(experiment, args.scale, &args.set, &program)?;
+    experiment.check_needs(&context)?;
+    if experiment.cost.at(args.scale) >= 1.0 {
+        let minutes = markdown::short(experiment.cost.at(args.scale));
+        eprintln!(
+            "{}: about {minutes} min at scale {}",
+            experiment.id, args.scale
+        );
+    }
     let (seconds, record) = seconds_of(|| experiment.run(&context));
     let result = ResultFile::new(experiment, args.scale, &context.values, seconds, record?)?;
     if let Some(path) = &args.out {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::catalogue::{Catalogue, State};
-use crate::experiment::Experiment;
+use crate::experiment::{Context, Experiment};
 use crate::machine::commit;
 use crate::markdown;
 use crate::params::Scale;
@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 enum Outcome {
     /// It has a result, as of now or of a former run.
     Done(Box<ResultFile>),
-    /// It failed, with the message.
+    /// It failed or cannot run here, with the message.
     Failed(String),
     /// It has not run yet.
     Waiting,
@@ -69,7 +69,7 @@ impl Report {
         let here = commit();
         let mut outcomes: Vec<_> = experiments
             .iter()
-            .map(|it| self.kept(it, here.as_deref()))
+            .map(|it| self.before(it, here.as_deref(), program))
             .collect();
         let n_kept = outcomes
             .iter()
@@ -78,14 +78,19 @@ impl Report {
         if n_kept > 0 {
             eprintln!("{n_kept} results are there already and are kept");
         }
+        for (experiment, outcome) in experiments.iter().zip(&outcomes) {
+            if let Outcome::Failed(why) = outcome {
+                eprintln!("{} cannot run: {why}", experiment.id);
+            }
+        }
         self.write_page(experiments, &outcomes, catalogue)?;
         for (idx, experiment) in experiments.iter().enumerate() {
             if !matches!(outcomes[idx], Outcome::Waiting) {
                 continue;
             }
-            let left = experiments.iter().zip(&outcomes);
-            let left = left.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
-            let minutes: f64 = left.map(|(it, _)| it.cost.at(self.scale)).sum();
+            let waiting = experiments.iter().zip(&outcomes);
+            let waiting = waiting.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
+            let minutes: f64 = waiting.map(|(it, _)| it.cost.at(self.scale)).sum();
             eprintln!(
                 "[{}/{}] {} (about {} min left)",
                 idx + 1,
@@ -114,8 +119,14 @@ impl Report {
         ResultFile::path_in(&self.folder.join("results"), experiment.id)
     }
 
-    /// A result of a former run at this scale and commit.
-    fn kept(&self, experiment: &Experiment, commit: Option<&str>) -> Outcome {
+    /// What is true of an experiment before anything runs: it has a result of a former run
+    /// at this scale and commit, it cannot run here, or it waits.
+    fn before(&self, experiment: &Experiment, commit: Option<&str>, program: &Path) -> Outcome {
+        let needs = Context::new(experiment, self.scale, &[], program)
+            .and_then(|context| experiment.check_needs(&context));
+        if let Err(error) = needs {
+            return Outcome::Failed(format!("{error:#}"));
+        }
         match ResultFile::read(&self.result_path(experiment)) {
             Ok(result)
                 if !self.is_again
