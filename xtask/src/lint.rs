@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::process::run_well;
 use crate::report::{Outcome, Report};
+use crate::results;
 use crate::tidy as rules;
 use crate::workspace::Workspace;
 
@@ -25,6 +26,11 @@ pub(crate) fn run(workspace: &Workspace, report: &mut Report) {
         cargo.args(["fmt", "--check"]);
     });
     tidy(workspace, report);
+    report.step("results", || match results::faults(&workspace.root) {
+        Ok(faults) if faults.is_empty() => Outcome::Passed(1),
+        Ok(faults) => Outcome::Failed(faults.join("\n")),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    });
     report.step("clippy", || {
         cargo_step(workspace, "clippy", |cargo| {
             cargo.args(["clippy", "--workspace", "--all-targets", "--locked"]);

@@ -13,6 +13,7 @@ mod interop;
 mod lint;
 mod process;
 mod report;
+mod results;
 mod rust_tests;
 mod tidy;
 mod words;

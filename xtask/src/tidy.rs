@@ -54,8 +54,9 @@ const FLOORS: &[(&str, u32)] = &[
     ("tachonym-client", 6),
     ("tachonym-router", 7),
     ("tachonym-sim", 7),
-    ("tachonym-lab", 8),
-    ("tachonym-interop", 8),
+    ("tachonym-bench", 7),
+    ("tachonym-lab", 9),
+    ("tachonym-interop", 9),
     ("xtask", 9),
 ];
 

@@ -57,6 +57,19 @@ pub fn ids(page: &str) -> impl Iterator<Item = &str> {
     specs.filter_map(|spec| spec.split([' ', '\n']).next())
 }
 
+/// Lines of a page outside generated parts.
+#[must_use]
+pub fn n_prose_lines(page: &str) -> usize {
+    let mut is_generated = false;
+    let mut n_lines = 0;
+    for line in page.lines() {
+        is_generated |= line.starts_with(BEGIN);
+        n_lines += usize::from(!is_generated);
+        is_generated &= line != END;
+    }
+    n_lines
+}
+
 fn part(spec: &str, results: &Path) -> anyhow::Result<String> {
     let (id, parts) = spec.split_once(' ').unwrap_or((spec, ""));
     let result = ResultFile::read(&ResultFile::path_in(results, id))?;
@@ -144,6 +157,7 @@ mod tests {
         assert!(!fresh.contains("old") && fresh.ends_with("after\n"));
         assert_eq!(regenerate(&fresh, folder.path()).expect("again"), fresh);
         assert_eq!(ids(&fresh).collect::<Vec<_>>(), ["own/x"]);
+        assert_eq!(n_prose_lines(&fresh), 2);
         for broken in [
             page.replace("own/x", "own/y"),
             page.replace("own/x", "own/x table 2"),

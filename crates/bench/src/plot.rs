@@ -116,7 +116,7 @@ impl Chart {
     }
 }
 
-/// Colours that are told apart on white, also by many who see some of them as one.
+/// Colours that differ on white, for most colour-blind readers as well.
 const COLORS: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 39, 40),
