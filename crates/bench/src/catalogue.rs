@@ -70,6 +70,24 @@ pub struct Catalogue {
     /// In the order of the documents.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,
+    /// What the documents contradict themselves or each other in.
+    #[serde(rename = "contradiction", default)]
+    pub contradictions: Vec<Contradiction>,
+}
+
+/// A contradiction inside a document or between two.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contradiction {
+    /// The places.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What they say, and what holds here.
+    pub text: String,
+    /// The experiments whose results name it.
+    pub experiments: Vec<String>,
+    /// What has to be built before an experiment can name it.
+    pub missing: Option<String>,
 }
 
 impl Catalogue {
@@ -110,12 +128,36 @@ impl Catalogue {
                 Some(_) => {}
             }
         }
+        for it in &self.contradictions {
+            if it.experiments.is_empty() == it.missing.is_none() {
+                faults.push(format!("contradiction {}: names no experiment", it.place));
+            }
+            for id in it
+                .experiments
+                .iter()
+                .filter(|id| registry.get(id).is_none())
+            {
+                faults.push(format!(
+                    "contradiction {}: there is no experiment {id}",
+                    it.place
+                ));
+            }
+        }
         for experiment in registry.all() {
             if !used.contains(experiment.id) {
                 faults.push(format!("no row names the experiment {}", experiment.id));
             }
         }
         faults
+    }
+
+    /// Sentences about contradictions in what an experiment reproduces.
+    pub fn contradictions_of(&self, id: &str) -> impl Iterator<Item = String> {
+        let of_id = self
+            .contradictions
+            .iter()
+            .filter(move |it| it.experiments.iter().any(|experiment| experiment == id));
+        of_id.map(|it| format!("Contradiction ({}): {}", it.place, it.text))
     }
 
     /// The experiment behind an id or a printed number: `takemasa/figure-4.5`,
@@ -184,7 +226,12 @@ impl Catalogue {
     /// The three names that are most like a text.
     fn nearest(&self, text: &str) -> Vec<&str> {
         let mut names: Vec<_> = self.rows.iter().flat_map(Row::names).collect();
-        let distance = |name: &str| strsim::damerau_levenshtein(name, text);
+        let distance = |name: &str| {
+            let (document, rest) = name.split_once('/').unwrap_or(("", name));
+            let number = rest.split_once('-').map_or(rest, |(_, number)| number);
+            let short = format!("{document}/{number}");
+            strsim::damerau_levenshtein(name, text).min(strsim::damerau_levenshtein(&short, text))
+        };
         names.sort_by_key(|name| distance(name));
         names.truncate(3);
         names
@@ -226,6 +273,10 @@ mod tests {
         title = "c"
         where = "there"
         missing = "power model"
+        [[contradiction]]
+        where = "there against here"
+        text = "188 and 329 cycles"
+        experiments = ["takemasa/figure-4.5"]
     "#;
 
     fn both() -> (Catalogue, Registry) {
@@ -253,11 +304,18 @@ mod tests {
             ("takemasa/figure-4.6", "power model"),
             ("takemasa 4.6", "takemasa/table-4.6 or takemasa/figure-4.6"),
             ("takemasa/figure-4.55", "nearest: takemasa/figure-4.5,"),
+            ("takemasa 4.55", "nearest: takemasa/figure-4.5,"),
         ] {
             let error = catalogue.resolve(&registry, query).expect_err(query);
             assert!(error.to_string().contains(part), "{query}: {error}");
         }
         assert_eq!(catalogue.faults(&registry), Vec::<String>::new());
+        let told: Vec<_> = catalogue.contradictions_of("takemasa/figure-4.5").collect();
+        assert_eq!(
+            told,
+            ["Contradiction (there against here): 188 and 329 cycles"]
+        );
+        assert_eq!(catalogue.contradictions_of("own/x").count(), 0);
     }
 
     #[test]
@@ -273,6 +331,7 @@ mod tests {
                 "takemasa/figure-4.5: there is no experiment takemasa/figure-4.5",
                 "takemasa/table-4.6: needs exactly one of experiment, reason and missing",
                 "jip/figure-9 occurs twice",
+                "contradiction there against here: there is no experiment takemasa/figure-4.5",
                 "no row names the experiment own/x",
             ]
         );

@@ -187,7 +187,11 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
         );
     }
     let (seconds, record) = seconds_of(|| experiment.run(&context));
-    let result = ResultFile::new(experiment, args.scale, &context.values, seconds, record?)?;
+    let mut record = record?;
+    for text in catalogue.contradictions_of(experiment.id) {
+        record.note(text);
+    }
+    let result = ResultFile::new(experiment, args.scale, &context.values, seconds, record)?;
     if let Some(path) = &args.out {
         result.write(path)?;
     }

@@ -310,7 +310,11 @@ fn push_rest(page: &mut String, catalogue: &Catalogue) {
             html(&row.title)
         );
     }
-    page.push_str("</table></section>\n");
+    page.push_str("</table></section>\n<section><h2>Contradictions in the documents</h2>\n<ul>\n");
+    for it in &catalogue.contradictions {
+        _ = writeln!(page, "<li>{}: {}</li>", html(&it.place), html(&it.text));
+    }
+    page.push_str("</ul></section>\n");
 }
 
 fn push_markdown(page: &mut String, text: &str) {

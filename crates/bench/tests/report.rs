@@ -147,7 +147,10 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     let lab = Lab::new(&[experiment("own/first", &[])]);
     fs::write(lab.out(), "a file is in the way").expect("writable");
     let experiments: Vec<_> = lab.registry.all().iter().collect();
-    let catalogue = Catalogue { rows: Vec::new() };
+    let catalogue = Catalogue {
+        rows: Vec::new(),
+        contradictions: Vec::new(),
+    };
     let mut report = Report::new(&lab.out(), Scale::Tiny, false);
     let error = report.run(&experiments, &catalogue, Path::new("/nowhere"));
     let error = format!("{:#}", error.expect_err("no page can be written"));
