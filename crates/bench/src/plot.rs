@@ -63,6 +63,9 @@ pub struct Chart {
     pub x: String,
     /// What the y axis shows, with its unit.
     pub y: String,
+    /// Whether the y axis is divided by ratios, too; values are above 0.
+    #[serde(default)]
+    pub y_is_log: bool,
     /// Its lines.
     pub lines: Vec<Line>,
 }
@@ -76,7 +79,18 @@ impl Chart {
             x_axis: Axis::Linear,
             x: x.into(),
             y: y.into(),
+            y_is_log: false,
             lines: Vec::new(),
+        }
+    }
+
+    /// The same with both axes divided by ratios.
+    #[must_use]
+    pub fn log_log(self) -> Self {
+        Self {
+            x_axis: Axis::Log,
+            y_is_log: true,
+            ..self
         }
     }
 
@@ -203,7 +217,11 @@ fn bar(group: f64, line: usize, n_lines: usize) -> (f64, f64) {
 }
 
 fn draw_chart(chart: &Chart, area: &Area<'_>) -> Result<(), DrawError> {
-    let placed = |&(x, y): &(f64, f64)| (chart.x_axis.place(x), y);
+    let y_axis = match chart.y_is_log {
+        true => Axis::Log,
+        false => Axis::Linear,
+    };
+    let placed = |&(x, y): &(f64, f64)| (chart.x_axis.place(x), y_axis.place(y));
     let is_bars = matches!(chart.x_axis, Axis::Groups(_));
     let all = |line: &'_ Line| [line.points.clone(), line.published.clone()].concat();
     let points: Vec<(f64, f64)> = chart
@@ -222,6 +240,10 @@ fn draw_chart(chart: &Chart, area: &Area<'_>) -> Result<(), DrawError> {
         .fold(f64::INFINITY, f64::min);
     let max_y = points.iter().map(|point| point.1).fold(1e-9, f64::max) * 1.05;
     let min_y = points.iter().map(|point| point.1).fold(0.0, f64::min) * 1.05;
+    let axis_tick = |axis: &Axis, value: f64, span: f64| match axis {
+        Axis::Log => round_tick(10_f64.powf(value)),
+        Axis::Linear | Axis::Groups(_) => tick(value, span),
+    };
     let (min_x, max_x) = match &chart.x_axis {
         Axis::Groups(groups) => (-0.5, groups.len().max(1) as f64 - 0.5),
         _ if points.is_empty() => (0.0, 1.0),
@@ -247,15 +269,14 @@ fn draw_chart(chart: &Chart, area: &Area<'_>) -> Result<(), DrawError> {
         .y_desc(&chart.y)
         .x_labels(n_labels)
         .x_label_formatter(&|x| match &chart.x_axis {
-            Axis::Linear => tick(*x, (max_x - min_x) * 2.0),
-            Axis::Log => round_tick(10_f64.powf(*x)),
+            axis @ (Axis::Linear | Axis::Log) => axis_tick(axis, *x, (max_x - min_x) * 2.0),
             Axis::Groups(groups) => {
                 let is_middle = (x - x.round()).abs() < 0.01 && *x >= 0.0;
                 let label = groups.get(x.round().max(0.0) as usize);
                 label.filter(|_| is_middle).cloned().unwrap_or_default()
             }
         })
-        .y_label_formatter(&|y| tick(*y, max_y - min_y))
+        .y_label_formatter(&|y| axis_tick(&y_axis, *y, max_y - min_y))
         .label_style(("sans-serif", 13))
         .draw()?;
     for (idx, line) in chart.lines.iter().enumerate() {
@@ -356,6 +377,15 @@ mod tests {
         assert!(drawing.contains("ARC") && drawing.contains("<rect"));
         let (from, width) = bar(1.0, 1, 2);
         assert!((from - 1.0).abs() < 1e-12 && (width - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn both_axes_may_be_divided_by_ratios() {
+        let mut chart = Chart::new("sizes", "rank", "packets").log_log();
+        chart.point("trace", 1.0, 1e6);
+        chart.point("trace", 1e5, 1.0);
+        let drawing = svg(&chart).expect("it can be drawn");
+        assert!(drawing.contains("1000000\n"), "a tick at 10^6");
     }
 
     #[test]

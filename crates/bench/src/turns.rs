@@ -1,9 +1,12 @@
-//! Rounds in which cases take turns.
+//! Rounds in which cases take turns, and cases that run side by side.
 //!
 //! A machine's speed drifts. Cases that are compared are measured in the same round, and
 //! each round begins with another case, so that no case always follows the same one.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+
+use crate::cpu;
 
 /// Measures `n_cases` cases in `n_rounds` rounds. `measure` gets the case and the round;
 /// what it returns is collected by case.
@@ -23,6 +26,47 @@ pub fn rotated<T>(
         }
     }
     Ok(results)
+}
+
+/// Runs `work` for each case below `n_cases` on as many threads as there are processors, and
+/// returns the results in the order of the cases. For what is computed or simulated: what is
+/// measured would be disturbed.
+///
+/// # Errors
+/// The error of the first case that failed; cases that have not begun are left out.
+///
+/// # Panics
+/// If `work` panics.
+pub fn in_parallel<T: Send>(
+    n_cases: usize,
+    work: impl Fn(usize) -> anyhow::Result<T> + Sync,
+) -> anyhow::Result<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut results = Vec::new();
+        loop {
+            let case = next.fetch_add(1, Ordering::Relaxed);
+            if case >= n_cases {
+                return results;
+            }
+            let result = work(case);
+            if result.is_err() {
+                next.store(n_cases, Ordering::Relaxed);
+            }
+            results.push((case, result));
+        }
+    };
+    let n_threads = cpu::available().len().clamp(1, n_cases.max(1));
+    let mut results = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(run)).collect();
+        let ends = threads.into_iter().map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ends.flatten().collect::<Vec<_>>()
+    });
+    results.sort_by_key(|it| it.0);
+    results.into_iter().map(|it| it.1).collect()
 }
 
 /// Seconds that `work` takes, by the monotonic clock.
@@ -46,6 +90,18 @@ mod tests {
         let results = results.expect("nothing fails");
         assert_eq!(order, [0, 1, 2, 1, 2, 0, 2, 0, 1]);
         assert_eq!(results[1], [(1, 0), (1, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn cases_side_by_side_return_in_order() {
+        let squares = in_parallel(50, |case| Ok(case * case)).expect("nothing fails");
+        assert_eq!(squares, (0..50).map(|n| n * n).collect::<Vec<_>>());
+        let failed = in_parallel(50, |case| {
+            anyhow::ensure!(case != 7, "case {case}");
+            Ok(())
+        });
+        assert_eq!(failed.expect_err("one fails").to_string(), "case 7");
+        assert!(in_parallel(0, Ok).expect("nothing to do").is_empty());
     }
 
     #[test]
