@@ -1,8 +1,8 @@
 //! An experiment, and the registry of all of them.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{bail, ensure};
 
@@ -110,7 +110,7 @@ pub struct Context {
     pub program: PathBuf,
     /// The router's program, if it is there.
     pub router: Option<PathBuf>,
-    notes: RefCell<Vec<String>>,
+    notes: Mutex<Vec<String>>,
 }
 
 impl Context {
@@ -131,13 +131,14 @@ impl Context {
             values: Values::new(experiment.params, scale, set)?,
             program: program.to_owned(),
             router: beside.exists().then_some(beside),
-            notes: RefCell::new(Vec::new()),
+            notes: Mutex::new(Vec::new()),
         })
     }
 
     /// Adds a note to the record that the experiment will return, once.
     pub fn note(&self, note: impl Into<String>) {
-        let (note, mut notes) = (note.into(), self.notes.borrow_mut());
+        let note = note.into();
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.contains(&note) {
             notes.push(note);
         }
@@ -252,7 +253,8 @@ impl Experiment {
             "{} returned no row",
             self.id
         );
-        for note in context.notes.take() {
+        let mut notes = context.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        for note in notes.drain(..) {
             record.note(note);
         }
         for note in self.notes_on_needs(&Machine::read()) {
