@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::markdown::cell_text;
 use crate::plot::Chart;
-use crate::stats::Spread;
+use crate::stats::{Mean, Spread};
 
 /// How the numbers of a record came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +138,21 @@ impl From<String> for Cell {
 impl From<Spread> for Cell {
     fn from(spread: Spread) -> Self {
         Self::Spread(spread)
+    }
+}
+
+impl From<Mean> for Cell {
+    /// A mean whose interval is wider than itself is named as such: a text without a number.
+    fn from(it: Mean) -> Self {
+        let Mean { mean, half_width } = it;
+        let Some(half_width) = half_width else {
+            return Self::from(mean);
+        };
+        let cell = Self::Mean { mean, half_width };
+        match it.is_informative() {
+            true => cell,
+            false => Self::Text(format!("no information ({})", cell_text(&cell, None))),
+        }
     }
 }
 

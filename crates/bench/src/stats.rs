@@ -43,6 +43,55 @@ impl Spread {
     }
 }
 
+/// The mean of some runs, and how far the true mean may be with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the confidence interval's width; `None` of one run.
+    pub half_width: Option<f64>,
+}
+
+/// 0.975 quantiles of Student's t by degrees of freedom, from 1 on.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+impl Mean {
+    /// The mean of `values` with Student's interval; `None` if there are none. Beyond 31
+    /// values the last quantile is taken, which is a little too large.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let half_width = (n > 1).then(|| {
+            let deviation = (squares / (n - 1) as f64).sqrt();
+            STUDENT[(n - 2).min(STUDENT.len() - 1)] * deviation / (n as f64).sqrt()
+        });
+        Some(Self { mean, half_width })
+    }
+
+    /// Whether the interval is narrower than the mean: a wider one tells not even the order
+    /// of magnitude. One run is taken for what it is.
+    #[must_use]
+    pub fn is_informative(self) -> bool {
+        self.half_width
+            .is_none_or(|it| it < self.mean.abs() || it == 0.0)
+    }
+
+    /// The mean, unless its interval is so wide that it tells nothing.
+    #[must_use]
+    pub fn informed(self) -> Option<f64> {
+        self.is_informative().then_some(self.mean)
+    }
+}
+
 /// The median of `values`; 0 if there are none.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
@@ -167,6 +216,24 @@ mod tests {
         let ratios = Spread::of_ratios(&[2.0, 9.0], &[1.0, 3.0]).expect("two rounds");
         assert_eq!((ratios.min, ratios.max), (2.0, 3.0));
         assert_eq!(median(&[4.0, 1.0]), 2.5);
+    }
+
+    #[test]
+    fn means_have_students_interval() {
+        let mean = Mean::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five values");
+        // 2.776 √2.5 / √5.
+        assert!((mean.mean - 3.0).abs() < 1e-12);
+        assert!((mean.half_width.expect("several runs") - 1.963).abs() < 1e-3);
+        assert_eq!(mean.informed(), Some(3.0));
+        let one = Mean::of(&[4.0]).expect("one value");
+        assert_eq!(
+            (one.mean, one.half_width, one.informed()),
+            (4.0, None, Some(4.0))
+        );
+        // 12.706 times 1 around 2.
+        let wide = Mean::of(&[1.0, 3.0]).expect("two values");
+        assert_eq!(wide.informed(), None);
+        assert_eq!(Mean::of(&[]), None);
     }
 
     #[test]
