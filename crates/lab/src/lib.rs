@@ -8,7 +8,7 @@
 //!
 //! [`engine_bed`] has the router's own engine between buffers in memory;
 //! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
-//! block, and [`schedules`] what fetching ahead gains. [`lookup`] has its FIB alone.
+//! block, and [`schedules`] what fetching ahead gains. `beds` has its FIB alone.
 //! [`verify`] has its verification of Data.
 //! [`ssd`] has the second level of its content store on a disk.
 //! [`cores`] has its dispatch of names to workers, on simulated cores.
@@ -17,13 +17,13 @@
 pub mod bottleneck;
 pub mod cache;
 
+mod beds;
 mod choices;
 pub mod cores;
 pub mod engine_bed;
 pub mod exchange;
 pub mod experiments;
 pub mod fairness;
-pub mod fib;
 pub mod figures;
 pub mod footprint;
 pub mod hcs;
@@ -32,7 +32,6 @@ pub mod instructions;
 mod iqbal;
 pub mod launch;
 pub mod live;
-pub mod lookup;
 pub mod machine;
 mod mansilha;
 pub mod output;

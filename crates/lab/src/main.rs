@@ -7,9 +7,8 @@ use clap::{Parser, Subcommand};
 use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
 use tachonym_lab::{
-    bottleneck, cache, cores, exchange, experiments, fairness, fib, figures, footprint, hcs,
-    impair, instructions, live, lookup, routes, schedules, soak, ssd, startup, transfer, verify,
-    workers,
+    bottleneck, cache, cores, exchange, experiments, fairness, figures, footprint, hcs, impair,
+    instructions, live, routes, schedules, soak, ssd, startup, transfer, verify, workers,
 };
 
 const EXAMPLES: &str = "\
@@ -54,9 +53,7 @@ enum Command {
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
     Live(Box<live::LiveArgs>),
-    Lookup(Box<lookup::LookupArgs>),
     Rib(Box<routes::load::RibArgs>),
-    Fib(Box<fib::FibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
     Verify(Box<verify::VerifyArgs>),
     Workers(Box<workers::WorkersArgs>),
@@ -93,9 +90,7 @@ fn main() -> ExitCode {
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
         Command::Live(args) => live::run(&args),
-        Command::Lookup(args) => lookup::run(&args),
         Command::Rib(args) => routes::load::run(&args),
-        Command::Fib(args) => fib::run(&args),
         Command::Schedules(args) => schedules::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Workers(args) => workers::run(&args),

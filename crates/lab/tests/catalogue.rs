@@ -54,7 +54,10 @@ fn the_lists_name_every_row_and_every_experiment() {
 #[test]
 fn wrong_names_and_values_are_refused_with_a_remedy() {
     let unknown = error(&["run", "takemasa/figure-4.55"]);
-    assert!(unknown.contains("nearest: takemasa/figure-4.5"), "{unknown}");
+    assert!(
+        unknown.contains("nearest: takemasa/figure-4.5"),
+        "{unknown}"
+    );
     let later = error(&["run", "takemasa/figure-6.1"]);
     assert!(later.contains("power model"), "{later}");
     let parameter = error(&["run", "yuan/table-5.1", "--set", "nothing=1"]);
@@ -67,7 +70,11 @@ fn a_result_names_machine_commit_date_and_command() {
     let result: serde_json::Value = serde_json::from_str(&text).expect("a line of JSON");
     assert_eq!(result["id"], "yuan/table-5.1");
     assert!(result["machine"]["n_cpus"].as_u64() >= Some(1));
-    assert!(result["date"].as_str().is_some_and(|date| date.starts_with("20")));
+    assert!(
+        result["date"]
+            .as_str()
+            .is_some_and(|date| date.starts_with("20"))
+    );
     let command = result["command"].as_str().expect("a command");
     assert_eq!(command, "tachonym-lab run yuan/table-5.1 --scale tiny");
 }

@@ -19,10 +19,10 @@ use tachonym_protocol::route_flags;
 use tachonym_tables::{Fib, FibConfig, NextHop};
 
 use crate::choices::PageChoice;
-use crate::lookup::names::NameSet;
 use crate::output::{self, mib};
 use crate::process::Process;
 use crate::stats::Spread;
+use crate::workloads::names::NameSet;
 
 /// Faces that the routes lead to, in turn.
 const N_FACES: u64 = 64;

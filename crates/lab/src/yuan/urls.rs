@@ -11,11 +11,10 @@
 use std::io::BufRead;
 
 use anyhow::Context as _;
-use serde::Serialize;
 use tachonym_packet::types::component::GENERIC;
 use tachonym_packet::{Name, tlv};
 
-use super::bed::EncodedNames;
+use crate::beds::fib::EncodedNames;
 use crate::random::Random;
 
 /// Most components and bytes of a name that is read: longer ones are no prefixes.
@@ -26,8 +25,7 @@ const MAX_BYTES: usize = 4096;
 const FALL_OFF: f64 = 1.2;
 
 /// How a URL becomes a name (Yuan 2015, table 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     /// Every label of the host, the top-level domain first.
     Tld,
@@ -88,7 +86,7 @@ pub(super) struct Published {
     pub(super) n_urls: u64,
     /// Percent of hash lookups that level pulling saves, and prefixes that it pulls, by
     /// scheme.
-    pub(super) saved_pct: [&'static str; 3],
+    pub(super) saved_pct: [f64; 3],
     pub(super) n_pulled: [u64; 3],
     /// Most components that follow one host and path.
     max_fan_out: f64,
@@ -101,7 +99,7 @@ pub(super) const PUBLISHED: [Published; 3] = [
     Published {
         label: "Alexa",
         n_urls: 1_000_000,
-        saved_pct: ["12.08", "4.43", "0.49"],
+        saved_pct: [12.08, 4.43, 0.49],
         n_pulled: [214, 122, 19],
         max_fan_out: 3363.0,
         with_path: 106,
@@ -109,7 +107,7 @@ pub(super) const PUBLISHED: [Published; 3] = [
     Published {
         label: "Blacklist",
         n_urls: 1_390_000,
-        saved_pct: ["9.94", "6.52", "4.77"],
+        saved_pct: [9.94, 6.52, 4.77],
         n_pulled: [461, 437, 271],
         max_fan_out: 5000.0,
         with_path: 2000,
@@ -117,7 +115,7 @@ pub(super) const PUBLISHED: [Published; 3] = [
     Published {
         label: "Dmoz",
         n_urls: 3_690_000,
-        saved_pct: ["11.58", "8.13", "8.60"],
+        saved_pct: [11.58, 8.13, 8.60],
         n_pulled: [1781, 1742, 1639],
         max_fan_out: 5000.0,
         with_path: 3000,
