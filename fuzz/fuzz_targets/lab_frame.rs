@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tachonym_lab::exchange::frame::{Frame, Reassembler};
+use tachonym_loadgen::exchange::frame::{Frame, Reassembler};
 use tachonym_packet::tlv;
 
 fuzz_target!(|bytes: &[u8]| {

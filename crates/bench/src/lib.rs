@@ -20,6 +20,7 @@ pub mod machine;
 pub mod markdown;
 mod params;
 pub mod plot;
+pub mod random;
 mod record;
 pub mod report;
 mod results;

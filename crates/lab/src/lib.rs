@@ -1,10 +1,7 @@
-//! Experiments with NDN forwarders: load, measurement and impairment.
+//! Experiments with the router's parts and with running routers.
 //!
-//! [`exchange`] measures any running forwarder through its sockets; so do
-//! [`routes`], [`footprint`], [`soak`], [`startup`], [`transfer`] and
-//! [`fairness`], each for another figure, and [`figures`] takes them all at
-//! once. [`live`] has the router with several workers. [`impair`] is a UDP relay that loses, delays and reorders packets. These
-//! speak to real sockets only: nothing here pretends to be a router.
+//! [`experiments`] has all of them, by document. What measures a running forwarder
+//! through its sockets is the crate `tachonym_loadgen`.
 //!
 //! [`engine_bed`] has the router's own engine between buffers in memory;
 //! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
@@ -21,33 +18,20 @@ mod beds;
 mod choices;
 pub mod cores;
 pub mod engine_bed;
-pub mod exchange;
 pub mod experiments;
-pub mod fairness;
-pub mod figures;
-pub mod footprint;
 pub mod hcs;
-pub mod impair;
 pub mod instructions;
 mod iqbal;
-pub mod launch;
 pub mod live;
-pub mod machine;
 mod mansilha;
-pub mod output;
-mod own;
-pub mod process;
-pub mod random;
-pub mod routes;
+pub mod own;
 pub mod schedules;
-pub mod soak;
 pub mod ssd;
-pub mod startup;
-pub mod stats;
+pub use tachonym_bench::{random, stats};
+pub use tachonym_loadgen::{output, process};
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.
 mod sys;
 mod takemasa;
-pub mod transfer;
 pub mod verify;
 pub mod workers;
 pub mod workloads;

@@ -6,9 +6,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
+use tachonym_lab::own::rib;
 use tachonym_lab::{
-    bottleneck, cache, cores, exchange, experiments, fairness, figures, footprint, hcs, impair,
-    instructions, live, routes, schedules, soak, ssd, startup, transfer, verify, workers,
+    bottleneck, cache, cores, experiments, hcs, instructions, live, schedules, ssd, verify, workers,
+};
+use tachonym_loadgen::{
+    exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
 };
 
 const EXAMPLES: &str = "\
@@ -53,7 +56,7 @@ enum Command {
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
     Live(Box<live::LiveArgs>),
-    Rib(Box<routes::load::RibArgs>),
+    Rib(Box<rib::RibArgs>),
     Schedules(Box<schedules::SchedulesArgs>),
     Verify(Box<verify::VerifyArgs>),
     Workers(Box<workers::WorkersArgs>),
@@ -90,7 +93,7 @@ fn main() -> ExitCode {
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
         Command::Live(args) => live::run(&args),
-        Command::Rib(args) => routes::load::run(&args),
+        Command::Rib(args) => rib::run(&args),
         Command::Schedules(args) => schedules::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Workers(args) => workers::run(&args),

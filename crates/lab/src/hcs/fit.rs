@@ -100,7 +100,7 @@ impl Fitted {
             .iter()
             .map(|point| (point.miss_ratio, own_ns(point)))
             .collect();
-        let line = crate::stats::Line::fit(&points)?;
+        let line = crate::stats::LineFit::of(&points)?;
         let n = points.len() as f64;
         let mean = points.iter().map(|point| point.0).sum::<f64>() / n;
         let spread: f64 = points.iter().map(|point| (point.0 - mean).powi(2)).sum();

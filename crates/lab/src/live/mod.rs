@@ -3,11 +3,10 @@
 //! `live workers` is Takemasa 2019, Figure 4.7 (packets per second over the number of
 //! threads), `live dispatch` Mansilha 2017, Figures 7 and 8 (throughput over the number of
 //! threads, how packets are divided among them, and what that makes of throughput). Settings
-//! take turns in every round, each on a router of its own (`bed`). Beside what passes by
+//! take turns in every round, each on a router of its own ([`tachonym_loadgen::live`]). Beside what passes by
 //! the clock stands the router's CPU time for a packet: the generator needs cores, too. For
 //! packets in memory see [`workers`](crate::workers).
 
-mod bed;
 mod plot;
 mod published;
 
@@ -17,8 +16,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use tachonym_loadgen::live::{BedArgs, Feed, Rule, Setting, Take, n_cores};
 
-use self::bed::{BedArgs, Feed, Rule, Setting, Take, n_cores};
 use crate::output;
 use crate::stats::{Histogram, Spread};
 
@@ -260,7 +259,11 @@ pub fn run(args: &LiveArgs) -> anyhow::Result<()> {
     for round in 0..usize::from(common.rounds) {
         for turn in 0..settings.len() {
             let idx = (turn + round) % settings.len();
-            rounds[idx].push(bed::take(&common.bed, &settings[idx], skew)?);
+            rounds[idx].push(tachonym_loadgen::live::take(
+                &common.bed,
+                &settings[idx],
+                skew,
+            )?);
         }
     }
     let rows = settings.iter().zip(&rounds).map(|(setting, own)| {

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::anyhow;
 use plotters::prelude::*;
 
-use super::bed::{Feed, Rule};
 use super::{Report, Row};
+use tachonym_loadgen::live::{Feed, Rule};
 
 /// One colour for each feed and rule.
 const COLORS: [RGBColor; 6] = [

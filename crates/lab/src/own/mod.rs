@@ -1,6 +1,7 @@
 //! Experiments of this project.
 
 mod lookup;
+pub mod rib;
 
 use tachonym_bench::Experiment;
 
