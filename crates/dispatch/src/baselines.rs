@@ -6,6 +6,8 @@
 //! | [`StaticHash`] | each name where the map says, for ever: "no flow migrated" of Figure 4.9 |
 //! | [`FlowShift`] by name | Dittmann's load balancer (DLB) as section 2.3.2 describes it: on imbalance, the arriving flow moves to the least loaded worker, aggressive or not |
 //! | [`FlowShift`] by bundle | the same of a bucket of the map table, which needs no table of flows; arbitrary flow shift (AFS) |
+//! | [`RoundRobin`] | batches of packets to one worker after another, whatever their names: batch scheduling (Guo et al. 2005, section 2.3.1) with [order restored](crate::restoration) |
+//! | [`AdaptiveHash`](crate::adaptive::AdaptiveHash) | weights of workers that follow their load: section 2.3.2 |
 //! | [`TopNames`] | LAPS with exact counts of all names instead of the detector |
 //!
 //! The thesis tells apart neither DLB from AFS, which it describes alike, nor says of
@@ -102,7 +104,7 @@ impl Scheduler for Laps {
 }
 
 /// The first of `workers` with the shortest queue, counted from the one at `first` on.
-fn shortest(workers: &[WorkerId], first: usize, queue_lens: &[u32]) -> WorkerId {
+pub(crate) fn shortest(workers: &[WorkerId], first: usize, queue_lens: &[u32]) -> WorkerId {
     let (before, after) = workers.split_at(first % workers.len());
     let in_turn = after.iter().chain(before).copied();
     // There is a worker: the maps and constructors see to it.
@@ -143,6 +145,48 @@ impl Scheduler for Fcfs {
         let worker = shortest(&self.workers, self.next, queue_lens);
         self.next = worker.idx() + 1;
         worker
+    }
+
+    fn n_shifts(&self) -> u64 {
+        0
+    }
+}
+
+/// As many packets as a batch has to one worker, then to the next.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    n_workers: u16,
+    batch_pkts: u32,
+    worker: u16,
+    n_left: u32,
+}
+
+impl RoundRobin {
+    /// For so many workers, in batches of so many packets.
+    ///
+    /// # Errors
+    /// If there is no worker, or a batch is empty.
+    pub fn new(n_workers: usize, batch_pkts: u32) -> Result<Self, MapError> {
+        if n_workers == 0 || batch_pkts == 0 {
+            return Err(MapError::NoWorker);
+        }
+        Ok(Self {
+            n_workers: n_workers as u16,
+            batch_pkts,
+            worker: 0,
+            n_left: batch_pkts,
+        })
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn dispatch(&mut self, _: ServiceId, _: Key, _: &[u32]) -> WorkerId {
+        if self.n_left == 0 {
+            self.worker = (self.worker + 1) % self.n_workers;
+            self.n_left = self.batch_pkts;
+        }
+        self.n_left -= 1;
+        WorkerId(self.worker)
     }
 
     fn n_shifts(&self) -> u64 {

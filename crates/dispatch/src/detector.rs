@@ -157,6 +157,13 @@ impl Detector {
         true
     }
 
+    /// Bytes of its tables.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let of_name = size_of::<Key>() + size_of::<u32>() + size_of::<ServiceId>();
+        self.config.n_aggressive * of_name + size_of_val(&*self.annex)
+    }
+
     /// Looks at a packet that was chosen elsewhere. Takes time linear in the names tracked,
     /// and in the annex cache when a count saturates.
     pub fn handle_sample(&mut self, service: ServiceId, key: Key) {

@@ -14,9 +14,10 @@
 //! | [`laps`] | all of these together: the locality-aware packet scheduler |
 //! | [`order`] | how packets of a name that moves keep their order |
 //! | [`publish`] | how receiving threads read what one thread decides |
-//! | [`baselines`] | other schedulers, to compare with |
+//! | [`baselines`], [`adaptive`], [`restoration`] | other schedulers, to compare with |
 #![forbid(unsafe_code)]
 
+pub mod adaptive;
 pub mod allocation;
 pub mod baselines;
 mod buckets;
@@ -30,6 +31,7 @@ mod map;
 pub mod migration;
 pub mod order;
 pub mod publish;
+pub mod restoration;
 mod worker;
 
 pub use allocation::{Need, ServiceLoad, Transfer};

@@ -1,7 +1,7 @@
 //! The schedulers that LAPS is compared with.
 
 use tachonym_dispatch::baselines::{
-    ExactTop, Fcfs, FlowShift, Grain, Scheduler, StaticHash, TopNames,
+    ExactTop, Fcfs, FlowShift, Grain, RoundRobin, Scheduler, StaticHash, TopNames,
 };
 use tachonym_dispatch::{Key, ServiceId, WorkerId};
 
@@ -16,6 +16,16 @@ fn fcfs_takes_the_shortest_queue_and_turns_among_equals() {
         .collect();
     assert_eq!(turns, [2, 0, 1, 2]);
     assert!(Fcfs::new(0).is_err());
+}
+
+#[test]
+fn batches_go_to_one_worker_after_another() {
+    let mut batches = RoundRobin::new(3, 2).unwrap();
+    let workers: Vec<_> = (0..8)
+        .map(|key| batches.dispatch(ONE, Key(key), &[9, 0, 0]).0)
+        .collect();
+    assert_eq!(workers, [0, 0, 1, 1, 2, 2, 0, 0]);
+    assert!(RoundRobin::new(3, 0).is_err());
 }
 
 #[test]

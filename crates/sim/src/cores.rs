@@ -12,10 +12,15 @@
 //! With [`CoresConfig::order`], packets of a flow that moves are held until its former core
 //! has done what it had, as the receiving threads of a router do, by the same code
 //! ([`Order`]). A held packet takes a place of its new core's queue.
+//!
+//! With [`CoresConfig::restoration`], packets are numbered as they enter queues and leave in
+//! this order ([`Restoration`]). A packet that is done and waits for an earlier one keeps its
+//! place of its core's queue, which the core does not wait for.
 
 use std::collections::VecDeque;
 
 use tachonym_dispatch::baselines::Scheduler;
+use tachonym_dispatch::restoration::{Restoration, TagScope};
 use tachonym_dispatch::{Offer, Order, OrderConfig, ServiceLoad};
 
 use crate::service::{Penalties, ServiceModel};
@@ -37,6 +42,8 @@ pub struct CoresConfig {
     /// Whether, and within which bounds, packets of what moves are kept in order, if the
     /// scheduler tells what moves. As published, they are not.
     pub order: Option<OrderConfig>,
+    /// Among which packets order is restored where they leave. As published, among none.
+    pub restoration: Option<TagScope>,
 }
 
 /// How often the scheduler hears of loads, where nothing else is said; the thesis names no
@@ -56,6 +63,7 @@ impl CoresConfig {
             penalties: Penalties::PUBLISHED,
             interval_ns: INTERVAL_NS,
             order: None,
+            restoration: None,
         }
     }
 }
@@ -81,6 +89,10 @@ pub struct Counts {
     pub n_dropped_unheld: u64,
     /// How long packets were held, all together.
     pub held_ns: u64,
+    /// Those that were done and waited for an earlier one before they left.
+    pub n_restored: u64,
+    /// How long they waited, all together.
+    pub restored_ns: u64,
 }
 
 impl Counts {
@@ -97,6 +109,8 @@ impl Counts {
             n_held: self.n_held - before.n_held,
             n_dropped_unheld: self.n_dropped_unheld - before.n_dropped_unheld,
             held_ns: self.held_ns - before.held_ns,
+            n_restored: self.n_restored - before.n_restored,
+            restored_ns: self.restored_ns - before.restored_ns,
         }
     }
 }
@@ -127,7 +141,16 @@ struct Waiting {
     flow: u32,
     /// Which of its flow's packets that found room it is, from 1 on.
     nth: u32,
+    /// Its number where order is restored.
+    tag: u32,
     service: u8,
+}
+
+/// A packet that is done.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    packet: Waiting,
+    core: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +183,8 @@ pub struct Cores<S> {
     done: Vec<u64>,
     order: Option<Order<Numbered>>,
     released: Vec<Numbered>,
+    restoration: Option<Restoration<Done>>,
+    leaving: Vec<Done>,
     flows: Vec<Flow>,
     counts: Counts,
     by_service: Vec<Counts>,
@@ -196,6 +221,8 @@ impl<S: Scheduler> Cores<S> {
             done: vec![0; n_cores],
             order,
             released: Vec::new(),
+            restoration: config.restoration.map(Restoration::new),
+            leaving: Vec::new(),
             queues: vec![VecDeque::with_capacity(config.queue_pkts); n_cores],
             lens: vec![0; n_cores],
             heads_ns: vec![NEVER; n_cores],
@@ -349,10 +376,12 @@ impl<S: Scheduler> Cores<S> {
         }
         let done_ns = self.idle_at_ns[core].max(now_ns) + takes_ns;
         self.idle_at_ns[core] = done_ns;
+        let tag = (self.restoration.as_mut()).map(|it| it.tag(key_of(packet.flow)));
         self.queues[core].push_back(Waiting {
             done_ns,
             flow: packet.flow,
             nth,
+            tag: tag.unwrap_or_default(),
             service: packet.service.0,
         });
         self.queued[core] += 1;
@@ -376,23 +405,50 @@ impl<S: Scheduler> Cores<S> {
             let Some(done) = self.queues[core].pop_front() else {
                 return;
             };
-            self.lens[core] -= 1;
             self.done[core] += 1;
             self.heads_ns[core] = self.queues[core].front().map_or(NEVER, |it| it.done_ns);
-            let service = usize::from(done.service);
-            self.counts.n_departed += 1;
-            self.by_service[service].n_departed += 1;
-            self.loads[service].n_departed += 1;
-            let flow = &mut self.flows[done.flow as usize];
-            if done.nth < flow.last_departed {
-                self.counts.n_out_of_order += 1;
-                self.by_service[service].n_out_of_order += 1;
-            } else {
-                flow.last_departed = done.nth;
+            let core = core as u16;
+            let done = Done { packet: done, core };
+            match &mut self.restoration {
+                None => self.leave(done, head_ns),
+                Some(restoration) => {
+                    let key = key_of(done.packet.flow);
+                    let leaving = &mut self.leaving;
+                    restoration.handle_done((key, done.packet.tag), done, |it| leaving.push(it));
+                    for nth in 0..self.leaving.len() {
+                        self.leave(self.leaving[nth], head_ns);
+                    }
+                    self.leaving.clear();
+                }
             }
             if self.order.as_ref().is_some_and(|order| !order.is_calm()) {
                 self.release(head_ns);
             }
+        }
+    }
+
+    /// Lets a packet go that is done.
+    #[inline]
+    fn leave(&mut self, Done { packet, core }: Done, now_ns: u64) {
+        self.lens[usize::from(core)] -= 1;
+        let service = usize::from(packet.service);
+        let counts = &mut self.by_service[service];
+        self.counts.n_departed += 1;
+        counts.n_departed += 1;
+        self.loads[service].n_departed += 1;
+        if packet.done_ns < now_ns {
+            let waited_ns = now_ns - packet.done_ns;
+            self.counts.n_restored += 1;
+            self.counts.restored_ns += waited_ns;
+            counts.n_restored += 1;
+            counts.restored_ns += waited_ns;
+        }
+        let flow = &mut self.flows[packet.flow as usize];
+        if packet.nth < flow.last_departed {
+            self.counts.n_out_of_order += 1;
+            counts.n_out_of_order += 1;
+        } else {
+            flow.last_departed = packet.nth;
         }
     }
 
@@ -441,6 +497,12 @@ impl<S: Scheduler> Cores<S> {
     #[must_use]
     pub const fn scheduler(&self) -> &S {
         &self.scheduler
+    }
+
+    /// The most names that had tagged packets inside at the same time, where order is restored.
+    #[must_use]
+    pub fn n_names_tagged(&self) -> Option<usize> {
+        self.restoration.as_ref().map(Restoration::most_names)
     }
 
     /// Packets of each core's queue.

@@ -59,6 +59,8 @@ pub struct FlowModel {
     pub offset: f64,
     /// Packets of a train on average, from 1 on.
     pub train_pkts: f64,
+    /// Share of the packets that the largest flow has, below 1; 0: as its rank says.
+    pub largest_share: f64,
 }
 
 impl FlowModel {
@@ -71,6 +73,7 @@ impl FlowModel {
             alpha: 1.025 + 0.025 * f64::from(number),
             offset: 20.0,
             train_pkts: 3.0,
+            largest_share: 0.0,
         }
     }
 
@@ -83,6 +86,7 @@ impl FlowModel {
             alpha: 1.125 + 0.025 * f64::from(number),
             offset: 5.0,
             train_pkts: 3.0,
+            largest_share: 0.0,
         }
     }
 
@@ -94,7 +98,29 @@ impl FlowModel {
             alpha: 0.8,
             offset: 0.0,
             train_pkts: 1.0,
+            largest_share: 0.0,
         }
+    }
+
+    /// A backbone link with one flow that has this share of the packets.
+    #[must_use]
+    pub fn large_flow(share: f64) -> Self {
+        Self {
+            largest_share: share,
+            ..Self::backbone(1)
+        }
+    }
+
+    /// How often each flow is drawn, by rank.
+    #[must_use]
+    pub fn weights(&self) -> Vec<f64> {
+        let weight = |rank: u32| (f64::from(rank) + 1.0 + self.offset).powf(-self.alpha);
+        let mut weights: Vec<_> = (0..self.n_flows.max(1)).map(weight).collect();
+        if self.largest_share > 0.0 && weights.len() > 1 {
+            let others: f64 = weights[1..].iter().sum();
+            weights[0] = others * self.largest_share / (1.0 - self.largest_share);
+        }
+        weights
     }
 }
 
@@ -133,7 +159,7 @@ impl Trace {
     /// Draws from a model.
     #[must_use]
     pub fn drawn(model: &FlowModel, seed: u64) -> Self {
-        let flows = Weighted::zipf(model.n_flows, model.alpha, model.offset);
+        let flows = Weighted::new(&model.weights());
         let mut random = Random::new(seed);
         let trains = std::array::from_fn(|_| flows.draw(&mut random));
         Self::Drawn(Box::new(Drawn {

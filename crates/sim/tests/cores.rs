@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash};
+use tachonym_dispatch::restoration::TagScope;
 use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind, MoveRule, OrderConfig};
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
 use tachonym_sim::rate::RateModel;
@@ -276,6 +277,37 @@ fn what_moves_keeps_its_order_and_nothing_is_lost() {
         }
     }
     assert!(n_held > 100);
+}
+
+#[test]
+fn order_is_restored_and_every_packet_leaves() {
+    let services = PATHS.to_vec();
+    let (packets, n_flows) = packets(60_000, services.len(), 4e5, 5);
+    let run = |restoration| {
+        let config = CoresConfig {
+            restoration,
+            ..CoresConfig::new(N_CORES, services.clone())
+        };
+        let mut cores = Cores::new(config, Fcfs::new(N_CORES).expect("cores"), n_flows);
+        packets
+            .iter()
+            .for_each(|&packet| cores.handle_packet(packet));
+        cores.depart_until(u64::MAX - 1);
+        let counts = *cores.counts();
+        assert_eq!(counts.n_departed + counts.n_dropped, counts.n_arrived);
+        assert!(cores.queue_lens().iter().all(|&len| len == 0));
+        (counts, cores.n_names_tagged())
+    };
+    let (unordered, _) = run(None);
+    let (by_name, n_names) = run(Some(TagScope::PerName));
+    let (global, n_lists) = run(Some(TagScope::Global));
+    assert!(unordered.n_out_of_order > 0 && unordered.n_restored == 0);
+    assert_eq!((by_name.n_out_of_order, global.n_out_of_order), (0, 0));
+    assert!(0 < by_name.n_restored && by_name.n_restored < global.n_restored);
+    assert!(by_name.restored_ns < global.restored_ns);
+    // Only names with packets inside are tagged: no more than queues have places.
+    assert!(n_names.is_some_and(|n| 1 < n && n <= N_CORES * 100));
+    assert_eq!(n_lists, Some(1));
 }
 
 #[test]

@@ -74,3 +74,12 @@ fn traffic_without_packets_ends() {
     let mut traffic = Traffic::new(vec![(RateModel::constant(0.0), trace)], 1.0, 1);
     assert_eq!(traffic.next_packet(), None);
 }
+
+#[test]
+fn a_large_flow_has_its_share() {
+    let mut trace = Trace::drawn(&FlowModel::large_flow(0.12), 1);
+    let n = 200_000;
+    let n_large = (0..n).filter(|_| trace.next_flow().0 == 0).count();
+    let share = n_large as f64 / f64::from(n);
+    assert!((share - 0.12).abs() < 0.005, "{share}");
+}
