@@ -160,6 +160,26 @@ fn looking_at_queues_moves_what_evens_out() {
 }
 
 #[test]
+fn looking_at_queues_moves_all_aggressive_names_as_published() {
+    let mut laps = Laps::new(&published(3, 1)).unwrap();
+    let here = [0, 1, 2].map(|nth| key_at(&laps, ONE, WorkerId(0), nth));
+    let there = key_at(&laps, ONE, WorkerId(1), 0);
+    for key in here.into_iter().chain([there]) {
+        make_aggressive(&mut laps, ONE, key, 50);
+    }
+    assert_eq!(laps.handle_queue_lengths(&[7, 0, 0]), 0);
+    assert_eq!(laps.handle_queue_lengths(&[8, 8, 8]), 0, "none is below");
+    assert_eq!(laps.handle_queue_lengths(&[8, 3, 2]), 3);
+    let at = |laps: &Laps, key| laps.homes().home(ONE, key).0;
+    assert_eq!(here.map(|key| at(&laps, key)), [2; 3]);
+    assert_eq!(at(&laps, there), 1);
+    assert_eq!(laps.counters().n_migrations, 3);
+    // They move on as soon as that worker is overloaded, too.
+    assert_eq!(laps.handle_queue_lengths(&[0, 3, 8]), 3);
+    assert_eq!(here.map(|key| at(&laps, key)), [0; 3]);
+}
+
+#[test]
 fn moves_come_to_an_end() {
     let mut laps = Laps::new(&config(2, 1)).unwrap();
     let here = [0, 1, 2, 3].map(|nth| key_at(&laps, ONE, WorkerId(0), nth));

@@ -8,7 +8,7 @@
 //! block, and [`schedules`] what fetching ahead gains. `beds` has its FIB alone.
 //! [`verify`] has its verification of Data.
 //! [`ssd`] has the second level of its content store on a disk.
-//! [`cores`] has its dispatch of names to workers, on simulated cores.
+//! The experiments of Iqbal 2013 have its dispatch of names to workers, on simulated cores.
 #![deny(unsafe_code)]
 
 pub mod bottleneck;
@@ -16,7 +16,6 @@ pub mod cache;
 
 mod beds;
 mod choices;
-pub mod cores;
 pub mod engine_bed;
 pub mod experiments;
 pub mod hcs;

@@ -8,7 +8,7 @@ use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
 use tachonym_lab::own::rib;
 use tachonym_lab::{
-    bottleneck, cache, cores, experiments, hcs, instructions, live, schedules, ssd, verify, workers,
+    bottleneck, cache, experiments, hcs, instructions, live, schedules, ssd, verify, workers,
 };
 use tachonym_loadgen::{
     exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
@@ -43,7 +43,6 @@ enum Command {
     Exchange(Box<exchange::ExchangeArgs>),
     Bottleneck(Box<bottleneck::BottleneckArgs>),
     Cache(Box<cache::CacheArgs>),
-    Cores(Box<cores::CoresArgs>),
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
@@ -81,7 +80,6 @@ fn main() -> ExitCode {
         Command::Docs(args) => cli::docs(&args),
         Command::Bottleneck(args) => bottleneck::run(&args),
         Command::Cache(args) => cache::run(&args),
-        Command::Cores(args) => cores::run(&args),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher, ServiceId};
+use tachonym_dispatch::{Laps, LapsConfig, Publisher, ServiceId};
 use tachonym_face::{FaceSystem, SystemOptions, monotonic_now};
 use tachonym_forward::Engine;
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
@@ -42,9 +42,6 @@ const VERIFICATION_PPS: f64 = 20e3;
 const SURPLUS_AFTER_NS: u64 = 10_000_000_000;
 /// Names whose Data are verified; see [`Config::verification`].
 pub(crate) const VERIFICATION: ServiceId = ServiceId(1);
-/// Parts into which names are divided, as a power of two: workers have as many each, or one
-/// more.
-const N_BUCKETS_LOG2: u8 = 10;
 
 /// Prefix of the management protocol for programs on this machine.
 const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
@@ -335,9 +332,8 @@ fn scheduler(config: &Config, layout: &Layout) -> anyhow::Result<Scheduler> {
         false => vec![FORWARDING_PPS],
     };
     let mut laps = Laps::new(&LapsConfig {
-        map: MapKind::Buckets {
-            n_buckets_log2: N_BUCKETS_LOG2,
-        },
+        map: config.workers.map.kind(),
+        rule: config.workers.migrate.rule(),
         high_threshold: HIGH_THRESHOLD_PKTS,
         idle_ns: SURPLUS_AFTER_NS,
         worker_rates_pps,

@@ -21,9 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Interests that a consumer has under way.
 const WINDOW: u64 = 32;
 
-const FEEDS: [&str; 2] = [
+const FEEDS: [&str; 3] = [
     "workers.feed = \"run-to-completion\"\n",
     "workers.feed = \"io-threads\"\nworkers.io_threads = 2\n",
+    "workers.map = \"linear\"\nworkers.migrate = \"published\"\n",
 ];
 
 /// A router with so many workers, and one more that may be added.
@@ -211,6 +212,9 @@ fn names_are_pinned_and_the_scheduler_frozen() {
         assert!(error.contains("is not pinned"), "{error}");
         assert_eq!(bed.json(&["workers", "freeze"])["frozen"], true);
         assert_eq!(bed.json(&["workers", "thaw"])["frozen"], false);
+        // Linear hashing has a bucket for each worker.
+        let n_buckets = if feed.contains("linear") { 2 } else { 1_024 };
+        assert_eq!(bed.json(&["workers"])["buckets"], n_buckets, "{feed}");
         bed.text(&["workers", "add"]);
         let (_, error) = bed.failure(&["workers", "add"]);
         assert!(error.contains("workers.max_threads"), "{error}");

@@ -194,12 +194,14 @@ impl Laps {
         }
     }
 
-    /// Relieves each worker whose queue has reached the threshold of one aggressive name,
-    /// and returns how many names moved. For a router: see the [module](self).
+    /// Moves aggressive names off each worker whose queue has reached the threshold, and
+    /// returns how many moved. For a router: see the [module](self).
     ///
-    /// The name is the one that [`MoveRule::Evens`] chooses, whatever the rule is: with the
-    /// published one nothing is measured, and so nothing moves here. Takes time linear in
-    /// workers and names tracked. Allocates nothing.
+    /// By [`MoveRule::Evens`] one name moves, the one whose move evens loads out best. By
+    /// [`MoveRule::Published`] all aggressive names of the worker move to the shortest queue of
+    /// the service, as section 4.4.4 of the thesis says of the time while a queue is above the
+    /// threshold. Takes time linear in workers and names tracked; by the published rule,
+    /// quadratic in names tracked. Allocates nothing.
     ///
     /// # Panics
     /// If there is a worker without a length.
@@ -215,10 +217,30 @@ impl Laps {
             if queue_lens[worker.idx()] < self.high_threshold {
                 continue;
             }
-            if self.even_out(service, worker, queue_lens) {
-                n_moved += 1;
-            } else {
-                self.counters.n_stuck += 1;
+            let n = match self.rule {
+                MoveRule::Published => self.move_all(service, worker, queue_lens),
+                MoveRule::Evens { .. } => self.even_out(service, worker, queue_lens).into(),
+            };
+            self.counters.n_stuck += u64::from(n == 0);
+            n_moved += n;
+        }
+        n_moved
+    }
+
+    /// Moves all aggressive names off an overloaded worker to the shortest queue, and returns
+    /// how many moved.
+    fn move_all(&mut self, service: ServiceId, from: WorkerId, queue_lens: &[u32]) -> usize {
+        let Some(to) = self.shortest(service, from, queue_lens) else {
+            return 0;
+        };
+        let detector = self.detector_idx(service);
+        let mut n_moved = 0;
+        for nth in 0..crate::detector::MAX_AGGRESSIVE {
+            let Some(it) = self.detectors[detector].aggressive().nth(nth) else {
+                break;
+            };
+            if it.service == service && self.homes.home(service, it.key) == from {
+                n_moved += usize::from(self.migrate(service, it.key, to));
             }
         }
         n_moved

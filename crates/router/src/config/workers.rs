@@ -4,10 +4,13 @@ use std::num::{NonZeroU8, NonZeroU32};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tachonym_dispatch::{DispatchBy, MAX_WORKERS};
+use tachonym_dispatch::{DispatchBy, MAX_WORKERS, MapKind, MoveRule};
 use tachonym_face::SystemShare;
 
 use super::faults::Faults;
+
+/// Buckets of the table that divides names, as a power of two.
+const N_BUCKETS_LOG2: u8 = 10;
 
 /// Threads that receive and forward. Each worker thread has a PIT and a content store of its
 /// own, with its share of the sizes in `[tables]`; the FIB is shared.
@@ -52,6 +55,16 @@ pub struct Workers {
     pub cpus: Vec<u16>,
     /// Whether names migrate from busy workers to less busy ones.
     pub balance: bool,
+    /// How names are divided among the workers. `buckets`: by a table of 1024 buckets, of
+    /// which each worker has the same share. `linear`: by linear hashing (Iqbal 2013, section
+    /// 5.3.4); some workers have twice the share of others unless their number is that of
+    /// `threads` times a power of two.
+    pub map: Map,
+    /// Which names migrate from a busy worker. `evens`: the frequently requested name whose
+    /// migration evens measured loads out best, if any does. `published`: all frequently
+    /// requested names of the worker, to the worker with the shortest queue (Iqbal 2013,
+    /// section 4.4).
+    pub migrate: Migrate,
 }
 
 impl Default for Workers {
@@ -67,6 +80,54 @@ impl Default for Workers {
             pit_tokens: false,
             cpus: Vec::new(),
             balance: true,
+            map: Map::default(),
+            migrate: Migrate::default(),
+        }
+    }
+}
+
+/// How names are divided among the workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Map {
+    /// By a table of buckets, of which each worker has the same share.
+    #[default]
+    Buckets,
+    /// By linear hashing.
+    Linear,
+}
+
+impl Map {
+    /// The map of a scheduler.
+    #[must_use]
+    pub const fn kind(self) -> MapKind {
+        match self {
+            Self::Buckets => MapKind::Buckets {
+                n_buckets_log2: N_BUCKETS_LOG2,
+            },
+            Self::Linear => MapKind::Linear,
+        }
+    }
+}
+
+/// Which names migrate from a busy worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Migrate {
+    /// The one whose migration evens loads out best.
+    #[default]
+    Evens,
+    /// All that are requested frequently.
+    Published,
+}
+
+impl Migrate {
+    /// The rule of a scheduler.
+    #[must_use]
+    pub const fn rule(self) -> MoveRule {
+        match self {
+            Self::Evens => MoveRule::EVENS,
+            Self::Published => MoveRule::Published,
         }
     }
 }
@@ -206,6 +267,16 @@ pub(super) fn check(workers: &Workers, found: &mut Faults) {
         if workers.balance != default.balance {
             found.idle("workers.balance", one);
         }
+        if workers.map != default.map {
+            found.idle("workers.map", one);
+        }
+    }
+    if workers.migrate != default.migrate {
+        if workers.most() == 1 {
+            found.idle("workers.migrate", "there is only one worker");
+        } else if !workers.balance {
+            found.idle("workers.migrate", "workers.balance is false");
+        }
     }
     cpus(workers, found);
 }
@@ -285,6 +356,12 @@ mod tests {
             ("batch_segments = 3".into(), "workers.batch_segments"),
             ("pit_tokens = true".into(), "workers.pit_tokens"),
             ("balance = false".into(), "workers.balance"),
+            ("map = \"linear\"".into(), "workers.map"),
+            ("migrate = \"published\"".into(), "workers.migrate"),
+            (
+                "threads = 2\nbalance = false\nmigrate = \"published\"".into(),
+                "workers.migrate",
+            ),
             ("cpus = [1000]".into(), "workers.cpus[0]"),
             (
                 format!("cpus = [{cpu}, {cpu}]\nthreads = 2"),
@@ -297,6 +374,7 @@ mod tests {
             assert!(faults[0].contains(key), "{text}: {faults:?}");
         }
         assert!(faults("threads = 2\nmax_threads = 4").is_empty());
+        assert!(faults("threads = 2\nmap = \"linear\"\nmigrate = \"published\"").is_empty());
         assert!(faults(&format!("cpus = [{cpu}]")).is_empty());
     }
 }
