@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use tachonym_tables::PolicyStep;
+
 /// A part of the packet path. It lasts until the next one is entered, or the
 /// burst ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +19,8 @@ pub enum Block {
     /// An Interest is received and decoded, its name is hashed: B1 (B1 in Figure
     /// 3.3). The engine marks the hashing only; packets come decoded.
     InterestReception = 1,
-    /// What a cache algorithm remembers of requests: B2 (not in Figure 3.3). A store
-    /// that does not tell it apart has it in B3.
+    /// The policy of the content store notes a request or a hit: B2 (not in Figure 3.3).
+    /// The router's measurement of popularity is part of it.
     HistoryUpdate = 2,
     /// Whether the content store has the Data: B3 (B2 in Figure 3.3).
     StoreLookup = 3,
@@ -42,10 +44,10 @@ pub enum Block {
     /// A Data leaves, the copy into the queue of its face included: B11 (B10 in
     /// Figure 3.3).
     DataTransmission = 11,
-    /// A victim is chosen and leaves the content store: B12 (within B9 in Figure
-    /// 3.3). A store that does not tell it apart has it in B10.
+    /// The policy chooses a victim: B12 (within B9 in Figure 3.3). Emptying its place is
+    /// part of B10.
     Eviction = 12,
-    /// Whether a Data deserves the content store: B13 (not in Figure 3.3).
+    /// The policy decides whether a Data is admitted: B13 (not in Figure 3.3).
     Admission = 13,
     /// Hop limit, scope, loops: what the prototype of the figures leaves out.
     Checks = 14,
@@ -80,6 +82,17 @@ impl Block {
         Self::Timers,
         Self::Prefetch,
     ];
+
+    /// The block of a step of the policy, within the store's block `around`.
+    #[inline(always)]
+    pub(crate) const fn of_step(step: PolicyStep, around: Self) -> Self {
+        match step {
+            PolicyStep::History => Self::HistoryUpdate,
+            PolicyStep::Admission => Self::Admission,
+            PolicyStep::Eviction => Self::Eviction,
+            PolicyStep::Store => around,
+        }
+    }
 
     /// The number in Figures 5.1 and 5.2; `None` for what they leave out.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, MonoNs};
-use tachonym_tables::{EntryIdx, Known, PitEntry};
+use tachonym_tables::{EntryIdx, Known, PitEntry, PolicyStep};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -41,7 +41,8 @@ impl Pipelines {
         matches.retain(|&idx| self.is_solicited_by(idx, arrival, data));
         if matches.is_empty() {
             out.enter(Block::StoreInsertion);
-            self.unsolicited_data(arrival, data, known);
+            let enter = |step| out.enter(Block::of_step(step, Block::StoreInsertion));
+            self.unsolicited_data(arrival, data, known, enter);
         } else {
             out.enter(Block::DataTransmission);
             let delivery = Delivery {
@@ -60,7 +61,8 @@ impl Pipelines {
             }
             matches.retain(|&idx| self.satisfy(idx, arrival, data));
             out.enter(Block::StoreInsertion);
-            self.store(arrival, data, (&matches, known));
+            let enter = |step| out.enter(Block::of_step(step, Block::StoreInsertion));
+            self.store(arrival, data, (&matches, known), enter);
         }
         self.scratch.matches = matches;
     }
@@ -96,7 +98,7 @@ impl Pipelines {
             }
             matches.retain(|&idx| self.satisfy(idx, arrival, data));
             if is_home {
-                self.store(arrival, data, (&matches, known));
+                self.store(arrival, data, (&matches, known), |_| ());
             } else {
                 for &idx in &matches {
                     self.tables.remove_pending(idx);
@@ -119,9 +121,9 @@ impl Pipelines {
             if !arrival.headers.no_cache {
                 self.tables.note_far_answer(arrival.name_hash());
             }
-            self.store(arrival, data, (&[], Known::default()));
+            self.store(arrival, data, (&[], Known::default()), |_| ());
         } else {
-            self.unsolicited_data(arrival, data, Known::default());
+            self.unsolicited_data(arrival, data, Known::default(), |_| ());
         }
     }
 
@@ -168,11 +170,13 @@ impl Pipelines {
     }
 
     /// Caches a Data, which may get the place of one of the entries that end with it.
+    #[inline]
     fn store(
         &mut self,
         arrival: &Arrival<'_>,
         data: &DataView<'_>,
         (ended, known): (&[EntryIdx], Known),
+        enter: impl FnMut(PolicyStep),
     ) {
         if arrival.headers.no_cache {
             for &idx in ended {
@@ -180,16 +184,23 @@ impl Pipelines {
             }
         } else {
             // The store counts what it does not admit.
-            let admission = self
-                .tables
-                .insert_data(data, arrival.hashes, (ended, known), self.now);
+            let known = (ended, known);
+            let admission =
+                self.tables
+                    .insert_data_by_step(data, arrival.hashes, known, self.now, enter);
             if self.second.is_some() {
                 self.offer_to_second_level(data, arrival.hashes, admission);
             }
         }
     }
 
-    fn unsolicited_data(&mut self, arrival: &Arrival<'_>, data: &DataView<'_>, known: Known) {
+    fn unsolicited_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &DataView<'_>,
+        known: Known,
+        enter: impl FnMut(PolicyStep),
+    ) {
         // Management tells its news whether anybody listens or not.
         let is_own = arrival.face == FaceId::INTERNAL;
         if is_own {
@@ -198,7 +209,7 @@ impl Pipelines {
             self.counters.n_unsolicited_data += 1;
         }
         if self.unsolicited_data.admits(arrival.traits) {
-            self.store(arrival, data, (&[], known));
+            self.store(arrival, data, (&[], known), enter);
         } else if !is_own {
             let dropped = Dropped::data(arrival.face, data.name());
             self.drop_packet(DropReason::UnsolicitedData, dropped);

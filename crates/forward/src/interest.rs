@@ -275,7 +275,11 @@ impl Pipelines {
         if let Some(lent) = arrival.lent {
             return self.answer_with_lent(arrival, lent, out);
         }
-        let data = match self.tables.find_data(interest, arrival.hashes, self.now) {
+        let enter = |step| out.enter(Block::of_step(step, Block::StoreLookup));
+        let found = self
+            .tables
+            .find_data_by_step(interest, arrival.hashes, self.now, enter);
+        let data = match found {
             Ok(data) => data,
             Err(missed) => {
                 self.counters.n_cs_misses += 1;

@@ -35,7 +35,7 @@ pub mod wheel;
 pub use buckets::{IndexKind, UnknownIndexKind};
 pub use cs::{
     Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, CsCounters, DataRef, Marks,
-    NotAdmitted, Regained,
+    NotAdmitted, PolicyStep, Regained,
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
 pub use fib::{

@@ -37,7 +37,7 @@ use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 use self::entry::{CsEntry, fresh_until};
 pub use self::entry::{DataRef, Marks};
 use self::policies::Policies;
-pub use self::policy::CachePolicy;
+pub use self::policy::{CachePolicy, PolicyStep};
 pub use self::prefixes::MAX_CS_COMPONENTS;
 use self::prefixes::{MAX_VERTICES_PER_DATA, Newcomer, PrefixTree, VERTEX_BYTES};
 pub use self::recalled::Regained;
@@ -262,7 +262,7 @@ impl<P: CachePolicy> ContentStore<P> {
         if let Some(policy) = policy {
             self.set_policy(policy);
         }
-        self.evict_for(index, 0, 0, None);
+        self.evict_for(index, 0, 0, None, &mut |_| ());
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
         Ok(())
     }
@@ -348,8 +348,9 @@ impl<P: CachePolicy> ContentStore<P> {
 
     /// Answers with the Data in a slot, which a search has found.
     #[inline]
-    pub(crate) fn hit(&mut self, slot: u32) -> DataRef<'_> {
+    pub(crate) fn hit(&mut self, slot: u32, enter: &mut impl FnMut(PolicyStep)) -> DataRef<'_> {
         self.counters.n_hits += 1;
+        enter(PolicyStep::History);
         self.policies.handle_answered(self.slots[slot].name_hash);
         self.policies.handle_hit(slot, &mut self.slots);
         self.slots[slot].answer()
@@ -382,6 +383,7 @@ impl<P: CachePolicy> ContentStore<P> {
         hashes: &[NameHash],
         (word, known): (Option<u32>, Cached),
         now: MonoNs,
+        enter: &mut impl FnMut(PolicyStep),
     ) -> Admission {
         let name = data.name();
         if !self.admits {
@@ -408,12 +410,12 @@ impl<P: CachePolicy> ContentStore<P> {
         debug_assert_eq!(found, find_exact(index, &self.slots, name, hash));
         match found {
             Some(slot) => self.insert_again(index, slot, data, now),
-            None if !self.expects(data, hashes[name.len()]) => {
+            None if !self.expects(data, hashes[name.len()], enter) => {
                 self.counters.n_not_admitted_policy += 1;
                 Admission::NotAdmitted(NotAdmitted::Unpromising)
             }
             None => {
-                self.evict_for(index, 1, need_bytes, Some(hash));
+                self.evict_for(index, 1, need_bytes, Some(hash), enter);
                 let buffer = self.pool.take_copy(data.wire());
                 self.insert_new(index, (data, buffer), hashes, word, fresh_until(data, now));
                 Admission::Inserted
@@ -422,13 +424,21 @@ impl<P: CachePolicy> ContentStore<P> {
     }
 
     /// Whether the policy wants a Data that is not cached.
-    pub(super) fn expects(&mut self, data: &DataView<'_>, hash: NameHash) -> bool {
+    pub(super) fn expects(
+        &mut self,
+        data: &DataView<'_>,
+        hash: NameHash,
+        enter: &mut impl FnMut(PolicyStep),
+    ) -> bool {
         if self.policy().admits_all() {
             return true;
         }
         let is_full = self.len == self.capacity.max_pkts
             || self.used_bytes() + need_bytes(data) > self.capacity.max_bytes;
-        self.policies.admits(hash, is_full, &self.slots)
+        enter(PolicyStep::Admission);
+        let is_wanted = self.policies.admits(hash, is_full, &self.slots);
+        enter(PolicyStep::Store);
+        is_wanted
     }
 
     /// Erases at most `limit` Data whose names begin with `prefix`; how many.
@@ -605,7 +615,7 @@ impl<P: CachePolicy> ContentStore<P> {
             self.hashes = hashes;
         }
         // The tree takes room, too.
-        self.evict_for(index, 0, 0, None);
+        self.evict_for(index, 0, 0, None, &mut |_| ());
     }
 
     /// Enters a Data under its prefixes.
@@ -672,7 +682,7 @@ impl<P: CachePolicy> ContentStore<P> {
         let (name_hash, fresh_until) = (entry.name_hash, entry.fresh_until);
         entry.occupy(data, name_hash, buffer, fresh_until);
         self.counters.n_replacements += 1;
-        self.evict_for(index, 0, 0, None);
+        self.evict_for(index, 0, 0, None, &mut |_| ());
         Admission::Replaced
     }
 
@@ -718,11 +728,15 @@ impl<P: CachePolicy> ContentStore<P> {
         n_more_pkts: usize,
         more_bytes: usize,
         hash: Option<NameHash>,
+        enter: &mut impl FnMut(PolicyStep),
     ) {
         while self.len + n_more_pkts > self.capacity.max_pkts
             || self.used_bytes() + more_bytes > self.capacity.max_bytes
         {
-            let Some(slot) = self.policies.evict(hash, &self.slots) else {
+            enter(PolicyStep::Eviction);
+            let victim = self.policies.evict(hash, &self.slots);
+            enter(PolicyStep::Store);
+            let Some(slot) = victim else {
                 return;
             };
             self.vacate(index, slot);

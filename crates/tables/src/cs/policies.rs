@@ -10,7 +10,7 @@ use tachonym_packet::{InterestView, NameHash};
 
 use super::ContentStore;
 use super::entry::CsEntry;
-use super::policy::CachePolicy;
+use super::policy::{CachePolicy, PolicyStep};
 use crate::digest;
 use crate::slab::Slab;
 
@@ -202,7 +202,12 @@ impl<P: CachePolicy> Policies<P> {
 impl<P: CachePolicy> ContentStore<P> {
     /// Counts an Interest that no Data answers; `hashes` is of its name. With CanBePrefix it
     /// tells the policy nothing yet: which Data it is for is known when that comes.
-    pub(crate) fn miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
+    pub(crate) fn miss(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        enter: &mut impl FnMut(PolicyStep),
+    ) {
         self.counters.n_misses += 1;
         if interest.can_be_prefix() {
             return;
@@ -212,6 +217,7 @@ impl<P: CachePolicy> ContentStore<P> {
             Some(_) => name.len() - 1,
             None => name.len(),
         };
+        enter(PolicyStep::History);
         self.policies.handle_request(hashes[n_components]);
     }
 

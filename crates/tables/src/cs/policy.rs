@@ -9,6 +9,19 @@ use std::fmt::Debug;
 use tachonym_memory::Pages;
 use tachonym_packet::NameHash;
 
+/// A part of the work on a packet that [`CachePolicy`] does, for a caller that measures it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyStep {
+    /// A request is noted: until the call returns.
+    History,
+    /// Whether a Data is admitted is decided.
+    Admission,
+    /// A victim is chosen.
+    Eviction,
+    /// The store does its own work again.
+    Store,
+}
+
 /// Decides which Data a content store admits, and which it evicts, by the slots that they
 /// are in and the hashes of their names. No call may allocate.
 ///

@@ -44,11 +44,11 @@ impl<P: CachePolicy> ContentStore<P> {
         if find_exact(index, &self.slots, name, hash).is_some() {
             return false;
         }
-        if regained.has_answered && !self.expects(data, hash) {
+        if regained.has_answered && !self.expects(data, hash, &mut |_| ()) {
             self.counters.n_not_admitted_policy += 1;
             return false;
         }
-        self.evict_for(index, 1, need_bytes, Some(hash));
+        self.evict_for(index, 1, need_bytes, Some(hash), &mut |_| ());
         let buffer = match regained.has_answered {
             true => self.pool.take_copy_past_cache(data.wire()),
             false => self.pool.take_copy(data.wire()),

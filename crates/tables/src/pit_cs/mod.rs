@@ -23,7 +23,8 @@ use self::place::{as_cached, pending};
 pub use self::prefetch::Sighted;
 use crate::buckets::BucketIndex;
 use crate::cs::{
-    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef, Marks, Regained,
+    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef, Marks, PolicyStep,
+    Regained,
 };
 use crate::fib::PrefixHasher;
 use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
@@ -364,6 +365,21 @@ impl<P: CachePolicy> PitCs<P> {
         hashes: &[NameHash],
         now: MonoNs,
     ) -> Result<DataRef<'_>, Missed> {
+        self.find_data_by_step(interest, hashes, now, |_| ())
+    }
+
+    /// As [`PitCs::find_data`]; calls `enter` where the policy's work begins.
+    ///
+    /// # Errors
+    /// As [`PitCs::find_data`].
+    #[inline]
+    pub fn find_data_by_step(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        now: MonoNs,
+        mut enter: impl FnMut(PolicyStep),
+    ) -> Result<DataRef<'_>, Missed> {
         let mut missed = Missed::default();
         let mut found = None;
         if self.cs.serves() {
@@ -378,9 +394,9 @@ impl<P: CachePolicy> PitCs<P> {
             }
         }
         match found {
-            Some(slot) => Ok(self.cs.hit(slot)),
+            Some(slot) => Ok(self.cs.hit(slot, &mut enter)),
             None => {
-                self.cs.miss(interest, hashes);
+                self.cs.miss(interest, hashes, &mut enter);
                 Err(missed)
             }
         }
@@ -564,10 +580,26 @@ impl<P: CachePolicy> PitCs<P> {
         (ended, known): (&[EntryIdx], Known),
         now: MonoNs,
     ) -> Admission {
+        self.insert_data_by_step(data, hashes, (ended, known), now, |_| ())
+    }
+
+    /// As [`PitCs::insert_data`]; calls `enter` where the policy's work begins, and where it
+    /// ends.
+    #[inline]
+    pub fn insert_data_by_step(
+        &mut self,
+        data: &DataView<'_>,
+        hashes: &[NameHash],
+        (ended, known): (&[EntryIdx], Known),
+        now: MonoNs,
+        mut enter: impl FnMut(PolicyStep),
+    ) -> Admission {
+        let enter = &mut enter;
         let Some(index) = &mut self.indexes.cached else {
-            return self.exchange(data, hashes, (ended, known), now);
+            return self.exchange(data, hashes, (ended, known), now, enter);
         };
-        let admission = self.cs.insert(index, data, hashes, (None, known.0), now);
+        let word = (None, known.0);
+        let admission = self.cs.insert(index, data, hashes, word, now, enter);
         for &idx in ended {
             self.remove_pending(idx);
         }
@@ -588,7 +620,7 @@ impl<P: CachePolicy> PitCs<P> {
     /// Counts an Interest that waited for no store, since Data has come for it meanwhile: in
     /// one table it would have been a miss, and pending. `hashes` is of its name.
     pub fn note_miss(&mut self, interest: &InterestView<'_>, hashes: &[NameHash]) {
-        self.cs.miss(interest, hashes);
+        self.cs.miss(interest, hashes, &mut |_| ());
     }
 
     /// As [`PitCs::note_answer`], of an entry that waits in another PIT.
@@ -605,6 +637,7 @@ impl<P: CachePolicy> PitCs<P> {
         hashes: &[NameHash],
         (ended, known): (&[EntryIdx], Known),
         now: MonoNs,
+        enter: &mut impl FnMut(PolicyStep),
     ) -> Admission {
         let index = &mut self.indexes.pending;
         let data_hash = hashes[data.name().len()];
@@ -616,9 +649,8 @@ impl<P: CachePolicy> PitCs<P> {
                 index.remove(hash.0, pending(slot));
             }
         }
-        let admission = self
-            .cs
-            .insert(index, data, hashes, (ownerless, known.0), now);
+        let word = (ownerless, known.0);
+        let admission = self.cs.insert(index, data, hashes, word, now, enter);
         if let Some(word) = ownerless
             && admission != Admission::Inserted
         {
