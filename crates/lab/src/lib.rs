@@ -3,20 +3,19 @@
 //! [`experiments`] has all of them, by document. What measures a running forwarder
 //! through its sockets is the crate `tachonym_loadgen`.
 //!
-//! [`engine_bed`] has the router's own engine between buffers in memory;
-//! [`bottleneck`] and [`instructions`] tell what its packet path costs, block by
-//! block, and [`schedules`] what fetching ahead gains. `beds` has its FIB alone.
+//! [`beds`] has what experiments measure: [`beds::engine`] the router's own engine between
+//! buffers in memory, and its FIB alone. [`instructions`] counts the instructions of its
+//! packet path, block by block.
 //! [`verify`] has its verification of Data.
 //! [`ssd`] has the second level of its content store on a disk.
 //! The experiments of Iqbal 2013 have its dispatch of names to workers, on simulated cores.
 #![deny(unsafe_code)]
 
+pub mod beds;
 pub mod bottleneck;
 pub mod cache;
 
-mod beds;
 mod choices;
-pub mod engine_bed;
 pub mod experiments;
 pub mod hcs;
 pub mod instructions;
@@ -24,7 +23,6 @@ mod iqbal;
 pub mod live;
 mod mansilha;
 pub mod own;
-pub mod schedules;
 pub mod ssd;
 pub use tachonym_bench::{random, stats};
 pub use tachonym_loadgen::{output, process};
@@ -35,3 +33,5 @@ pub mod verify;
 pub mod workers;
 pub mod workloads;
 mod yuan;
+
+pub use beds::engine as engine_bed;

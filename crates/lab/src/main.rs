@@ -8,7 +8,7 @@ use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
 use tachonym_lab::own::rib;
 use tachonym_lab::{
-    bottleneck, cache, experiments, hcs, instructions, live, schedules, ssd, verify, workers,
+    cache, experiments, hcs, instructions, live, ssd, verify, workers,
 };
 use tachonym_loadgen::{
     exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
@@ -41,7 +41,6 @@ enum Command {
     Report(ReportArgs),
     Docs(DocsArgs),
     Exchange(Box<exchange::ExchangeArgs>),
-    Bottleneck(Box<bottleneck::BottleneckArgs>),
     Cache(Box<cache::CacheArgs>),
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
@@ -56,11 +55,9 @@ enum Command {
     Instructions(Box<instructions::InstructionsArgs>),
     Live(Box<live::LiveArgs>),
     Rib(Box<rib::RibArgs>),
-    Schedules(Box<schedules::SchedulesArgs>),
     Verify(Box<verify::VerifyArgs>),
     Workers(Box<workers::WorkersArgs>),
     Hot(Box<workers::hot::HotArgs>),
-    Distance(Box<schedules::distance::DistanceArgs>),
 }
 
 fn main() -> ExitCode {
@@ -78,7 +75,6 @@ fn main() -> ExitCode {
             catalogued(|catalogue, registry| cli::report(&args, catalogue, registry))
         }
         Command::Docs(args) => cli::docs(&args),
-        Command::Bottleneck(args) => bottleneck::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
@@ -92,11 +88,9 @@ fn main() -> ExitCode {
         Command::Impair(args) => impair::run(&args),
         Command::Live(args) => live::run(&args),
         Command::Rib(args) => rib::run(&args),
-        Command::Schedules(args) => schedules::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Hot(args) => workers::hot::run(&args),
-        Command::Distance(args) => schedules::distance::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }

@@ -20,45 +20,6 @@ fn figures(arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn bottleneck_tells_each_block_beside_the_published_figure() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let svg = folder.path().join("blocks.svg");
-    let figures = figures(&[
-        "bottleneck",
-        "--fib-prefixes=2000",
-        "--store=4096",
-        "--rounds=2",
-        "--packets=1024",
-        "--late=3",
-        "--no-instructions",
-        "--json",
-        "--svg",
-        svg.to_str().expect("text"),
-    ]);
-    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
-    for label in ["I-miss, B6 FIB look-up", "(413)", "Data, whole", "(565)"] {
-        assert!(drawing.contains(label), "{label}");
-    }
-    let kinds = figures["kinds"].as_array().expect("a list");
-    let published: Vec<_> = kinds.iter().map(|k| &k["published_cycles"]).collect();
-    assert_eq!(published, [1470, 860, 565]);
-    let has_block = |kind: usize, block: &str| {
-        let blocks = kinds[kind]["blocks"].as_array().expect("a list");
-        blocks.iter().any(|b| b["block"] == block)
-    };
-    assert!(has_block(0, "B6 FIB look-up") && !has_block(0, "B4 store fetch"));
-    assert!(has_block(1, "B4 store fetch") && !has_block(1, "B6 FIB look-up"));
-    assert!(has_block(2, "B10 store insertion"));
-    for kind in kinds {
-        let ticks = kind["ticks"]["median"].as_f64().expect("a number");
-        assert!(ticks > 0.0, "{kind}");
-    }
-    // There are counters, or a reason why not.
-    let counters = figures["counters"].as_array().expect("a list");
-    assert_eq!(counters.is_empty(), figures["no_counters"].is_string());
-}
-
-#[test]
 fn instructions_are_the_same_every_time() {
     let options = CountOptions {
         n_prefixes: 50,
@@ -87,58 +48,6 @@ fn instructions_are_the_same_every_time() {
         counts.iter().map(|k| k.total.own).chain(blocks).collect()
     };
     assert_eq!(own(&first), own(&second.expect("it went well before")));
-}
-
-#[test]
-fn schedules_are_measured_beside_the_published_gains() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let svg = folder.path().join("schedules.svg");
-    let figures = figures(&[
-        "schedules",
-        "--fib-prefixes=2000",
-        "--store=4096",
-        "--rounds=2",
-        "--packets=1024",
-        "--threads=2",
-        "--late=3",
-        "--json",
-        &format!("--svg={}", svg.display()),
-    ]);
-    let by_threads = figures["by_threads"].as_array().expect("a list");
-    assert_eq!(by_threads.len(), 2);
-    for schedules in by_threads {
-        let schedules = schedules.as_array().expect("a list");
-        let names: Vec<_> = schedules.iter().map(|s| &s["schedule"]).collect();
-        let all = ["naive", "bucket-prefetch", "pre-hash", "shtl", "burst"];
-        assert_eq!(names, all);
-        assert_eq!(schedules[0]["exchange_by_naive"].as_f64(), Some(1.0));
-        assert!(schedules[4]["pkts_per_s"].as_f64() > Some(0.0));
-    }
-    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
-    assert!(drawing.contains("<svg") && drawing.contains("shtl"));
-}
-
-#[test]
-fn distances_are_measured_beside_fetching_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let svg = folder.path().join("distance.svg");
-    let figures = figures(&[
-        "distance",
-        "--fib-prefixes=2000",
-        "--store=4096",
-        "--rounds=2",
-        "--packets=1024",
-        "--distances=1,64",
-        "--json",
-        &format!("--svg={}", svg.display()),
-    ]);
-    let by_distance = figures["figures"].as_array().expect("a list");
-    let distances: Vec<_> = by_distance.iter().map(|f| &f["distance_pkts"]).collect();
-    assert_eq!(distances, [0, 1, 64]);
-    assert_eq!(by_distance[0]["exchange_by_naive"].as_f64(), Some(1.0));
-    assert!(by_distance[2]["miss_ns"]["median"].as_f64() > Some(0.0));
-    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
-    assert!(drawing.contains("<svg") && drawing.contains("prefetch distance"));
 }
 
 #[test]

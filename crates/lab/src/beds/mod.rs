@@ -1,3 +1,4 @@
-//! Tables and engines filled as experiments need them.
+//! What experiments measure: parts of the router with full tables, and their workloads.
 
+pub mod engine;
 pub(crate) mod fib;

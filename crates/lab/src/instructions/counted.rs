@@ -10,8 +10,8 @@ use rustix::process::{Signal, getpid, kill_process};
 use tachonym_forward::Block;
 
 use super::CountOptions;
-use crate::engine_bed::workload::Burst;
-use crate::engine_bed::{Bed, Kind, Listener, SendBuffer};
+use crate::beds::engine::workload::Burst;
+use crate::beds::engine::{Bed, Kind, Listener, SendBuffer};
 use crate::sys::page::{PAGE_BYTES, SharedPage};
 
 /// Byte of the page with the [`place`] of the burst in progress.

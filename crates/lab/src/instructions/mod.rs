@@ -22,7 +22,7 @@ use tachonym_forward::Block;
 use tachonym_tables::PitCsLayout;
 
 use self::budget::Budget;
-use crate::engine_bed::{BedOptions, Kind};
+use crate::beds::engine::{BedOptions, Kind};
 use crate::output;
 
 /// Exit code if instructions cannot be counted on this machine.

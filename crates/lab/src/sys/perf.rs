@@ -20,6 +20,14 @@ impl Event {
         Self { kind: 0, config }
     }
 
+    /// `PERF_TYPE_HW_CACHE`: read accesses of `cache`.
+    pub(crate) const fn reads(cache: u64) -> Self {
+        Self {
+            kind: 3,
+            config: cache,
+        }
+    }
+
     /// `PERF_TYPE_HW_CACHE`: read accesses that missed in `cache`.
     pub(crate) const fn read_misses(cache: u64) -> Self {
         const RESULT_MISS: u64 = 1;

@@ -1,6 +1,17 @@
 //! Experiments of Takemasa 2019, and Takemasa et al. 2019 (Journal of Information Processing).
 
+mod bottleneck;
+mod bottleneck_counters;
+mod bottleneck_published;
+
 use tachonym_bench::Experiment;
 
+pub(crate) use bottleneck_published::block as published_block;
+
 /// All of them, in the order of the document.
-pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[];
+pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[bottleneck::EXPERIMENTS];
+
+/// Packets a second with SHTL (Figure 4.7).
+pub(crate) const PKTS_PER_S: f64 = 42.49e6;
+/// Threads of that: inferred from two on each of 20 cores; the thesis states no number.
+pub(crate) const N_THREADS: u16 = 40;

@@ -1,39 +1,42 @@
 //! Time by the time-stamp counter: of whole bursts, and of their blocks.
 //!
-//! A border of two blocks costs a reading of the counter, and it waits for loads
-//! that would else overlap with what follows. The cost is measured and taken off.
-//! The lost overlap cannot be: so the whole is measured without borders, in
-//! every other burst, and blocks say how it is shared out.
+//! A border of two blocks costs a reading of the counter, and the reading waits for loads
+//! that would otherwise overlap with what follows. The cost is measured and subtracted. The
+//! lost overlap cannot be subtracted: so the whole is measured without borders, in every
+//! other burst, and blocks show how it is divided.
 
 use std::time::Instant;
 
+use anyhow::{Context, ensure};
+use tachonym_bench::stats::{Spread, median};
 use tachonym_forward::Block;
 
-use crate::engine_bed::workload::Burst;
-use crate::engine_bed::{Bed, Kind, Listener, SendBuffer};
+use super::workload::Burst;
+use super::{Bed, Kind, Listener, SendBuffer};
+pub(crate) use crate::sys::clock::TICK;
 use crate::sys::clock::now_ticks;
 
 /// Blocks with their numbers, and 0 for none.
-pub(super) const N_BLOCKS: usize = Block::ALL.len() + 1;
+const N_BLOCKS: usize = Block::ALL.len() + 1;
 
-/// A burst that takes more times the median than this was interrupted, and is left
-/// out.
+/// A burst that takes more than this times the median was interrupted, and is left out.
 const INTERRUPTED: f64 = 4.0;
 
-/// How a clock's tick relates to time, and what reading it costs.
+/// How a tick relates to time, and what reading the clock costs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub struct Clock {
     /// Length of a tick in nanoseconds.
-    pub(super) tick_ns: f64,
+    pub tick_ns: f64,
     /// Ticks from one border to the next with nothing between them.
-    pub(super) border_ticks: f64,
+    pub border_ticks: f64,
     /// Ticks of a burst with nothing in it.
-    pub(super) burst_ticks: f64,
+    pub burst_ticks: f64,
 }
 
 impl Clock {
     /// Measures it; takes some tens of milliseconds.
-    pub(super) fn measure() -> Self {
+    #[must_use]
+    pub fn measure() -> Self {
         const N_SAMPLES: usize = 201;
         const N_BORDERS: usize = 256;
         let (begun, begun_ticks) = (Instant::now(), now_ticks());
@@ -57,15 +60,10 @@ impl Clock {
         let elapsed_ticks = now_ticks() - begun_ticks;
         Self {
             tick_ns: begun.elapsed().as_nanos() as f64 / elapsed_ticks as f64,
-            border_ticks: median(&mut borders),
-            burst_ticks: median(&mut bursts),
+            border_ticks: median(&borders),
+            burst_ticks: median(&bursts),
         }
     }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Times a burst as a whole.
@@ -130,22 +128,140 @@ impl Listener for Stopwatch {
 
 /// Ticks per packet of one kind in one round.
 #[derive(Clone, Debug)]
-pub(super) struct RoundTicks {
+struct RoundTicks {
     /// Of bursts timed as a whole.
-    pub(super) whole: f64,
+    whole: f64,
     /// By block, of bursts timed by block.
-    pub(super) blocks: [f64; N_BLOCKS],
+    blocks: [f64; N_BLOCKS],
 }
 
-/// What a round has brought.
+/// What a round has measured.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Round {
+struct Round {
     /// As in [`Kind::ALL`]; `None` if no burst of the kind was timed.
-    pub(super) kinds: [Option<RoundTicks>; Kind::ALL.len()],
+    kinds: [Option<RoundTicks>; Kind::ALL.len()],
     /// Bursts that were interrupted.
-    pub(super) n_left_out: usize,
+    n_left_out: usize,
     /// Bursts that were timed.
-    pub(super) n_timed: usize,
+    n_timed: usize,
+}
+
+/// Ticks per packet of one kind, over rounds.
+#[derive(Clone, Debug)]
+pub struct KindTicks {
+    /// Of bursts timed as a whole.
+    pub whole: Spread,
+    /// Of all blocks together: more than the whole by the overlap that borders prevent.
+    pub all_blocks: Spread,
+    /// Blocks that packets of the kind enter.
+    pub blocks: Vec<(Block, Spread)>,
+}
+
+impl KindTicks {
+    /// `None` without rounds.
+    fn of(rounds: &[&RoundTicks]) -> Option<Self> {
+        let spread_of = |figure: &dyn Fn(&RoundTicks) -> f64| {
+            let figures: Vec<f64> = rounds.iter().map(|round| figure(round)).collect();
+            Spread::of(&figures)
+        };
+        let mut blocks = Vec::new();
+        for block in Block::ALL {
+            let ticks = spread_of(&|round| round.blocks[block as usize])?;
+            // A block that is never entered takes exactly nothing.
+            if (ticks.min, ticks.max) != (0.0, 0.0) {
+                blocks.push((block, ticks));
+            }
+        }
+        Some(Self {
+            whole: spread_of(&|round| round.whole)?,
+            all_blocks: spread_of(&|round| round.blocks.iter().sum())?,
+            blocks,
+        })
+    }
+
+    /// Ticks per packet in a block; `None` if no packet of the kind enters it.
+    #[must_use]
+    pub fn block(&self, block: Block) -> Option<Spread> {
+        let found = self.blocks.iter().find(|(it, _)| *it == block);
+        found.map(|(_, ticks)| *ticks)
+    }
+}
+
+/// Where the cycles of the packet path go in a bed.
+#[derive(Clone, Debug)]
+pub struct Cycles {
+    /// The clock.
+    pub clock: Clock,
+    /// An Interest that misses.
+    pub miss: KindTicks,
+    /// An Interest that hits.
+    pub hit: KindTicks,
+    /// A Data.
+    pub data: KindTicks,
+    /// Data inserted by Data that came. Blocks are per packet: B12 per inserted Data is B12
+    /// by this.
+    pub insertion_ratio: f64,
+    /// Bursts that were timed.
+    pub n_bursts: usize,
+    /// Of these, left out because they were interrupted.
+    pub n_bursts_left_out: usize,
+}
+
+impl Cycles {
+    /// Measures `n_bursts` of each kind, whole and by block, in each of `n_rounds` rounds,
+    /// after a round that is not counted.
+    ///
+    /// # Errors
+    /// If packets went another way than they should, or there is no round.
+    pub fn measure(bed: &mut Bed, n_rounds: usize, n_bursts: usize) -> anyhow::Result<Self> {
+        let clock = Clock::measure();
+        // The first fills what comes late.
+        run_round(bed, &clock, n_bursts.max(bed.n_late_bursts()));
+        let (n_inserts, n_answered) = (bed.n_inserts(), bed.n_answered());
+        let rounds: Vec<Round> = (0..n_rounds)
+            .map(|_| run_round(bed, &clock, n_bursts))
+            .collect();
+        bed.check()?;
+        let kinds = (0..Kind::ALL.len()).map(|idx| {
+            let of_kind = rounds.iter().filter_map(|round| round.kinds[idx].as_ref());
+            KindTicks::of(&of_kind.collect::<Vec<_>>()).context("no burst was timed")
+        });
+        let kinds: Vec<KindTicks> = kinds.collect::<anyhow::Result<_>>()?;
+        let [miss, hit, data] = kinds.try_into().expect("as many as kinds");
+        let n_data = bed.n_answered() - n_answered;
+        ensure!(n_data > 0, "no Data came");
+        Ok(Self {
+            clock,
+            miss,
+            hit,
+            data,
+            insertion_ratio: (bed.n_inserts() - n_inserts) as f64 / n_data as f64,
+            n_bursts: rounds.iter().map(|round| round.n_timed).sum(),
+            n_bursts_left_out: rounds.iter().map(|round| round.n_left_out).sum(),
+        })
+    }
+
+    /// What packets of a kind take.
+    #[must_use]
+    pub const fn of(&self, kind: Kind) -> &KindTicks {
+        match kind {
+            Kind::Miss => &self.miss,
+            Kind::Hit => &self.hit,
+            Kind::Data => &self.data,
+        }
+    }
+
+    /// Ticks of a block for a packet that enters it: the mean over the kinds of packet that
+    /// do; `None` if none does. B10 and B12 are by the Data that comes, whether it is
+    /// inserted or not.
+    #[must_use]
+    pub fn block(&self, block: Block) -> Option<f64> {
+        let kinds = Kind::ALL.into_iter();
+        let ticks: Vec<f64> = kinds
+            .filter_map(|kind| Some(self.of(kind).block(block)?.median))
+            .collect();
+        (!ticks.is_empty()).then(|| ticks.iter().sum::<f64>() / ticks.len() as f64)
+    }
 }
 
 /// Ticks of single bursts, overhead taken off, per packet.
@@ -157,7 +273,7 @@ struct Samples {
 
 /// Carries `n_bursts` of each kind timed as a whole and as many timed by block,
 /// in turns.
-pub(super) fn run_round(bed: &mut Bed, clock: &Clock, n_bursts: usize) -> Round {
+fn run_round(bed: &mut Bed, clock: &Clock, n_bursts: usize) -> Round {
     let mut samples: [Samples; Kind::ALL.len()] = Default::default();
     let mut whole = SendBuffer::new(Whole::default());
     let mut blocks = SendBuffer::new(Stopwatch::default());
@@ -210,8 +326,8 @@ fn mean_of_uninterrupted<T, const N: usize>(
     sum: impl Fn(&T) -> f64,
     parts: impl Fn(&T) -> [f64; N],
 ) -> ([f64; N], usize) {
-    let mut sums: Vec<f64> = samples.iter().map(&sum).collect();
-    let limit = median(&mut sums) * INTERRUPTED;
+    let sums: Vec<f64> = samples.iter().map(&sum).collect();
+    let limit = median(&sums) * INTERRUPTED;
     let kept = samples.iter().filter(|sample| sum(sample) <= limit);
     let mut mean = [0.0; N];
     let mut n_kept = 0;

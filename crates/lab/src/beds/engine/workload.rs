@@ -41,9 +41,15 @@ impl Workload {
     pub fn prefix(&self, number: u64) -> Name {
         let mut value = Vec::with_capacity(16 * self.n_prefix_components);
         self.write_prefix(number, &mut value);
-        let name = tachonym_packet::NameView::parse_value(&value);
-        name.expect("components are written one after the other")
-            .to_name()
+        name_of(&value)
+    }
+
+    /// The name `number`.
+    #[must_use]
+    pub fn name(&self, number: u64) -> Name {
+        let mut value = Vec::with_capacity(16 * self.n_name_components);
+        self.write_name(number, &mut value);
+        name_of(&value)
     }
 
     /// Appends the Interest for the name `number`. Its nonce is the number's own.
@@ -95,6 +101,12 @@ impl Workload {
         let mixed = Random::new(self.seed ^ number).next_u64();
         Random::new(mixed ^ self.seed.rotate_left(32))
     }
+}
+
+fn name_of(value: &[u8]) -> Name {
+    let name = tachonym_packet::NameView::parse_value(value);
+    name.expect("components are written one after the other")
+        .to_name()
 }
 
 fn write_component(random: &mut Random, out: &mut Vec<u8>) {
