@@ -15,6 +15,8 @@ pub enum EvictionKind {
     /// Least recently used.
     #[default]
     Lru,
+    /// Least recently used among 16 neighbouring slots.
+    LruLocal,
     /// Second chance: first in, first out, but for those asked for since the hand passed.
     Clock,
     /// CLOCK with counts up to 3, of which each passing of the hand takes one.
@@ -41,10 +43,11 @@ pub enum EvictionKind {
 
 impl EvictionKind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Fifo,
         Self::Random,
         Self::Lru,
+        Self::LruLocal,
         Self::Clock,
         Self::Gclock,
         Self::Slru,
@@ -65,6 +68,7 @@ impl EvictionKind {
             Self::Fifo => "fifo",
             Self::Random => "random",
             Self::Lru => "lru",
+            Self::LruLocal => "lru-local",
             Self::Clock => "clock",
             Self::Gclock => "gclock",
             Self::Slru => "slru",
@@ -110,6 +114,8 @@ pub enum AdmissionKind {
     None,
     /// Each one with the same probability: leave copy with probability.
     Lcp,
+    /// Those that went through a chain of LRU caches of names: k-LRU.
+    KLru,
     /// Those asked for often enough lately.
     Filter,
     /// The same, with a threshold that follows the traffic.
@@ -122,9 +128,10 @@ pub enum AdmissionKind {
 
 impl AdmissionKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::None,
         Self::Lcp,
+        Self::KLru,
         Self::Filter,
         Self::FilterAuto,
         Self::TinyLfu,
@@ -137,6 +144,7 @@ impl AdmissionKind {
         match self {
             Self::None => "none",
             Self::Lcp => "lcp",
+            Self::KLru => "k-lru",
             Self::Filter => "filter",
             Self::FilterAuto => "filter-auto",
             Self::TinyLfu => "tinylfu",
@@ -235,7 +243,7 @@ pub const fn senseless(admission: AdmissionKind, eviction: EvictionKind) -> Opti
             "it remembers how often evicted names were asked for; this admission counts \
              the same again, and keeps names away that it would count",
         ),
-        (A::Filter | A::FilterAuto | A::TinyLfu | A::WTinyLfu, _) => None,
+        (A::KLru | A::Filter | A::FilterAuto | A::TinyLfu | A::WTinyLfu, _) => None,
     }
 }
 

@@ -189,28 +189,96 @@ impl FilterModel {
         }
     }
 
-    /// Equation 6, solved by halving an interval of its logarithm.
+    /// Equation 6.
     fn characteristic(&self, admitted: &[(NameClass, f64)]) -> f64 {
-        let held = |tau: f64| -> f64 {
+        characteristic(self.capacity, |tau| {
             let of = |&(class, probability): &(NameClass, f64)| {
                 class.n_names * self.hit_probability(class.share, probability, tau)
             };
             admitted.iter().map(of).sum()
-        };
-        let (mut low, mut high) = (-20.0_f64, 60.0_f64);
-        if held(high.exp()) <= self.capacity {
-            return f64::INFINITY;
-        }
-        for _ in 0..60 {
-            let middle = (low + high) / 2.0;
-            if held(middle.exp()) < self.capacity {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        ((low + high) / 2.0).exp()
+        })
     }
+}
+
+/// k caches in a row, each of which a name enters if the one before held it already: k-LRU.
+///
+/// An approximation that takes a cache's characteristic time for constant, as Che, Tung and
+/// Wang 2002 do for one LRU cache; what one request leaves in the caches for the next is
+/// exact. Two requests for a name in succession are a time A apart, exponentially
+/// distributed; a cache whose characteristic time exceeds A still holds the name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KLruModel {
+    /// Data, or names, that each cache holds.
+    pub capacity: f64,
+    /// k, from 1: plain LRU.
+    pub n_stages: usize,
+}
+
+impl KLruModel {
+    /// The hit ratio of the last cache in the long run.
+    #[must_use]
+    pub fn hit_ratio(&self, popularity: &Popularity) -> f64 {
+        let mut taus: Vec<f64> = Vec::new();
+        for _ in 0..self.n_stages {
+            let stage = |tau: f64| {
+                let mut taus = taus.clone();
+                taus.push(tau);
+                taus
+            };
+            let held = |tau: f64| {
+                let taus = stage(tau);
+                let of = |class: &NameClass| class.n_names * in_last(class.share, &taus);
+                popularity.classes.iter().map(of).sum()
+            };
+            taus.push(characteristic(self.capacity, held));
+        }
+        let of = |class: &NameClass| class.n_names * class.share * in_last(class.share, &taus);
+        popularity.classes.iter().map(of).sum()
+    }
+}
+
+/// The probability that the last cache of a chain holds a name of this share. Times do not
+/// decrease along the chain, since each cache gets fewer insertions than the one before.
+fn in_last(share: f64, taus: &[f64]) -> f64 {
+    // By cache, the probability that A is below its time.
+    let below: Vec<f64> = taus.iter().map(|tau| -(-share * tau).exp_m1()).collect();
+    let k = below.len();
+    // With u(i) for the probability that, after a request, any cache from the i-th on holds
+    // the name: u(i) = below(i-1) u(i-1) + sum over m from i to k of
+    // (below(m) - below(m-1)) u(m). So u(i) is a multiple of u(i-1), from the last one back,
+    // and u(1) = 1.
+    let mut by_before = vec![1.0; k];
+    for i in (1..k).rev() {
+        let mut rest = 1.0;
+        let mut product = 1.0;
+        for m in i..k {
+            if m > i {
+                product *= by_before[m];
+            }
+            rest -= (below[m] - below[m - 1]).max(0.0) * product;
+        }
+        by_before[i] = if rest > 0.0 { below[i - 1] / rest } else { 1.0 };
+    }
+    let in_last_after = by_before.iter().product::<f64>();
+    below[k - 1] * in_last_after.min(1.0)
+}
+
+/// The time in requests with which `held` says that a cache is full, solved by halving an
+/// interval of its logarithm; infinite if all that is asked for has room.
+fn characteristic(capacity: f64, held: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (-20.0_f64, 60.0_f64);
+    if held(high.exp()) <= capacity {
+        return f64::INFINITY;
+    }
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if held(middle.exp()) < capacity {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    ((low + high) / 2.0).exp()
 }
 
 /// Cycles of the blocks of the packet path, in the groups of the paper (its section

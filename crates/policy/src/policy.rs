@@ -2,7 +2,7 @@
 
 use tachonym_memory::{Limit, MemoryError, PagePreference, Pages, available_bytes};
 
-use crate::admission::{AutoFilter, Change, Filter, TinyLfu};
+use crate::admission::{AutoFilter, Change, Filter, KLru, TinyLfu};
 use crate::eviction::{Eviction, MAX_SLOTS};
 use crate::kind::{AdmissionKind, CountersKind, EvictionKind, senseless};
 use crate::random::Random;
@@ -19,6 +19,9 @@ pub struct PolicyConfig {
     pub capacity: usize,
     /// Of [`AdmissionKind::Lcp`]: with what probability a Data is cached, 0 to 1.
     pub probability: f64,
+    /// Of [`AdmissionKind::KLru`]: k, the caches of the chain, the one of Data included; in
+    /// [`KLru::N_STAGES`].
+    pub n_stages: usize,
     /// Of [`AdmissionKind::Filter`]: the least count that is cached, from 1.
     pub threshold: u32,
     /// Of [`AdmissionKind::Filter`]: requests in the history, from 1; `None` for as many
@@ -57,6 +60,7 @@ impl PolicyConfig {
             eviction,
             capacity,
             probability: 0.1,
+            n_stages: 2,
             threshold: 2,
             history_len: None,
             counters: CountersKind::default(),
@@ -90,6 +94,8 @@ impl PolicyConfig {
                 0.0..=1.0 => Ok(()),
                 other => Err(PolicyError::Probability(other)),
             },
+            AdmissionKind::KLru if KLru::N_STAGES.contains(&self.n_stages) => Ok(()),
+            AdmissionKind::KLru => Err(PolicyError::Stages(self.n_stages)),
             AdmissionKind::Filter => self.check_filter(),
             AdmissionKind::TinyLfu | AdmissionKind::WTinyLfu => match self.window_by_len {
                 0 => Err(PolicyError::NoHistory),
@@ -115,6 +121,7 @@ impl PolicyConfig {
                 let as_the_cache = self.capacity.max(self.threshold as usize);
                 Filter::bytes_for(self.history_len.unwrap_or(as_the_cache), self.counters)
             }
+            AdmissionKind::KLru => KLru::bytes_for(self.capacity, self.n_stages),
             AdmissionKind::FilterAuto => AutoFilter::bytes_for(self.capacity),
             AdmissionKind::TinyLfu => TinyLfu::bytes_for(self.window_len()),
             // Links of the window, and what is held, beside it.
@@ -174,6 +181,13 @@ pub enum PolicyError {
     /// A probability outside of its range.
     #[error("{0} is not a probability; use a number from 0 to 1")]
     Probability(f64),
+    /// A chain of k-LRU that is too short or too long.
+    #[error(
+        "{0} caches of k-LRU are out of range; use {min} to {max}",
+        min = KLru::N_STAGES.start(),
+        max = KLru::N_STAGES.end()
+    )]
+    Stages(usize),
     /// A threshold that cannot be counted to.
     #[error(
         "threshold {threshold} is out of range: counters of kind {counters} count from 1 to {max}"
@@ -232,6 +246,7 @@ enum Admission {
         /// Draws below this are cached: the probability times 2^64.
         below: u128,
     },
+    KLru(KLru),
     Filter(Filter),
     Auto(Box<AutoFilter>),
     TinyLfu {
@@ -271,7 +286,13 @@ impl Policy {
         if n_slots > MAX_SLOTS {
             return Err(PolicyError::TooManySlots(n_slots));
         }
-        let (needed_bytes, available_bytes) = (eviction.max_bytes(n_slots), available_bytes());
+        let of_admission = match admission {
+            AdmissionKind::KLru => KLru::bytes_for(capacity, config.n_stages),
+            // Their tables check by themselves.
+            _ => 0,
+        };
+        let needed_bytes = eviction.max_bytes(n_slots).saturating_add(of_admission);
+        let available_bytes = available_bytes();
         if needed_bytes > available_bytes {
             return Err(PolicyError::Memory(MemoryError::TooLarge {
                 needed_bytes,
@@ -283,6 +304,7 @@ impl Policy {
         let admission = match admission {
             AdmissionKind::None => Admission::All,
             AdmissionKind::Lcp => lcp(config.probability, config.seed),
+            AdmissionKind::KLru => Admission::KLru(KLru::new(capacity, config.n_stages)),
             AdmissionKind::Filter => Admission::Filter(filter(config)?),
             AdmissionKind::FilterAuto => {
                 Admission::Auto(Box::new(AutoFilter::new(capacity, config.pages)?))
@@ -354,6 +376,7 @@ impl Policy {
     pub fn handle_request(&mut self, hash: u64) {
         match &mut self.admission {
             Admission::All | Admission::Lcp { .. } => {}
+            Admission::KLru(chain) => chain.handle_request(hash),
             Admission::Filter(filter) => {
                 filter.handle_request(hash);
             }
@@ -373,6 +396,7 @@ impl Policy {
     pub fn prefetch_request(&self, hash: u64) {
         match &self.admission {
             Admission::All | Admission::Lcp { .. } => {}
+            Admission::KLru(chain) => chain.prefetch(hash),
             Admission::Filter(filter) => filter.prefetch(hash),
             Admission::Auto(filter) => filter.prefetch(hash),
             Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
@@ -415,6 +439,7 @@ impl Policy {
         match &mut self.admission {
             Admission::All | Admission::Window { .. } => true,
             Admission::Lcp { random, below } => u128::from(random.next_u64()) < *below,
+            Admission::KLru(chain) => chain.admits(hash),
             Admission::Filter(filter) => filter.admits(hash),
             Admission::Auto(filter) => !is_full || filter.admits(hash),
             Admission::TinyLfu {
@@ -506,7 +531,10 @@ impl Policy {
         match &self.admission {
             Admission::All | Admission::Window { .. } => true,
             Admission::Lcp { below, .. } => *below > 1 << 63,
-            Admission::Filter(_) | Admission::Auto(_) | Admission::TinyLfu { .. } => false,
+            Admission::KLru(_)
+            | Admission::Filter(_)
+            | Admission::Auto(_)
+            | Admission::TinyLfu { .. } => false,
         }
     }
 
@@ -528,7 +556,7 @@ impl Policy {
     #[must_use]
     pub fn pages(&self) -> Pages {
         match &self.admission {
-            Admission::All | Admission::Lcp { .. } => Pages::default(),
+            Admission::All | Admission::Lcp { .. } | Admission::KLru(_) => Pages::default(),
             Admission::Filter(filter) => filter.pages(),
             Admission::Auto(filter) => filter.pages(),
             Admission::TinyLfu { frequencies, .. } | Admission::Window { frequencies, .. } => {
@@ -542,6 +570,7 @@ impl Policy {
     pub fn memory_bytes(&self) -> usize {
         let of_admission = match &self.admission {
             Admission::All | Admission::Lcp { .. } => 0,
+            Admission::KLru(chain) => chain.memory_bytes(),
             Admission::Filter(filter) => filter.memory_bytes(),
             Admission::Auto(filter) => filter.memory_bytes(),
             Admission::TinyLfu { frequencies, .. } => frequencies.memory_bytes(),

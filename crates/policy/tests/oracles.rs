@@ -459,7 +459,9 @@ fn oracle(kind: EvictionKind, capacity: usize) -> Option<Box<dyn Oracle>> {
             queue: VecDeque::new(),
             capacity,
         }),
-        EvictionKind::Lru => {
+        // With one search for all of them, nothing is left out.
+        EvictionKind::LruLocal if capacity > 16 => return None,
+        EvictionKind::Lru | EvictionKind::LruLocal => {
             let capacity = NonZeroUsize::new(capacity).expect("not 0");
             Box::new(lru::LruCache::new(capacity))
         }

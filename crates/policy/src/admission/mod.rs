@@ -7,8 +7,10 @@
 mod auto;
 mod counters;
 mod filter;
+mod k_lru;
 mod tiny_lfu;
 
 pub use auto::{AutoFilter, Change, HISTORY_BY_LEN};
 pub use filter::Filter;
+pub use k_lru::KLru;
 pub use tiny_lfu::TinyLfu;

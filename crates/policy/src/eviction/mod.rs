@@ -12,6 +12,7 @@ mod lfu;
 mod lfu_local;
 mod lirs;
 mod lru;
+mod lru_local;
 mod random;
 mod s3_fifo;
 mod sieve;
@@ -25,6 +26,7 @@ use self::lfu::Lfu;
 use self::lfu_local::LfuLocal;
 use self::lirs::Lirs;
 use self::lru::Lru;
+use self::lru_local::LruLocal;
 use self::random::RandomSlot;
 use self::s3_fifo::S3Fifo;
 use self::sieve::Sieve;
@@ -91,6 +93,7 @@ enum Policy {
     Fifo(Fifo),
     Random(RandomSlot),
     Lru(Lru),
+    LruLocal(LruLocal),
     Clock(Clock<1>),
     Gclock(Clock<2>),
     Slru(Slru),
@@ -110,6 +113,7 @@ macro_rules! dispatch {
             Policy::Fifo($inner) => $what,
             Policy::Random($inner) => $what,
             Policy::Lru($inner) => $what,
+            Policy::LruLocal($inner) => $what,
             Policy::Clock($inner) => $what,
             Policy::Gclock($inner) => $what,
             Policy::Slru($inner) => $what,
@@ -137,6 +141,7 @@ impl Eviction {
             EvictionKind::Fifo => Policy::Fifo(Fifo::new(n_slots)),
             EvictionKind::Random => Policy::Random(RandomSlot::new(n_slots, seed)),
             EvictionKind::Lru => Policy::Lru(Lru::new(n_slots)),
+            EvictionKind::LruLocal => Policy::LruLocal(LruLocal::new(n_slots)),
             EvictionKind::Clock => Policy::Clock(Clock::new(n_slots)),
             EvictionKind::Gclock => Policy::Gclock(Clock::new(n_slots)),
             EvictionKind::Slru => Policy::Slru(Slru::new(n_slots, target_len)),

@@ -15,7 +15,8 @@ use super::faults::Faults;
 pub struct ContentStore {
     /// Which Data packets are admitted to DRAM: those that arrive, and those that were read
     /// from SSD for an Interest. `none` admits all of them; `lcp` each one with
-    /// `lcp_probability`; `filter` those requested `filter_threshold` times among the last
+    /// `lcp_probability`; `k-lru` those that went through a chain of `k_lru_stages` caches,
+    /// one a request; `filter` those requested `filter_threshold` times among the last
     /// `filter_history` Interests; `filter-auto` does the same with a threshold that follows
     /// the traffic; `tinylfu` those requested more often than the Data they would replace;
     /// `w-tinylfu` does the same after a small window that admits everything.
@@ -23,8 +24,8 @@ pub struct ContentStore {
     pub admission: Admission,
     /// Which Data packet is replaced when the store is full. `2q`, `arc`, `lirs` and
     /// `s3-fifo` test new Data by themselves and allow only `none` or `lcp` as `admission`.
-    /// `tachonym-lab cache` compares the policies on a trace; `tachonym cs config --policy`
-    /// changes it while the router runs.
+    /// `tachonym-lab run own/cache-rates` compares the policies on a workload or a trace;
+    /// `tachonym cs config --policy` changes it while the router runs.
     pub eviction: Eviction,
     /// With `filter`: how often a name must be requested.
     pub filter_threshold: u32,
@@ -32,6 +33,9 @@ pub struct ContentStore {
     pub filter_history: usize,
     /// With `lcp`: probability with which a Data packet is admitted, 0 to 1.
     pub lcp_probability: f64,
+    /// With `k-lru`: caches of the chain, 2 to 8. The last one is the store; the others hold
+    /// as many names as the store holds packets.
+    pub k_lru_stages: usize,
 }
 
 impl Default for ContentStore {
@@ -42,6 +46,7 @@ impl Default for ContentStore {
             filter_threshold: 2,
             filter_history: 0,
             lcp_probability: 0.1,
+            k_lru_stages: 2,
         }
     }
 }
@@ -54,6 +59,7 @@ impl ContentStore {
             threshold: self.filter_threshold,
             history_len: (self.filter_history > 0).then_some(self.filter_history),
             probability: self.lcp_probability,
+            n_stages: self.k_lru_stages,
             seed,
             ..PolicyConfig::new(self.admission.into(), self.eviction.into(), 0)
         }
@@ -98,6 +104,7 @@ impl ContentStore {
             Admission::Lcp => {
                 words += &format!(",lcp_probability={}", self.lcp_probability);
             }
+            Admission::KLru => words += &format!(",k_lru_stages={}", self.k_lru_stages),
             Admission::Filter => {
                 words += &format!(
                     ",filter_threshold={},filter_history={}",
@@ -156,6 +163,7 @@ pub(super) fn check(config: &Config, found: &mut Faults) {
             "write \"fifo\", \"clock\", \"sieve\" or \"lru\" with this admission, or admission = \"none\"",
         ),
         PolicyError::Probability(_) => ("lcp_probability", "write a number from 0 to 1"),
+        PolicyError::Stages(_) => ("k_lru_stages", "write a number from 2 to 8"),
         PolicyError::Threshold { .. } => (
             "filter_threshold",
             "write 2, unless measurements show a better number",
@@ -177,6 +185,8 @@ pub enum Admission {
     None,
     /// Each packet with the same probability.
     Lcp,
+    /// Packets that went through a chain of caches, one a request.
+    KLru,
     /// Packets requested often enough lately.
     Filter,
     /// As `filter`, with a threshold that follows the traffic.
@@ -194,6 +204,7 @@ impl From<Admission> for AdmissionKind {
         match admission {
             Admission::None => Self::None,
             Admission::Lcp => Self::Lcp,
+            Admission::KLru => Self::KLru,
             Admission::Filter => Self::Filter,
             Admission::FilterAuto => Self::FilterAuto,
             Admission::TinyLfu => Self::TinyLfu,
@@ -213,6 +224,8 @@ pub enum Eviction {
     /// The packet that was used longest ago.
     #[default]
     Lru,
+    /// The one of 16 neighbours that was used longest ago.
+    LruLocal,
     /// First in, first out, except packets that were used since the last round.
     Clock,
     /// As `clock`, with a count of uses.
@@ -243,6 +256,7 @@ impl From<Eviction> for EvictionKind {
             Eviction::Fifo => Self::Fifo,
             Eviction::Random => Self::Random,
             Eviction::Lru => Self::Lru,
+            Eviction::LruLocal => Self::LruLocal,
             Eviction::Clock => Self::Clock,
             Eviction::Gclock => Self::Gclock,
             Eviction::Slru => Self::Slru,
@@ -275,11 +289,17 @@ mod tests {
         assert_eq!(changed.with_words(&changed.to_words()), Ok(changed.clone()));
         let lcp = store.with_words("admission=lcp,lcp_probability=0.5");
         assert_eq!(lcp.map(|lcp| lcp.lcp_probability), Ok(0.5));
+        let chain = store.with_words("admission=k-lru,eviction=lru-local,k_lru_stages=3");
+        assert_eq!(
+            chain.map(|chain| chain.to_words()).as_deref(),
+            Ok("admission=k-lru,eviction=lru-local,k_lru_stages=3")
+        );
         for (words, reason) in [
             ("eviction=2q", "trial"),
             ("eviction=best", "unknown variant `best`"),
             ("evict=lru", "unknown field `evict`"),
             ("filter_threshold=0", "threshold 0"),
+            ("admission=k-lru,k_lru_stages=1", "use 2 to 8"),
             ("filter_threshold=-1", "invalid value"),
             ("lru", "not a key"),
             ("", "not a key"),
