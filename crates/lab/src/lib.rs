@@ -13,7 +13,9 @@
 
 pub mod beds;
 pub mod bottleneck;
-pub mod cache;
+mod cache {
+    pub(crate) mod plot;
+}
 
 mod choices;
 pub mod experiments;

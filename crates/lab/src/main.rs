@@ -7,9 +7,7 @@ use clap::{Parser, Subcommand};
 use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
 use tachonym_lab::own::rib;
-use tachonym_lab::{
-    cache, experiments, hcs, instructions, live, ssd, verify, workers,
-};
+use tachonym_lab::{experiments, hcs, instructions, live, ssd, verify, workers};
 use tachonym_loadgen::{
     exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
 };
@@ -21,7 +19,7 @@ Examples:
   tachonym-lab report --out report                             all of them on one page
   tachonym-lab exchange --consumer unix:///run/nfd/nfd.sock    measure a running forwarder
   tachonym-lab exchange --direct unix                          measure the load generator alone
-  tachonym-lab cache validate --only lru                       simulate one eviction policy
+  tachonym-lab run own/cache-rates --set policies=lru,arc      simulate eviction policies
   tachonym-lab figures --tachonym target/release/tachonym      measure docs/performance.md again
 
 Exit codes: 0 success, 1 failure, 2 wrong usage; of `exchange` also 3: cut short by --max-seconds.";
@@ -41,7 +39,6 @@ enum Command {
     Report(ReportArgs),
     Docs(DocsArgs),
     Exchange(Box<exchange::ExchangeArgs>),
-    Cache(Box<cache::CacheArgs>),
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
@@ -75,7 +72,6 @@ fn main() -> ExitCode {
             catalogued(|catalogue, registry| cli::report(&args, catalogue, registry))
         }
         Command::Docs(args) => cli::docs(&args),
-        Command::Cache(args) => cache::run(&args),
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),

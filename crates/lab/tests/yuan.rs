@@ -134,5 +134,9 @@ fn level_pulling_is_measured_on_names_from_a_file() {
     let record = run("yuan/table-4.2", &[&names, "threshold=30"]);
     assert_eq!(numbers(&record, "names in the FIB"), [42.0; 12]);
     assert_eq!(numbers(&record, "prefixes pulled"), [1.0; 12]);
-    assert!(record.notes.contains(&"1 lines are neither names nor URLs.".to_owned()));
+    assert!(
+        record
+            .notes
+            .contains(&"1 lines are neither names nor URLs.".to_owned())
+    );
 }

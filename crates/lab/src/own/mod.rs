@@ -5,5 +5,14 @@ pub mod rib;
 
 use tachonym_bench::Experiment;
 
+use crate::takemasa::cache;
+
 /// All of them, in the order of the document.
-pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[lookup::EXPERIMENTS];
+pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
+    lookup::EXPERIMENTS,
+    cache::validate::EXPERIMENTS,
+    cache::tuned::EXPERIMENTS,
+    cache::change::EXPERIMENTS,
+    cache::rates::EXPERIMENTS,
+    cache::speed::EXPERIMENTS,
+];

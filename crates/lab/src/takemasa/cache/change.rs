@@ -1,186 +1,133 @@
-//! How fast a cache learns that all that was popular no longer is.
+//! How soon a cache learns that the popularity of all objects has changed.
 
-use std::fmt;
-use std::path::PathBuf;
+use tachonym_bench::stats::Spread;
+use tachonym_bench::{
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
+};
 
-use anyhow::Context as _;
-use clap::Args;
-use serde::Serialize;
-
-use super::plot::{self, Axis, Chart, Line};
+use super::policies;
 use super::simulate::Simulation;
-use super::sources::{ALPHA, N_WEB, policy};
+use super::sources::{ALPHA, policy, words};
 use super::workload::Independent;
-use crate::output;
 
-/// Requests of a step of the curve.
-const STEP: u64 = 250_000;
+/// Its experiments.
+pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
+    id: "own/cache-change",
+    title: "How soon cache policies adapt when the popularity of all objects changes",
+    source: "",
+    cost: Cost::minutes(0.7, 15.0),
+    needs: &[Need::MemoryGib(0.3, 0.7)],
+    params: &[
+        policies([
+            "filter/fifo,lru",
+            "filter-auto/gclock,filter/gclock,filter/clock,filter/fifo,k-lru/lru,tinylfu/random,\
+             w-tinylfu/slru,sieve,s3-fifo,lru",
+            "filter-auto/gclock,filter/gclock,filter/clock,filter/fifo,k-lru/lru,tinylfu/random,\
+             w-tinylfu/slru,sieve,s3-fifo,lru",
+        ]),
+        Param::count(
+            "objects",
+            "objects of Zipf popularity 0.8",
+            ["50k", "1M", "10M"],
+        ),
+        Param::count("cache", "Data in the cache", ["500", "10k", "100k"]),
+        Param::count(
+            "warm",
+            "requests before measurement begins",
+            ["20k", "2M", "20M"],
+        ),
+        Param::count("steady", "requests before the change", ["20k", "1M", "10M"]),
+        Param::count(
+            "step",
+            "requests of a step of the curve",
+            ["5k", "25k", "250k"],
+        ),
+        Param::count("steps", "steps after the change", ["4", "60", "60"]),
+        Param::rounds(["2", "3", "3"]),
+        Param::seed(),
+    ],
+    run: Run::Function(run),
+}];
 
-/// Changes the popularity of all objects at once, and measures how soon the policies adapt
-#[derive(Args, Clone, Debug)]
-pub(super) struct ChangeArgs {
-    /// Data in the cache
-    #[arg(long, default_value_t = 100_000, value_name = "N")]
-    cache: usize,
-    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
-    #[arg(
-        long,
-        value_name = "POLICY",
-        value_delimiter = ',',
-        default_value = "filter-auto/gclock,filter/gclock,filter/clock,filter/fifo,\
-                           tinylfu/random,w-tinylfu/slru,sieve,s3-fifo,lru"
-    )]
-    policies: Vec<String>,
-    /// Requests before measurement begins
-    #[arg(long, default_value_t = 20_000_000, value_name = "N")]
-    warm: u64,
-    /// Requests over which the steady hit ratio is measured, before the change
-    #[arg(long, default_value_t = 10_000_000, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    steady: u64,
-    /// Requests after the change
-    #[arg(long, default_value_t = 15_000_000, value_name = "N")]
-    after: u64,
-    /// Seed of the requests
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    seed: u64,
-    /// Number of repetitions, each with the next seed
-    #[arg(long, default_value_t = 1, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    seeds: u16,
-    /// Writes a chart of the result to this SVG file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Prints one line of JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Row {
-    policy: String,
-    /// Before the change, the mean over seeds.
+/// One policy with one seed.
+struct Curve {
     hit_ratio: f64,
     insertion_ratio: f64,
-    /// By seed, requests after the change until a step of so many had 0.95 of that; `None`
-    /// if none had.
-    requests_to_95: Vec<Option<u64>>,
-    /// The hit ratio of each step after the change, the mean over seeds.
+    /// The hit ratio of each step after the change.
     steps: Vec<f64>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Report {
-    capacity: usize,
-    n_seeds: u16,
-    rows: Vec<Row>,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{N_WEB} objects, Zipf {ALPHA}, cache {}; all objects change places with others, and \
-             hits are counted over steps of {STEP} requests; {} seeds, means, and of the requests \
-             the \
-             median (least-most)\n\n\
-             | policy | steady hit ratio | Data inserted | requests to 95 % | after 1 M | 2.5 M | \
-             5 M |\n\
-             |---|---|---|---|---|---|---|",
-            self.capacity, self.n_seeds
-        )?;
-        for row in &self.rows {
-            let at = |n: u64| match row.steps.get((n / STEP) as usize - 1) {
-                Some(ratio) => format!("{ratio:.4}"),
-                None => String::new(),
-            };
-            let mut sorted = row.requests_to_95.clone();
-            // What never got there took longest.
-            sorted.sort_by_key(|n| n.unwrap_or(u64::MAX));
-            let said = |n: Option<&Option<u64>>| match n.copied().flatten() {
-                Some(n) => format!("{:.2}", n as f64 / 1e6),
-                None => "not reached".to_owned(),
-            };
-            let (least, most) = (said(sorted.first()), said(sorted.last()));
-            let reached = format!("{} M ({least}-{most})", said(sorted.get(sorted.len() / 2)));
-            writeln!(
-                f,
-                "| {} | {:.4} | {:.4} | {reached} | {} | {} | {} |",
-                row.policy,
-                row.hit_ratio,
-                row.insertion_ratio,
-                at(1_000_000),
-                at(2_500_000),
-                at(5_000_000)
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// Runs the command.
-///
-/// # Errors
-/// If there is no such policy, or the drawing cannot be written.
-pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
-    let n_seeds = f64::from(args.seeds);
-    let mut rows = Vec::new();
-    for name in &args.policies {
-        let mut row = Row {
-            policy: name.clone(),
-            hit_ratio: 0.0,
-            insertion_ratio: 0.0,
-            requests_to_95: Vec::new(),
-            steps: vec![0.0; (args.after / STEP) as usize],
+fn run(context: &Context) -> anyhow::Result<Record> {
+    let (step, rounds) = (context.count("step"), context.rounds());
+    let columns: [Column; 5] = [
+        "policy".into(),
+        Column::fixed("steady hit ratio", 4),
+        Column::fixed("steady insertion ratio", 4),
+        "requests to 95 %, thousands".into(),
+        "seeds that reached 95 %".into(),
+    ];
+    let mut table = Table::new("", columns);
+    let mut chart = Chart::new(
+        "After the popularity of all objects has changed",
+        "thousand requests since",
+        "hits by Interests",
+    );
+    for name in words(context, "policies") {
+        let curves = (0..rounds as u64).map(|seed| curve(context, &name, seed));
+        let curves = curves.collect::<anyhow::Result<Vec<_>>>()?;
+        let mean = |value: &dyn Fn(&Curve) -> f64| {
+            curves.iter().map(value).sum::<f64>() / curves.len() as f64
         };
-        for seed in 0..u64::from(args.seeds) {
-            let mut simulation = Simulation::new(&policy(name, args.cache)?, N_WEB as usize)?;
-            let mut requests = Independent::new(N_WEB, ALPHA, args.seed.wrapping_add(seed));
-            simulation.run(&mut requests, args.warm);
-            let warm = *simulation.counts();
-            simulation.run(&mut requests, args.steady);
-            let steady = simulation.counts().since(&warm);
-            requests.shift_popularity(N_WEB / 2);
-            let mut reached = None;
-            for (step, mean) in (1..).zip(&mut row.steps) {
-                let before = *simulation.counts();
-                simulation.run(&mut requests, STEP);
-                let ratio = simulation.counts().since(&before).hit_ratio();
-                *mean += ratio / n_seeds;
-                if reached.is_none() && ratio >= 0.95 * steady.hit_ratio() {
-                    reached = Some(step * STEP);
-                }
-            }
-            eprintln!("{name}: {:.4}, {reached:?}", steady.hit_ratio());
-            row.hit_ratio += steady.hit_ratio() / n_seeds;
-            row.insertion_ratio += steady.insertion_ratio() / n_seeds;
-            row.requests_to_95.push(reached);
+        for idx in 0..context.size("steps") {
+            let thousands = (idx as u64 + 1) as f64 * step as f64 / 1e3;
+            chart.point(&name, thousands, mean(&|curve| curve.steps[idx]));
         }
-        rows.push(row);
-    }
-    let report = Report {
-        capacity: args.cache,
-        n_seeds: args.seeds,
-        rows,
-    };
-    if let Some(path) = &args.svg {
-        let lines = report.rows.iter().map(|row| {
-            let points = row.steps.iter().zip(1_u32..);
-            let points = points.map(|(&ratio, n)| (f64::from(n) * STEP as f64 / 1e6, ratio));
-            Line {
-                points: points.collect(),
-                ..Line::new(row.policy.clone())
-            }
+        let reached = curves.iter().filter_map(|curve| {
+            let enough = |ratio: &f64| *ratio >= 0.95 * curve.hit_ratio;
+            let idx = curve.steps.iter().position(enough)?;
+            Some((idx as u64 + 1) as f64 * step as f64 / 1e3)
         });
-        let chart = Chart {
-            x_axis: Axis::Linear,
-            title: "After all popularity has changed".to_owned(),
-            x: "million requests since".to_owned(),
-            y: "hits by Interests".to_owned(),
-            lines: lines.collect(),
-            published: Vec::new(),
-        };
-        plot::draw(&[chart], path).with_context(|| format!("cannot draw {}", path.display()))?;
+        let reached: Vec<f64> = reached.collect();
+        table.row(cells![
+            name,
+            mean(&|curve| curve.hit_ratio),
+            mean(&|curve| curve.insertion_ratio),
+            Spread::of(&reached),
+            reached.len()
+        ]);
     }
-    output::print(&report, args.json)
+    let mut record = Record::new(Kind::Simulated);
+    record.tables.push(table);
+    record.charts.push(chart);
+    record.note(format!(
+        "{} objects, {} Data in the cache; after {} requests each object takes the rank of another \
+         one. Requests to 95 %: the end of the first step of {step} requests whose hit ratio is \
+         0.95 of the steady one; over {rounds} seeds, those that reached it.",
+        context.count("objects"),
+        context.count("cache"),
+        context.count("warm") + context.count("steady")
+    ));
+    Ok(record)
+}
+
+fn curve(context: &Context, name: &str, seed: u64) -> anyhow::Result<Curve> {
+    let n_objects = context.values.count32("objects");
+    let mut simulation =
+        Simulation::new(&policy(name, context.size("cache"))?, n_objects as usize)?;
+    let mut requests = Independent::new(n_objects, ALPHA, context.seed().wrapping_add(seed));
+    simulation.run(&mut requests, context.count("warm"));
+    let warm = *simulation.counts();
+    simulation.run(&mut requests, context.count("steady"));
+    let steady = simulation.counts().since(&warm);
+    requests.shift_popularity(n_objects / 2);
+    let steps = (0..context.count("steps")).map(|_| {
+        let before = *simulation.counts();
+        simulation.run(&mut requests, context.count("step"));
+        simulation.counts().since(&before).hit_ratio()
+    });
+    Ok(Curve {
+        hit_ratio: steady.hit_ratio(),
+        insertion_ratio: steady.insertion_ratio(),
+        steps: steps.collect(),
+    })
 }

@@ -1,151 +1,67 @@
-//! What the analytical model expects of Filter, and what is simulated: Figure 4 of
-//! Takemasa et al. 2019.
+//! Figure 5.4: what the model of section 5.3 expects of Filter by threshold and history, and
+//! what is simulated.
 
-use std::fmt;
-use std::path::PathBuf;
-
-use anyhow::Context as _;
-use clap::Args;
-use serde::Serialize;
-use tachonym_policy::model::{EvictionModel, FilterModel, Popularity};
+use tachonym_bench::{
+    Chart, Column, Context, Cost, Experiment, Kind, Line, Param, ParamKind, Record, Run, Table,
+    cells,
+};
+use tachonym_policy::model::{EvictionModel, Expected, FilterModel, Popularity};
 use tachonym_policy::{AdmissionKind, CountersKind, EvictionKind, PolicyConfig};
 
-use super::plot::{self, Axis, Chart, Line};
+use super::grid::shrink;
+use super::published::stated;
+use super::simulate::Counts;
 use super::sources::{ALPHA, Cell, Workload, simulate_all};
-use crate::output;
 
 /// Data in the cache of the figure, of 10^7 objects.
 const CACHE: usize = 100_000;
 
-/// Computes the expected hit and insertion ratio of Filter by threshold and history, and simulates
-/// it (figure 4)
-#[derive(Args, Clone, Debug)]
-pub(super) struct ModelArgs {
-    /// Published size: 10^7 objects, and 10^5 Data in the cache; takes many minutes
-    #[arg(long)]
-    full: bool,
-    /// Divides the numbers of objects, of Data in the cache and of requests in the history by this,
-    /// without --full
-    #[arg(long, default_value_t = 20, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    shrink: u32,
-    /// Thresholds [default: 1 to 30]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
-    thresholds: Vec<u32>,
-    /// Requests before measurement begins, as a multiple of the size of the cache
-    #[arg(long, default_value_t = 150, value_name = "N")]
-    warm_by_len: u64,
-    /// Requests that are measured, as a multiple of the size of the cache
-    #[arg(long, default_value_t = 100, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    requests_by_len: u64,
-    /// Simulations at the same time
-    #[arg(long, default_value_t = 1, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    threads: u16,
-    /// Seed of the requests
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    seed: u64,
-    /// Writes a chart of the result to this SVG file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Prints one line of JSON
-    #[arg(long)]
-    json: bool,
-}
+/// Its experiments.
+pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
+    id: "takemasa/figure-5.4",
+    title: "Hit and insertion ratio of Filter by threshold and history, model and simulation",
+    source: "Takemasa 2019, section 5.3.4; Takemasa et al. 2019 (JIP), Figure 4",
+    cost: Cost::minutes(0.7, 20.0),
+    needs: &[],
+    params: &[
+        shrink(["1k", "20", "1"]),
+        Param::new(
+            "thresholds",
+            "least counts that are admitted",
+            ParamKind::Counts,
+            [
+                "1,2,3,8,15",
+                "1,2,3,4,5,6,8,10,12,15,20,25,30",
+                "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30",
+            ],
+        ),
+        Param::count(
+            "warm",
+            "requests before measurement begins, as a multiple of the cache",
+            ["150"; 3],
+        ),
+        Param::count(
+            "requests",
+            "requests that are measured, as a multiple of the cache",
+            ["100"; 3],
+        ),
+        Param::seed(),
+    ],
+    run: Run::Function(run),
+}];
 
-#[derive(Clone, Debug, Serialize)]
-struct Row {
-    history_len: usize,
-    threshold: u32,
-    expected_hit_ratio: f64,
-    hit_ratio: f64,
-    expected_insertion_ratio: f64,
-    insertion_ratio: f64,
-    /// How long a Data stays, in requests, as expected.
-    characteristic_requests: f64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Report {
-    n_objects: u32,
-    capacity: usize,
-    histories: [usize; 3],
-    n_warm: u64,
-    n_requests: u64,
-    rows: Vec<Row>,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "Filter over FIFO, exact counters: {} objects, Zipf {ALPHA}, cache {}; {} requests to \
-             warm, {} measured\n\n\
-             | history | threshold | hit ratio by the model | simulated | Data inserted by the \
-             model | simulated | stays, requests |\n|---|---|---|---|---|---|---|",
-            self.n_objects, self.capacity, self.n_warm, self.n_requests
-        )?;
-        for row in &self.rows {
-            writeln!(
-                f,
-                "| {} | {} | {:.4} | {:.4} | {:.5} | {:.5} | {:.3e} |",
-                row.history_len,
-                row.threshold,
-                row.expected_hit_ratio,
-                row.hit_ratio,
-                row.expected_insertion_ratio,
-                row.insertion_ratio,
-                row.characteristic_requests
-            )?;
-        }
-        writeln!(
-            f,
-            "\nNo number of the figure is in the text, which says of it that few Data are inserted \
-             from threshold 3 on with every history, and that threshold 2 is next to the best for \
-             hits.\nThe model is for the long run: where little is inserted, a cache that begins \
-             empty has not got there when measurement ends."
-        )?;
-        self.histories.iter().try_for_each(|&history_len| {
-            let rows = self
-                .rows
-                .iter()
-                .filter(|row| row.history_len == history_len);
-            let best = |value: &dyn Fn(&Row) -> f64| {
-                let best = rows.clone().max_by(|a, b| value(a).total_cmp(&value(b)));
-                best.map_or(String::new(), |row| {
-                    format!("{}: {:.4}", row.threshold, value(row))
-                })
-            };
-            writeln!(
-                f,
-                "history {history_len}: best threshold by the model {}, simulated {}",
-                best(&|row| row.expected_hit_ratio),
-                best(&|row| row.hit_ratio)
-            )
-        })
-    }
-}
-
-/// Runs the command.
-///
-/// # Errors
-/// If the tables cannot be built, or the drawing cannot be written.
-pub(super) fn run(args: &ModelArgs) -> anyhow::Result<()> {
-    let shrink = if args.full { 1 } else { args.shrink };
+fn run(context: &Context) -> anyhow::Result<Record> {
+    let shrink = context.values.count32("shrink");
     let n_objects = Workload::Web.n_objects(shrink);
     let capacity = (CACHE / shrink as usize).max(10);
     let histories = [capacity / 10, capacity, 10 * capacity];
-    let thresholds = match args.thresholds.as_slice() {
-        [] => (1..=30).collect(),
-        thresholds => thresholds.to_vec(),
-    };
     let popularity = Popularity::zipf(u64::from(n_objects), ALPHA);
-    let mut cells = Vec::new();
-    let mut expected = Vec::new();
+    let (mut cells, mut expected) = (Vec::new(), Vec::new());
     for history_len in histories {
         // What no name can reach is no threshold.
-        for &threshold in thresholds.iter().filter(|&&n| n as usize <= history_len) {
+        let thresholds = context.values.counts("thresholds").into_iter();
+        for threshold in thresholds.filter(|&n| n <= history_len as u64) {
+            let threshold = threshold as u32;
             let model = FilterModel {
                 capacity: capacity as f64,
                 history_len: history_len as f64,
@@ -162,70 +78,87 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<()> {
                     counters: CountersKind::Exact,
                     ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, capacity)
                 },
-                n_warm: args.warm_by_len * capacity as u64,
-                n_requests: args.requests_by_len * capacity as u64,
-                seed: args.seed,
+                n_warm: context.count("warm") * capacity as u64,
+                n_requests: context.count("requests") * capacity as u64,
+                web_share: 1.0,
+                seed: context.seed(),
             });
         }
     }
-    let mut rows = Vec::new();
-    let results = simulate_all(&cells, usize::from(args.threads));
-    for ((cell, expected), counts) in cells.iter().zip(expected).zip(results) {
-        let counts = counts?;
-        rows.push(Row {
-            history_len: cell.config.history_len.unwrap_or(capacity),
-            threshold: cell.config.threshold,
-            expected_hit_ratio: expected.hit_ratio,
-            hit_ratio: counts.hit_ratio(),
-            expected_insertion_ratio: expected.insertion_ratio,
-            insertion_ratio: counts.insertion_ratio(),
-            characteristic_requests: expected.characteristic_requests,
-        });
+    let counts = simulate_all(&cells)?;
+    let mut record = Record::new(Kind::Simulated);
+    record.tables.push(table(&cells, &expected, &counts));
+    let insertions =
+        |expected: &Expected, counts: &Counts| [expected.insertion_ratio, counts.insertion_ratio()];
+    let hits = |expected: &Expected, counts: &Counts| [expected.hit_ratio, counts.hit_ratio()];
+    for (y, values) in [
+        ("insertions by Data that arrive", &insertions as &Values<'_>),
+        ("hits by Interests", &hits),
+    ] {
+        let mut chart = Chart::new(y, "threshold", y);
+        for ((cell, expected), counts) in cells.iter().zip(&expected).zip(&counts) {
+            let history_len = cell.config.history_len.unwrap_or(capacity);
+            let simulated = format!("history {history_len}, simulated");
+            let model = format!("history {history_len}, model");
+            let x = f64::from(cell.config.threshold);
+            let [of_model, here] = values(expected, counts);
+            chart.point(&simulated, x, here);
+            chart.point(&model, x, of_model);
+            let is_it = |line: &Line| line.label == simulated;
+            chart.line(&model).model_of = chart.lines.iter().position(is_it);
+        }
+        record.charts.push(chart);
     }
-    let report = Report {
-        n_objects,
-        capacity,
-        histories,
-        n_warm: args.warm_by_len * capacity as u64,
-        n_requests: args.requests_by_len * capacity as u64,
-        rows,
-    };
-    if let Some(path) = &args.svg {
-        let hits = chart(&report, "hits by Interests", |row| {
-            [row.expected_hit_ratio, row.hit_ratio]
-        });
-        let inserts = chart(&report, "insertions by Data that arrive", |row| {
-            [row.expected_insertion_ratio, row.insertion_ratio]
-        });
-        plot::draw(&[inserts, hits], path)
-            .with_context(|| format!("cannot draw {}", path.display()))?;
+    for history_len in histories {
+        let of_history = cells.iter().zip(&counts);
+        let of_history = of_history.filter(|it| it.0.config.history_len == Some(history_len));
+        let best = of_history.max_by(|a, b| a.1.hit_ratio().total_cmp(&b.1.hit_ratio()));
+        record.compare(
+            format!("threshold next to the best for hits, history {history_len}"),
+            2.0,
+            "",
+            stated("section 5.3.4"),
+            best.map(|(cell, _)| f64::from(cell.config.threshold)),
+        );
     }
-    output::print(&report, args.json)
+    record.note(format!(
+        "Filter over FIFO with exact counters: {n_objects} objects of Zipf popularity {ALPHA}, \
+         {capacity} Data in the cache (published: 10^7 and 10^5)."
+    ));
+    record.note(
+        "The text states no number of the figure, only that few Data are inserted with thresholds \
+         above 2, and that threshold 2 is next to the best for hits with every history. The model \
+         is for the long run: where little is inserted, a cache that begins empty is not full \
+         when measurement ends.",
+    );
+    Ok(record)
 }
 
-fn chart(report: &Report, y: &str, values: impl Fn(&Row) -> [f64; 2]) -> Chart {
-    let mut lines: Vec<Line> = Vec::new();
-    for history_len in &report.histories {
-        let simulated = lines.len();
-        for (idx, how) in ["model", "simulated"].into_iter().enumerate().rev() {
-            let rows = report.rows.iter();
-            let rows = rows.filter(|row| row.history_len == *history_len);
-            let points = rows.map(|row| (f64::from(row.threshold), values(row)[idx]));
-            lines.push(Line {
-                label: format!("history {history_len}, {how}"),
-                points: points.collect(),
-                model_of: (idx == 0).then_some(simulated),
-            });
-        }
+type Values<'a> = dyn Fn(&Expected, &Counts) -> [f64; 2] + 'a;
+
+fn table(cells: &[Cell], expected: &[Expected], counts: &[Counts]) -> Table {
+    let columns: [Column; 7] = [
+        "history".into(),
+        "threshold".into(),
+        Column::fixed("hit ratio, model", 4),
+        Column::fixed("hit ratio, simulated", 4),
+        Column::fixed("insertion ratio, model", 5),
+        Column::fixed("insertion ratio, simulated", 5),
+        "stays by the model, requests".into(),
+    ];
+    let mut table = Table::new("", columns);
+    for ((cell, expected), counts) in cells.iter().zip(expected).zip(counts) {
+        table.row(cells![
+            cell.config.history_len.unwrap_or(cell.config.capacity),
+            cell.config.threshold,
+            expected.hit_ratio,
+            counts.hit_ratio(),
+            expected.insertion_ratio,
+            counts.insertion_ratio(),
+            expected.characteristic_requests,
+        ]);
     }
-    Chart {
-        x_axis: Axis::Linear,
-        title: format!("Figure 4, {y}"),
-        x: "threshold".to_owned(),
-        y: y.to_owned(),
-        lines,
-        published: Vec::new(),
-    }
+    table
 }
 
 #[cfg(test)]

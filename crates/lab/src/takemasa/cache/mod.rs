@@ -1,77 +1,47 @@
-//! `tachonym-lab cache`: admission and eviction on workloads and traces.
+//! Cache admission and eviction: Takemasa 2019, chapter 5, and Takemasa et al. 2019 (JIP).
 //!
-//! The evaluation of Takemasa et al. 2019 (chapter 5 of Takemasa 2019), with the
-//! policies that the router runs.
+//! [`simulate`] is a content store of names without Data that runs the router's policies;
+//! [`workload`] and [`sources`] draw what is asked for, and [`grid`] runs policies over
+//! workloads and sizes. Each other file is an experiment.
 
-mod average;
-mod change;
+mod blocks;
 mod cycles;
-mod figures;
-mod forward;
-mod model;
-pub(crate) mod plot;
+mod grid;
+mod plain;
 mod published;
-mod rates;
-pub mod simulate;
+pub(crate) mod simulate;
 mod sources;
-mod speed;
-mod tuned;
-mod validate;
-pub mod workload;
+mod traced;
+mod web_bed;
+mod workload;
 
-use clap::{Args, Subcommand};
+pub(crate) mod change;
+pub(crate) mod dependent_accesses;
+pub(crate) mod false_positives;
+pub(crate) mod figure_5_4;
+pub(crate) mod figure_5_5;
+pub(crate) mod figure_5_6;
+pub(crate) mod figure_5_7;
+pub(crate) mod figure_5_8;
+pub(crate) mod k_lru;
+pub(crate) mod lru_local;
+pub(crate) mod rates;
+pub(crate) mod section_5_1_2;
+pub(crate) mod speed;
+pub(crate) mod table_5_1;
+pub(crate) mod table_5_2;
+pub(crate) mod tuned;
+pub(crate) mod validate;
 
-use crate::bottleneck::{self, BottleneckArgs};
+use tachonym_bench::{Param, ParamKind};
 
-/// Simulates cache admission and eviction, and compares the results with published and known ones
-#[derive(Args, Clone, Debug)]
-pub struct CacheArgs {
-    #[command(subcommand)]
-    command: CacheCommand,
-}
-
-#[derive(Subcommand, Clone, Debug)]
-enum CacheCommand {
-    Validate(validate::ValidateArgs),
-    Rates(rates::RatesArgs),
-    #[command(visible_alias = "figure-4")]
-    Model(model::ModelArgs),
-    #[command(name = "figure-5")]
-    Insertion(Box<figures::InsertionArgs>),
-    #[command(name = "figure-6")]
-    Hit(Box<figures::HitArgs>),
-    #[command(name = "figure-7")]
-    Average(Box<average::AverageArgs>),
-    /// Measures the blocks of the packet path, and compares them with table 1
-    #[command(name = "table-1")]
-    Blocks(Box<BottleneckArgs>),
-    #[command(name = "auto")]
-    Tuned(Box<tuned::TunedArgs>),
-    Change(change::ChangeArgs),
-    #[command(visible_alias = "table-2")]
-    Cycles(cycles::CyclesArgs),
-    #[command(visible_alias = "figure-8")]
-    Forward(forward::ForwardArgs),
-    Speed(speed::SpeedArgs),
-}
-
-/// Runs the command.
-///
-/// # Errors
-/// As the subcommand says.
-pub fn run(args: &CacheArgs) -> anyhow::Result<()> {
-    match &args.command {
-        CacheCommand::Validate(args) => validate::run(args),
-        CacheCommand::Rates(args) => rates::run(args),
-        CacheCommand::Model(args) => model::run(args),
-        CacheCommand::Insertion(args) => figures::run_insertion(args),
-        CacheCommand::Hit(args) => figures::run_hit(args),
-        CacheCommand::Average(args) => average::run(args),
-        CacheCommand::Blocks(args) => bottleneck::run_table(args),
-        CacheCommand::Tuned(args) => tuned::run(args),
-        CacheCommand::Change(args) => change::run(args),
-        CacheCommand::Cycles(args) => cycles::run(args),
-        CacheCommand::Forward(args) => forward::run(args),
-        CacheCommand::Speed(args) => speed::run(args),
-    }
+/// The parameter of the policies that an experiment compares.
+const fn policies(defaults: [&'static str; 3]) -> Param {
+    Param::new(
+        "policies",
+        "eviction policies, each alone or after an admission, as in tinylfu/random; settings \
+         follow a colon: filter:THRESHOLD:HISTORY_BY_CACHE, k-lru:K",
+        ParamKind::Text,
+        defaults,
+    )
 }

@@ -1,31 +1,37 @@
-//! The figures of Takemasa et al. 2019, section 6 (chapter 5 of Takemasa 2019), and why
-//! some differ from what is simulated here.
+//! Values of Takemasa 2019, chapter 5, which are those of Takemasa et al. 2019 (JIP).
 
-/// Hit ratio of a policy on the web workload with 10^5 Data (section 6.2, of Figure 6 (a)).
-pub(super) fn web_hit_ratio(policy: &str) -> Option<f64> {
-    Some(match policy {
-        "fifo" => 0.238,
-        "random" => 0.241,
-        "lfu-perfect" => 0.389,
-        "arc" => 0.366,
-        "tinylfu/random" => 0.376,
-        "filter/fifo" => 0.341,
-        _ => return None,
-    })
+use tachonym_bench::Reference;
+use tachonym_policy::model::BlockCycles;
+
+/// The thesis.
+const THESIS: &str = "Takemasa 2019";
+
+/// A value that its text or a table states.
+pub(super) const fn stated(place: &'static str) -> Reference {
+    Reference::stated(THESIS, place)
 }
 
-/// Why published hit ratios are above those here.
-pub(super) const WHY_HIGHER: &str = "the published hit ratios lie above these by 0.01 to 0.02; that of \
-LFU, 0.389, lies above what the best set of 10^5 objects has in the long run, 0.3761, which \
-no cache exceeds on independent references without end. A trace that is short enough for \
-what it happens to contain to be learnt, or with fewer objects that are asked for at all, \
-would explain it";
+/// A value that follows from what it states.
+pub(super) const fn inferred(place: &'static str) -> Reference {
+    Reference::inferred(THESIS, place)
+}
 
-/// Why the order of insertion rates may differ.
-pub(super) const WHY_INSERTIONS: &str = "whether TinyLFU inserts more or less than Filter depends on ties: \
-here a Data that was asked for as often as its victim is not admitted";
+/// Objects of the web workload, and Data in the cache, of which hit ratios are stated.
+pub(super) const N_WEB: u64 = 10_000_000;
+/// The cache of these, % of the objects.
+pub(super) const WEB_PERCENT: u64 = 1;
 
-/// Cycles of B2, B12 and B13 (Table 2; Table 5.2 of the thesis).
+/// Hit ratios on the web workload with 10^5 Data (section 5.4.2, of Figure 5.6 (a)).
+pub(super) const WEB_HIT_RATIOS: [(&str, f64); 6] = [
+    ("fifo", 0.238),
+    ("random", 0.241),
+    ("lfu-perfect", 0.389),
+    ("arc", 0.366),
+    ("tinylfu/random", 0.376),
+    ("filter/fifo", 0.341),
+];
+
+/// Cycles of B2, B12 and B13 (Table 5.2).
 pub(super) fn cycles(policy: &str) -> Option<[f64; 3]> {
     Some(match policy {
         "filter/fifo" => [83.0, 0.0, 28.0],
@@ -37,8 +43,8 @@ pub(super) fn cycles(policy: &str) -> Option<[f64; 3]> {
     })
 }
 
-/// Cycles of the blocks that are the same with every policy (Table 1; Table 5.1 of the
-/// thesis); 0 for numbers that are not among them.
+/// Cycles of the blocks that are the same with every policy (Table 5.1); 0 for numbers that
+/// are not among them.
 pub(super) const fn block(number: u8) -> f64 {
     match number {
         1 => 571.0,
@@ -55,11 +61,28 @@ pub(super) const fn block(number: u8) -> f64 {
     }
 }
 
+/// The groups of equations 5.1 and 5.2, from the blocks by number, and B2, B12 and B13 of a
+/// policy.
+pub(super) fn grouped(block: impl Fn(u8) -> f64, [history, evict, admit]: [f64; 3]) -> BlockCycles {
+    let sum = |numbers: &[u8]| numbers.iter().map(|&number| block(number)).sum::<f64>();
+    BlockCycles {
+        always: sum(&[1, 3, 11]) + history,
+        hit: block(4),
+        miss: sum(&[5, 6, 7, 8, 9]),
+        insert: block(10),
+        evict,
+        admit,
+    }
+}
+
 /// By how many hundredths fewer cycles Filter takes than each policy, with 10^5 Data (section
-/// 6.3, of Figure 7).
+/// 5.4.3, of Figure 5.7).
 pub(super) const FILTER_SAVES: [(&str, f64); 4] = [
     ("arc", 16.0),
     ("fifo", 11.0),
     ("random", 15.0),
     ("tinylfu/random", 9.0),
 ];
+
+/// Forwarding rates in Gbit/s (section 5.4.4, of Figure 5.8).
+pub(super) const GBPS: [(&str, f64); 3] = [("filter/fifo", 16.1), ("arc", 11.2), ("fifo", 13.9)];

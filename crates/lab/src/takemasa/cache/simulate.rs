@@ -12,7 +12,7 @@ use tachonym_memory::{MemoryError, PagePreference, PlainWords, prefetch};
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 
 /// Requests of a burst.
-pub const BURST: usize = 64;
+pub(crate) const BURST: usize = 64;
 
 /// No object.
 const NOBODY: u32 = u32::MAX;
@@ -55,31 +55,31 @@ impl Slots {
 
 /// What a stretch of requests came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Interests.
-    pub n_requests: u64,
+    pub(crate) n_requests: u64,
     /// Those that the cache answered.
-    pub n_hits: u64,
+    pub(crate) n_hits: u64,
     /// Data that were cached.
-    pub n_inserts: u64,
+    pub(crate) n_inserts: u64,
 }
 
 impl Counts {
     /// Hits by requests; 0 without any.
     #[must_use]
-    pub fn hit_ratio(&self) -> f64 {
+    pub(crate) fn hit_ratio(&self) -> f64 {
         self.n_hits as f64 / self.n_requests.max(1) as f64
     }
 
     /// Insertions by Data that arrived, that is by misses; 0 without any.
     #[must_use]
-    pub fn insertion_ratio(&self) -> f64 {
+    pub(crate) fn insertion_ratio(&self) -> f64 {
         self.n_inserts as f64 / (self.n_requests - self.n_hits).max(1) as f64
     }
 
     /// What came after `earlier`.
     #[must_use]
-    pub const fn since(&self, earlier: &Self) -> Self {
+    pub(crate) const fn since(&self, earlier: &Self) -> Self {
         Self {
             n_requests: self.n_requests - earlier.n_requests,
             n_hits: self.n_hits - earlier.n_hits,
@@ -89,16 +89,30 @@ impl Counts {
 }
 
 /// Where requests come from.
-pub trait Requests {
+pub(crate) trait Requests {
     /// Writes the next object numbers to `objects`; how many there were. Fewer than asked
     /// for only at the end.
     fn fill(&mut self, objects: &mut [u32]) -> usize;
 }
 
+/// Requests that were drawn before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn<'a>(pub(crate) &'a [u32]);
+
+impl Requests for Drawn<'_> {
+    fn fill(&mut self, objects: &mut [u32]) -> usize {
+        let n = objects.len().min(self.0.len());
+        let (here, rest) = self.0.split_at(n);
+        objects[..n].copy_from_slice(here);
+        self.0 = rest;
+        n
+    }
+}
+
 /// The hash of an object's name.
 #[inline]
 #[must_use]
-pub const fn name_hash(object: u32) -> u64 {
+pub(crate) const fn name_hash(object: u32) -> u64 {
     let mut z = (object as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -124,7 +138,7 @@ impl Burst {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Simulation {
+pub(crate) struct Simulation {
     policy: Policy,
     /// By object.
     slot_of: Slots,
@@ -144,7 +158,7 @@ impl Simulation {
     ///
     /// # Errors
     /// If there is no such policy.
-    pub fn new(config: &PolicyConfig, n_objects: usize) -> Result<Self, PolicyError> {
+    pub(crate) fn new(config: &PolicyConfig, n_objects: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             policy: Policy::new(config)?,
             slot_of: Slots::new(n_objects)?,
@@ -157,18 +171,18 @@ impl Simulation {
 
     /// What has happened so far.
     #[must_use]
-    pub const fn counts(&self) -> &Counts {
+    pub(crate) const fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// The policy.
     #[must_use]
-    pub const fn policy(&self) -> &Policy {
+    pub(crate) const fn policy(&self) -> &Policy {
         &self.policy
     }
 
     /// Takes the next `n_requests` from `requests`, or as many as there are; how many.
-    pub fn run(&mut self, requests: &mut impl Requests, n_requests: u64) -> u64 {
+    pub(crate) fn run(&mut self, requests: &mut impl Requests, n_requests: u64) -> u64 {
         // What a request reads first is fetched two bursts before it, and what that leads
         // to one burst before.
         let mut bursts = [const { Burst::new() }; 3];
@@ -257,22 +271,22 @@ impl Simulation {
 
 /// What blocks of the packet path took, in all.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BlockTimes {
+pub(crate) struct BlockTimes {
     /// B2: what Interests, and those of them that hit, change in the history.
-    pub history_ns: u64,
+    pub(crate) history_ns: u64,
     /// B12: choosing what has to go, and entering what comes.
-    pub evict_ns: u64,
+    pub(crate) evict_ns: u64,
     /// Evictions.
-    pub n_evicts: u64,
+    pub(crate) n_evicts: u64,
     /// B13: deciding on admission.
-    pub admit_ns: u64,
+    pub(crate) admit_ns: u64,
 }
 
 impl Simulation {
     /// The next burst of requests, block by block. All Interests of it come before the
     /// first Data. With `ahead`, what a block reads is fetched for a group of packets before
     /// the first of them is carried, as the router does, in the block's own time.
-    pub fn run_burst_timed(
+    pub(crate) fn run_burst_timed(
         &mut self,
         requests: &mut impl Requests,
         times: &mut BlockTimes,

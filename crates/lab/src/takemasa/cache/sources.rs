@@ -8,9 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::Context as _;
-use clap::ValueEnum;
-use serde::Serialize;
+use anyhow::{Context as _, bail};
+use tachonym_bench::{Context, cpu};
 use tachonym_policy::{AdmissionKind, CountersKind, EvictionKind, PolicyConfig};
 
 use super::simulate::{Counts, Requests, Simulation};
@@ -25,21 +24,20 @@ const N_VIDEOS: u32 = 10_000;
 /// Sessions that begin in a second, and chunks that each asks for in a second.
 const SESSIONS_PER_S: f64 = 0.5;
 const CHUNKS_PER_S: f64 = 625.0;
-/// Share of the requests that are for the web where it is mixed with others.
+/// Share of the requests that are for the web where it is mixed with scans.
 const WEB_SHARE: f64 = 0.7;
 
 /// Exponent of all popularity.
 pub(super) const ALPHA: f64 = 0.8;
 
 /// What asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Workload {
     /// 10^7 objects of Zipf popularity 0.8.
     Web,
     /// 10^4 videos of 10^4 chunks.
     Video,
-    /// Web with 0.7 of the requests, and video.
+    /// Web and video.
     Mixed,
     /// Web with 0.7 of the requests, and scans of 1000 objects that are asked for once.
     Scans,
@@ -51,6 +49,29 @@ pub(super) enum Workload {
 }
 
 impl Workload {
+    const ALL: [Self; 6] = [
+        Self::Web,
+        Self::Video,
+        Self::Mixed,
+        Self::Scans,
+        Self::OneTimers,
+        Self::Drift,
+    ];
+
+    /// The workload of a word.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn named(word: &str) -> anyhow::Result<Self> {
+        match Self::ALL.into_iter().find(|it| it.label() == word) {
+            Some(workload) => Ok(workload),
+            None => {
+                let words = Self::ALL.map(Self::label).join(", ");
+                bail!("unknown workload {word}; use one of {words}")
+            }
+        }
+    }
+
     /// The word for it.
     pub(super) const fn label(self) -> &'static str {
         match self {
@@ -82,8 +103,8 @@ impl Workload {
         }
     }
 
-    /// Its requests.
-    pub(super) fn requests(self, shrink: u32, seed: u64) -> Source {
+    /// Its requests. Where it is mixed with video, web has `web_share` of them.
+    pub(super) fn requests(self, shrink: u32, web_share: f64, seed: u64) -> Source {
         let n_web = n_web(shrink);
         let web = || Independent::new(n_web, ALPHA, seed);
         let video = || {
@@ -104,7 +125,7 @@ impl Workload {
         match self {
             Self::Web => Source::Web(web()),
             Self::Video => Source::Video(video()),
-            Self::Mixed => Source::Mixed(Mixed::new(web(), n_web, WEB_SHARE, video(), seed)),
+            Self::Mixed => Source::Mixed(Mixed::new(web(), n_web, web_share, video(), seed)),
             Self::Scans => Source::Scans(scans(1_000)),
             Self::OneTimers => Source::Scans(scans(1)),
             Self::Drift => Source::Drift(Drift {
@@ -178,9 +199,15 @@ impl Requests for Drift {
     }
 }
 
+/// The words of a text with commas between them.
+pub(super) fn words(context: &Context, parameter: &str) -> Vec<String> {
+    let words = context.text(parameter).split(',');
+    words.map(|word| word.trim().to_owned()).collect()
+}
+
 /// A policy by its name: an eviction, or an admission, a slash and an eviction. Of Filter
 /// the counters may be named, as in filter-exact/fifo, and the threshold and the history by
-/// the size of the cache, as in filter:3:2/fifo.
+/// the size of the cache, as in filter:3:2/fifo; of k-LRU k, as in k-lru:3/lru.
 ///
 /// # Errors
 /// If there is none of that name.
@@ -202,10 +229,15 @@ pub(super) fn policy(name: &str, capacity: usize) -> anyhow::Result<PolicyConfig
         counters: counters.with_context(|| format!("counters of {name}"))?,
         ..PolicyConfig::new(admission, eviction, capacity)
     };
-    if let Some(threshold) = settings.next() {
-        config.threshold = threshold
-            .parse()
-            .with_context(|| format!("threshold of {name}"))?;
+    match settings.next() {
+        Some(k) if config.admission == AdmissionKind::KLru => {
+            config.n_stages = k.parse().with_context(|| format!("k of {name}"))?;
+        }
+        Some(threshold) => {
+            let threshold = threshold.parse();
+            config.threshold = threshold.with_context(|| format!("threshold of {name}"))?;
+        }
+        None => {}
     }
     if let Some(by_len) = settings.next() {
         let by_len: usize = by_len
@@ -229,6 +261,8 @@ pub(super) struct Cell {
     pub(super) n_warm: u64,
     /// Requests that are measured.
     pub(super) n_requests: u64,
+    /// Share of the requests that are for the web, where it is mixed with video.
+    pub(super) web_share: f64,
     /// What they are drawn from.
     pub(super) seed: u64,
 }
@@ -239,7 +273,9 @@ impl Cell {
     /// # Errors
     /// If there is no such policy, or not as much memory.
     pub(super) fn simulate(&self) -> anyhow::Result<Counts> {
-        let mut requests = self.workload.requests(self.shrink, self.seed);
+        let mut requests = self
+            .workload
+            .requests(self.shrink, self.web_share, self.seed);
         let n_objects = self.workload.n_objects(self.shrink);
         let mut simulation = Simulation::new(&self.config, n_objects as usize)?;
         simulation.run(&mut requests, self.n_warm);
@@ -249,9 +285,16 @@ impl Cell {
     }
 }
 
-/// Runs all of them, so many at a time, and tells of each on stderr when it is done. What
-/// each came to, in their order.
-pub(super) fn simulate_all(cells: &[Cell], n_threads: usize) -> Vec<anyhow::Result<Counts>> {
+/// Runs all of them, one on each processor at a time. The results are in their order, and do
+/// not depend on how many run at once.
+///
+/// # Errors
+/// The first error of [`Cell::simulate`].
+pub(super) fn simulate_all(cells: &[Cell]) -> anyhow::Result<Vec<Counts>> {
+    simulate_on(cells, cpu::available().len())
+}
+
+fn simulate_on(cells: &[Cell], n_threads: usize) -> anyhow::Result<Vec<Counts>> {
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<anyhow::Result<Counts>>>> =
         cells.iter().map(|_| Mutex::new(None)).collect();
@@ -261,20 +304,6 @@ pub(super) fn simulate_all(cells: &[Cell], n_threads: usize) -> Vec<anyhow::Resu
             cells.get(idx).zip(results.get(idx))
         } {
             let counts = cell.simulate();
-            let PolicyConfig {
-                admission,
-                eviction,
-                capacity,
-                ..
-            } = cell.config;
-            let what = format!(
-                "{} {admission}/{eviction} {capacity}",
-                cell.workload.label()
-            );
-            match &counts {
-                Ok(counts) => eprintln!("{what}: {:.4}", counts.hit_ratio()),
-                Err(error) => eprintln!("{what}: {error:#}"),
-            }
             if let Ok(mut result) = result.lock() {
                 *result = Some(counts);
             }
@@ -305,6 +334,8 @@ mod tests {
         assert_eq!(config.eviction, EvictionKind::Clock);
         let auto = policy("filter-auto/gclock", 100).expect("there is one");
         assert_eq!(auto.admission, AdmissionKind::FilterAuto);
+        let chain = policy("k-lru:3/lru", 5).expect("there is one");
+        assert_eq!((chain.admission, chain.n_stages), (AdmissionKind::KLru, 3));
         assert_eq!(
             policy("lru", 5).expect("there is one").admission,
             AdmissionKind::None
@@ -314,6 +345,7 @@ mod tests {
             "filter-none/fifo",
             "filter:x/fifo",
             "filter:2:y/fifo",
+            "k-lru:x/lru",
         ] {
             assert!(policy(unknown, 5).is_err(), "{unknown}");
         }
@@ -321,10 +353,11 @@ mod tests {
 
     #[test]
     fn requests_are_for_objects_that_there_are() {
-        for workload in Workload::value_variants() {
+        for workload in Workload::ALL {
+            assert_eq!(Workload::named(workload.label()).ok(), Some(workload));
             for shrink in [10_000, 100_000_000] {
                 let mut objects = vec![0; 5_000];
-                let mut requests = workload.requests(shrink, 3);
+                let mut requests = workload.requests(shrink, 0.7, 3);
                 assert_eq!(requests.fill(&mut objects), objects.len());
                 let n_objects = workload.n_objects(shrink);
                 assert!(
@@ -345,16 +378,11 @@ mod tests {
                 config: policy(name, 100).expect("there is one"),
                 n_warm: 2_000,
                 n_requests: 3_000,
+                web_share: 0.7,
                 seed: 7,
             })
             .into();
-        let counts = |n_threads| -> Vec<Counts> {
-            let results = simulate_all(&cells, n_threads);
-            results
-                .into_iter()
-                .map(|counts| counts.expect("small"))
-                .collect()
-        };
+        let counts = |n_threads| simulate_on(&cells, n_threads).expect("small");
         let alone = counts(1);
         assert_eq!(alone, counts(3));
         assert!(alone.iter().all(|counts| counts.n_requests == 3_000));

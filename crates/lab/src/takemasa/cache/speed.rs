@@ -1,163 +1,101 @@
-//! How many requests a second the simulator takes on one core.
+//! Requests per second of the simulator on one core.
 
-use std::fmt;
-
-use anyhow::Context as _;
-use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use tachonym_bench::cpu::{note, on_pinned_thread};
+use tachonym_bench::stats::Spread;
+use tachonym_bench::turns::rotated;
+use tachonym_bench::{
+    Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
+};
 
-use super::simulate::{Requests, Simulation};
-use super::sources::{N_WEB, policy};
+use super::policies;
+use super::simulate::{Drawn, Requests as _, Simulation};
+use super::sources::{ALPHA, policy, words};
 use super::workload::Independent;
-use crate::output;
-use crate::stats::Spread;
 
-/// Measures the requests per second of the simulator, with requests drawn before and during the run
-#[derive(Args, Clone, Debug)]
-pub(super) struct SpeedArgs {
-    /// Objects of Zipf popularity 0.8
-    #[arg(long, default_value_t = N_WEB, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
-    objects: u32,
-    /// Data in the cache
-    #[arg(long, default_value_t = 100_000, value_name = "N")]
-    cache: usize,
-    /// Policies: an eviction policy, or an admission and an eviction policy, as in tinylfu/random
-    #[arg(
-        long,
-        value_name = "POLICY",
-        value_delimiter = ',',
-        default_value = "fifo,lru,sieve,filter/fifo"
-    )]
-    policies: Vec<String>,
-    /// Requests before measurement begins
-    #[arg(long, default_value_t = 5_000_000, value_name = "N")]
-    warm: u64,
-    /// Rounds, each of which measures every policy
-    #[arg(long, default_value_t = 11, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    rounds: u16,
-    /// Requests of a round, of each policy
-    #[arg(long, default_value_t = 2_000_000, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
-    requests: u32,
-    /// Seed of the requests
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    seed: u64,
-    /// Prints one line of JSON
-    #[arg(long)]
-    json: bool,
-}
+/// Its experiments.
+pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
+    id: "own/cache-speed",
+    title: "Requests per second of the cache simulator on one core",
+    source: "",
+    cost: Cost::minutes(0.4, 1.0),
+    needs: &[Need::MemoryGib(0.4, 0.4)],
+    params: &[
+        policies(["fifo,lru,sieve,filter/fifo"; 3]),
+        Param::count(
+            "objects",
+            "objects of Zipf popularity 0.8",
+            ["5k", "10M", "10M"],
+        ),
+        Param::count("cache", "Data in the cache", ["100", "100k", "100k"]),
+        Param::count(
+            "warm",
+            "requests before measurement begins",
+            ["1k", "5M", "5M"],
+        ),
+        Param::count("requests", "requests of a round", ["20k", "2M", "2M"]),
+        Param::rounds(["3", "11", "31"]),
+        Param::seed(),
+    ],
+    run: Run::Function(run),
+}];
 
-/// Millions of requests a second.
-#[derive(Clone, Debug, Serialize)]
-struct Row {
-    policy: String,
-    /// Of requests that lie in memory, one after the other.
-    drawn_before: Spread,
-    /// Drawing included.
-    drawn_meanwhile: Spread,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Report {
-    n_objects: u32,
-    capacity: usize,
-    n_requests: u32,
-    /// Drawing alone.
-    drawing: Spread,
-    rows: Vec<Row>,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spread = |s: &Spread| format!("{:.1} ({:.1}-{:.1})", s.median, s.p10, s.p90);
-        writeln!(
-            f,
-            "{} objects, Zipf 0.8, cache {}; rounds of {} requests; million requests a second of \
-             one \
-             core's time, median (p10-p90)\n\n\
-             | policy | requests drawn before | drawn during the run |\n|---|---|---|",
-            self.n_objects, self.capacity, self.n_requests
-        )?;
-        for row in &self.rows {
-            let (before, meanwhile) = (spread(&row.drawn_before), spread(&row.drawn_meanwhile));
-            writeln!(f, "| {} | {before} | {meanwhile} |", row.policy)?;
-        }
-        writeln!(f, "| drawing alone | | {} |", spread(&self.drawing))
-    }
-}
-
-/// Requests that were drawn before.
-struct Drawn<'a>(&'a [u32]);
-
-impl Requests for Drawn<'_> {
-    fn fill(&mut self, objects: &mut [u32]) -> usize {
-        let n = objects.len().min(self.0.len());
-        let (here, rest) = self.0.split_at(n);
-        objects[..n].copy_from_slice(here);
-        self.0 = rest;
-        n
-    }
-}
-
-/// Millions a second of this thread's own time, in which others that want the processor do
-/// not count.
-fn rate_of(n_requests: u32, work: impl FnOnce()) -> f64 {
+/// Millions a second of this thread's own time, so that other threads that use the processor
+/// do not count.
+fn rate_of(n_requests: usize, work: impl FnOnce()) -> f64 {
     let now_ns = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
     };
     let begun_ns = now_ns();
     work();
-    f64::from(n_requests) * 1e3 / (now_ns() - begun_ns).max(1.0)
+    n_requests as f64 * 1e3 / (now_ns() - begun_ns).max(1.0)
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// If there is no such policy, or not as much memory.
-pub(super) fn run(args: &SpeedArgs) -> anyhow::Result<()> {
-    let mut requests = Independent::new(args.objects, 0.8, args.seed);
-    let mut beds = Vec::new();
-    for name in &args.policies {
-        let config = policy(name, args.cache)?;
-        let mut simulation = Simulation::new(&config, args.objects as usize)?;
-        simulation.run(&mut requests.clone(), args.warm);
-        beds.push((name, simulation, [Vec::new(), Vec::new()]));
-    }
-    let mut drawn = vec![0; args.requests as usize];
-    let mut drawing = Vec::new();
-    for round in 0..usize::from(args.rounds) {
-        drawing.push(rate_of(args.requests, || {
-            requests.fill(&mut drawn);
-        }));
-        for turn in 0..beds.len() {
-            let n_beds = beds.len();
-            let (_, simulation, [before, meanwhile]) = &mut beds[(turn + round) % n_beds];
-            before.push(rate_of(args.requests, || {
-                simulation.run(&mut Drawn(&drawn), args.requests.into());
-            }));
-            meanwhile.push(rate_of(args.requests, || {
-                simulation.run(&mut requests, args.requests.into());
-            }));
-        }
-    }
-    let mut rows = Vec::new();
-    for (name, _, [before, meanwhile]) in &beds {
-        rows.push(Row {
-            policy: (*name).clone(),
-            drawn_before: Spread::of(before).context("no round")?,
-            drawn_meanwhile: Spread::of(meanwhile).context("no round")?,
-        });
-    }
-    let report = Report {
-        n_objects: args.objects,
-        capacity: args.cache,
-        n_requests: args.requests,
-        drawing: Spread::of(&drawing).context("no round")?,
-        rows,
+fn run(context: &Context) -> anyhow::Result<Record> {
+    let names = words(context, "policies");
+    let values = &context.values;
+    let (pinned, rounds) = on_pinned_thread(|| measure(values, &names));
+    let rounds = rounds?;
+    let column = |rounds: &[[f64; 3]], idx: usize| {
+        let rates: Vec<f64> = rounds.iter().map(|rates| rates[idx]).collect();
+        Spread::of(&rates)
     };
-    output::print(&report, args.json)
+    let columns = [
+        "policy",
+        "requests drawn before, M/s",
+        "drawn during the run, M/s",
+    ];
+    let mut table = Table::new("", columns);
+    for (name, rounds) in names.iter().zip(&rounds) {
+        table.row(cells![name.as_str(), column(rounds, 1), column(rounds, 2)]);
+    }
+    let drawing: Vec<_> = rounds.concat();
+    table.row(cells!["drawing alone", None::<f64>, column(&drawing, 0)]);
+    let mut record = Record::new(Kind::Measured);
+    record.tables.push(table);
+    record.note(note(&[pinned]));
+    Ok(record)
+}
+
+/// By policy and round, the rates of drawing, of running what was drawn, and of both at once.
+fn measure(values: &Values, names: &[String]) -> anyhow::Result<Vec<Vec<[f64; 3]>>> {
+    let n_objects = values.count32("objects");
+    let mut requests = Independent::new(n_objects, ALPHA, values.count("seed"));
+    let mut simulations = Vec::new();
+    for name in names {
+        let config = policy(name, values.size("cache"))?;
+        let mut simulation = Simulation::new(&config, n_objects as usize)?;
+        simulation.run(&mut requests.clone(), values.count("warm"));
+        simulations.push(simulation);
+    }
+    let n = values.size("requests");
+    let mut drawn = vec![0; n];
+    rotated(names.len(), values.size("rounds"), |case, _| {
+        let simulation = &mut simulations[case];
+        let drawing = rate_of(n, || _ = requests.fill(&mut drawn));
+        let before = rate_of(n, || _ = simulation.run(&mut Drawn(&drawn), n as u64));
+        let during = rate_of(n, || _ = simulation.run(&mut requests, n as u64));
+        Ok([drawing, before, during])
+    })
 }
