@@ -62,10 +62,14 @@ impl Evict for LruLocal {
                 self.next = 0;
             }
             let end = (self.next + N_SEARCHED).min(self.used.len());
-            let searched = self.used[self.next..end].iter().enumerate();
-            let held = searched.filter(|(_, used)| **used != 0);
-            let oldest = held.max_by_key(|(_, used)| self.now.wrapping_sub(**used));
-            self.found = oldest.map(|(idx, _)| (self.next + idx) as u32);
+            // Ages with places below them, and 0 for what is not held: a maximum without a
+            // branch.
+            let age = |used: u32| u64::from(self.now.wrapping_sub(used)) + 1;
+            let searched = self.used[self.next..end].iter().zip(0_u64..);
+            let oldest = searched
+                .map(|(&used, idx)| (age(used) << 8 | idx) * u64::from(used != 0))
+                .fold(0, u64::max);
+            self.found = (oldest != 0).then(|| self.next as u32 + (oldest & 0xFF) as u32);
             self.next = end;
         }
         self.found

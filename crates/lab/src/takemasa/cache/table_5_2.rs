@@ -1,7 +1,10 @@
 //! Table 5.2: history update, eviction and admission by cache algorithm.
 
 use tachonym_bench::stats::Spread;
-use tachonym_bench::{Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells};
+use tachonym_bench::{
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+};
+use tachonym_forward::Block;
 
 use super::cycles::{Measurement, Row};
 use super::policies;
