@@ -12,7 +12,6 @@
 #![deny(unsafe_code)]
 
 pub mod beds;
-pub mod bottleneck;
 mod cache {
     pub(crate) mod plot;
 }

@@ -7,8 +7,6 @@ pub(crate) mod cache;
 
 use tachonym_bench::Experiment;
 
-pub(crate) use bottleneck_published::block as published_block;
-
 /// All of them, in the order of the document.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     bottleneck::EXPERIMENTS,

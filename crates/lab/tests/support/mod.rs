@@ -1,5 +1,8 @@
 //! Runs experiments at scale tiny.
 
+// Each test program uses a part of these.
+#![allow(dead_code, unreachable_pub)]
+
 use std::path::Path;
 
 use tachonym_bench::{Context, Record, Scale};

@@ -1,63 +1,57 @@
-//! The numbered blocks of the packet path, measured in the engine.
+//! The numbered blocks of the packet path, measured in the router's engine.
 
-use tachonym_forward::Schedule;
+use tachonym_bench::{Context, Param};
+use tachonym_forward::Block;
 use tachonym_packet::HashKind;
-use tachonym_tables::PitCsLayout;
 
-use super::cycles::Measurement;
-use crate::bottleneck::{BottleneckArgs, NumberedBlock, numbered_blocks};
-use crate::choices::PageChoice;
+use super::sources::policy;
+use crate::beds::engine::cycles::Cycles;
+use crate::beds::engine::{Bed, BedOptions};
 
-/// Sizes of the engine whose blocks are measured.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    pub(super) n_fib_prefixes: u64,
-    pub(super) store_pkts: u32,
-    pub(super) n_rounds: u16,
-    /// Packets of each kind in a round.
-    pub(super) n_packets: u32,
-    pub(super) seed: u64,
-}
+/// Prefixes in the FIB of the engine.
+pub(super) const PREFIXES: Param = Param::count(
+    "prefixes",
+    "FIB prefixes of the engine",
+    ["2k", "1M", "13548815"],
+);
+/// Data in the content store of the engine.
+pub(super) const STORE: Param = Param::count(
+    "store",
+    "Data in the content store of the engine, which is full",
+    ["4096", "100k", "100k"],
+);
+/// Packets of a round.
+pub(super) const PACKETS: Param = Param::count(
+    "packets",
+    "packets of each kind in a round, whole and by block",
+    ["1024", "16384", "16384"],
+);
 
-/// Measures the blocks of Table 5.1: B1, B3 to B11.
+/// Measures the blocks with a policy of the content store.
 ///
 /// # Errors
-/// If the tables cannot be built.
-pub(super) fn measure(sizes: Sizes) -> anyhow::Result<Vec<NumberedBlock>> {
-    numbered_blocks(&BottleneckArgs {
-        fib_prefixes: sizes.n_fib_prefixes,
-        burst: 32,
-        store: sizes.store_pkts,
-        late: 0,
-        rounds: sizes.n_rounds,
-        packets: sizes.n_packets,
+/// If there is no such policy, or the tables cannot be built.
+pub(super) fn measure(context: &Context, name: &str) -> anyhow::Result<Cycles> {
+    let options = BedOptions {
+        n_prefixes: context.count("prefixes"),
+        store_pkts: context.size("store"),
+        seed: context.seed(),
         name_hash: HashKind::fastest(),
-        schedule: Schedule::default(),
-        pit_cs: PitCsLayout::default(),
-        pages: PageChoice::Auto,
-        seed: sizes.seed,
-        svg: None,
-        no_instructions: true,
-        json: false,
-    })
+        policy: policy(name, 0)?,
+        ..BedOptions::default()
+    };
+    let n_bursts = context.size("packets").div_ceil(options.burst_pkts);
+    Cycles::measure(&mut Bed::new(options)?, context.rounds(), n_bursts)
 }
 
-/// The blocks by number in nanoseconds, without what the engine's policy has in them: it is
-/// LRU, whose history update lies in B3 and whose eviction lies in B10.
-///
-/// # Errors
-/// If LRU cannot be measured.
-pub(super) fn without_policy(
-    blocks: &[NumberedBlock],
-    measurement: &Measurement,
-) -> anyhow::Result<[f64; 14]> {
-    let lru = measurement.rows(&["lru".to_owned()])?;
-    let [history, evict, _] = lru[0].medians()?;
+/// Nanoseconds by the number of the block; 0 for blocks that no packet enters.
+pub(super) fn by_number(cycles: &Cycles) -> [f64; 14] {
     let mut by_number = [0.0; 14];
-    for block in blocks {
-        by_number[usize::from(block.number)] = block.ns;
+    for block in Block::ALL {
+        if let Some(number) = block.number() {
+            let ticks = cycles.block(block).unwrap_or(0.0);
+            by_number[usize::from(number)] = ticks * cycles.clock.tick_ns;
+        }
     }
-    by_number[3] = (by_number[3] - history).max(0.0);
-    by_number[10] = (by_number[10] - evict).max(0.0);
-    Ok(by_number)
+    by_number
 }

@@ -92,10 +92,5 @@ fn run(context: &Context) -> anyhow::Result<Record> {
          router's default, keep 24 bits of a name's hash in each of eight cells of a group; they \
          grow with the history.",
     );
-    record.note(
-        "The published 32 Mbytes are MiB, and leave out the history (80,000 bytes of 64-bit hashes \
-         for 10^4 requests). The thesis decrements the counter of x(n-h), the journal that of \
-         x(n-q); the journal's is right and is what runs here.",
-    );
     Ok(record)
 }

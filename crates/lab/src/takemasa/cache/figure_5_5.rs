@@ -49,9 +49,9 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         );
     }
     record.note(grid.note());
-    grid.readings()
-        .into_iter()
-        .for_each(|note| record.note(note));
+    if let Some(readings) = grid.readings() {
+        record.note(readings);
+    }
     Ok(record)
 }
 

@@ -110,10 +110,6 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     }
     record.tables.push(table);
     record.charts.push(chart);
-    record.note(
-        "The text has ratios of 1.3 (ARC) and 1.1 (FIFO); its own 16.1, 11.2 and 13.9 Gbit/s are \
-         1.44 and 1.16.",
-    );
     record.note(format!(
         "Here the engine forwards between buffers in memory, without network interfaces, on \
          another processor: ratios compare, not Gbit/s. Interests of {INTEREST_BYTES} bytes, Data \

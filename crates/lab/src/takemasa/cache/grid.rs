@@ -172,27 +172,15 @@ impl Grid {
     }
 
     /// How the published workloads are read, as far as they are among these.
-    pub(super) fn readings(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.workloads.contains(&Workload::Mixed) {
-            notes.push(format!(
-                "Mixed workload: {} of the requests are for web objects. Section 5.4.1 gives the \
-                 ratio of web to video traffic as 0.7; literally 41 % of the traffic is web (--set \
-                 web_share=0.4118), and read as a share 70 %.",
-                self.web_share
-            ));
-        }
-        if self.workloads.iter().any(|it| *it != Workload::Web) {
-            notes.push(
-                "The exponent of the popularity of videos is not published; it is taken to be that \
-                 of web objects, 0.8. Section 5.4.1 has 0.5 new sessions a second, which are 43,200 \
-                 a day, for a few thousand consumers with one video a day; and 625 packets a second \
-                 at 5 Mbit/s, which are packets of 1,000 bytes where it has 1,024. The rates are \
-                 used as printed."
-                    .to_owned(),
-            );
-        }
-        notes
+    pub(super) fn readings(&self) -> Option<String> {
+        let mixed = format!(
+            "In the mixed workload, {} of the requests are for web objects (--set web_share=0.4118 \
+             for the other reading of the published ratio). The exponent of the popularity of \
+             videos is not published; it is taken to be that of web objects, 0.8.",
+            self.web_share
+        );
+        let is_web = |it: &Workload| *it == Workload::Web;
+        (!self.workloads.iter().all(is_web)).then_some(mixed)
     }
 }
 

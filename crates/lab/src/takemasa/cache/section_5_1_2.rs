@@ -80,15 +80,5 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     );
     let saved = here.map(|[arc, tiny]| arc - tiny);
     record.compare("difference, B10 = 188", 112.0, "cycles", place, saved);
-    record.note(
-        "The section takes 188 cycles for B10 where Table 5.1 has 329; only 329 agrees with the \
-         2016 cycles of section 3.3.2. The published 1817 and 1705 follow from neither value.",
-    );
-    record.note(
-        "The section prints the difference of both equations as (1 - h)((C12 - C13) + p C10), the \
-         journal as (1 - h)(C12 - C13) + p C10; the equations give (1 - h)((C12 - C13) + \
-         (1 - p) C10) and the difference of B2, which is 82 cycles. It calls TinyLFU's admission \
-         C12, which is B13 in Table 5.2.",
-    );
     Ok(record)
 }

@@ -1,10 +1,14 @@
 //! Table 5.1: cycles of the blocks that are the same with every cache algorithm.
 
-use tachonym_bench::{Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells};
+use tachonym_bench::{
+    Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
+};
+use tachonym_forward::Block;
 
-use super::blocks::{self, Sizes};
-use super::published::{block, stated};
-use crate::sys::clock::TICK;
+use super::blocks::{self, PACKETS, PREFIXES, STORE};
+use super::published::{block as published, stated};
+use crate::beds::engine::cycles::TICK;
+use crate::instructions::title;
 
 /// Its experiments.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
@@ -14,17 +18,9 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     cost: Cost::minutes(0.3, 2.0),
     needs: &[Need::MemoryGib(0.5, 4.0)],
     params: &[
-        Param::count("prefixes", "FIB prefixes", ["2k", "1M", "13548815"]),
-        Param::count(
-            "store",
-            "Data in the content store",
-            ["4096", "100k", "100k"],
-        ),
-        Param::count(
-            "packets",
-            "packets of each kind in a round",
-            ["1024", "16k", "16k"],
-        ),
+        PREFIXES,
+        STORE,
+        PACKETS,
         Param::rounds(["3", "11", "31"]),
         Param::seed(),
     ],
@@ -32,56 +28,31 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {
-    let sizes = Sizes {
-        n_fib_prefixes: context.count("prefixes"),
-        store_pkts: context.values.count32("store"),
-        n_rounds: context.rounds() as u16,
-        n_packets: context.values.count32("packets"),
-        seed: context.seed(),
-    };
-    let measured = blocks::measure(sizes)?;
+    let cycles = blocks::measure(context, "fifo")?;
     let mut record = Record::new(Kind::Measured);
     let ticks = format!("{TICK}s");
-    let columns = [
-        "block",
-        "ns",
-        "ns by kind of packet",
-        &ticks,
-        "published cycles",
+    let columns: [Column; 4] = [
+        "block".into(),
+        Column::fixed(ticks, 0),
+        Column::fixed("ns", 1),
+        Column::fixed("published cycles", 0),
     ];
     let mut table = Table::new("", columns);
-    let is_cycles = TICK != "nanosecond";
-    for of in &measured {
-        let by_kind = of.ns_by_kind.iter();
-        let by_kind: Vec<_> = by_kind
-            .map(|(kind, ns)| format!("{kind} {ns:.0}"))
-            .collect();
-        let published = block(of.number);
-        table.row(cells![
-            of.block.clone(),
-            of.ns,
-            by_kind.join(", "),
-            of.ticks,
-            published
-        ]);
-        let here = is_cycles.then_some(of.ticks);
-        record.compare(
-            of.block.clone(),
-            published,
-            "cycles",
-            stated("Table 5.1"),
-            here,
-        );
+    for block in Block::ALL {
+        let number = block.number().filter(|number| published(*number) > 0.0);
+        let Some((number, here)) = number.zip(cycles.block(block)) else {
+            continue;
+        };
+        let ns = here * cycles.clock.tick_ns;
+        table.row(cells![title(block), here, ns, published(number)]);
+        let place = stated("Table 5.1");
+        record.compare(title(block), published(number), "cycles", place, Some(here));
     }
     record.tables.push(table);
     record.note(
-        "A block's time is the median over rounds for each kind of packet that enters it, and the \
-         mean over these kinds. Cycles are those of the time-stamp counter, which ticks at the \
-         processor's nominal rate.",
-    );
-    record.note(
-        "Section 5.1.2 takes 188 cycles for B10, Table 5.1 has 329; only 329 agrees with the 2016 \
-         cycles of section 3.3.2.",
+        "The content store evicts first in, first out. A block's time is the median over rounds \
+         for each kind of packet that enters it, and the mean over these kinds. Cycles here are \
+         those of the time-stamp counter, which counts at the processor's nominal rate.",
     );
     Ok(record)
 }

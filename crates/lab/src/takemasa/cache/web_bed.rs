@@ -19,8 +19,8 @@ use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 use super::simulate::{Requests as _, name_hash};
 use super::sources::policy;
 use super::workload::Independent;
-use crate::engine_bed::workload::Burst;
-use crate::engine_bed::{Kind, SendBuffer};
+use crate::beds::engine::workload::Burst;
+use crate::beds::engine::{Kind, SendBuffer};
 
 const CONSUMER: FaceId = FaceId(256);
 const PRODUCER: FaceId = FaceId(257);
