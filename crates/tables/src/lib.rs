@@ -39,8 +39,9 @@ pub use cs::{
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
 pub use fib::{
-    Fib, FibConfig, FibEngine, FibEntry, FibError, FibMatch, FibMatching, FibProbe, FibReader,
-    FibView, MAX_NEXT_HOPS, NextHop, NextHops, NextHopsError, NextHopsView, PrefixHasher, Unrouted,
+    Fib, FibConfig, FibEngine, FibEntry, FibError, FibFetch, FibMatch, FibMatching, FibProbe,
+    FibReader, FibTrace, FibView, MAX_NEXT_HOPS, NextHop, NextHops, NextHopsError, NextHopsView,
+    PrefixHasher, Unrouted,
 };
 pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,

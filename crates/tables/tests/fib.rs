@@ -9,8 +9,8 @@ use support::{Hashing, Layout, name};
 use tachonym_memory::PagePreference;
 use tachonym_packet::{Component, FaceId, Name};
 use tachonym_tables::{
-    Fib, FibConfig, FibEngine, FibError, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop, NextHops,
-    NextHopsError,
+    Fib, FibConfig, FibEngine, FibError, FibFetch, MAX_NEXT_HOPS, MAX_PREFIX_COMPONENTS, NextHop,
+    NextHops, NextHopsError,
 };
 
 fn fib(hashing: Hashing, layout: Layout, max_entries: usize) -> Fib {
@@ -556,6 +556,61 @@ fn prefixes_that_many_components_follow_are_pulled_while_they_do() {
         }
         assert_eq!((fib.len(), fib.pull_levels()), (0, 0));
     }
+}
+
+/// Reads in a row, and all, of a search for a name of seven components whose only prefix
+/// has `length`; nothing fetched ahead, and then all buckets.
+fn reads_in_a_row(engine: FibEngine, length: usize) -> [(usize, usize); 2] {
+    reads_beside(engine, length, "/x/y/z/w/v/6")
+}
+
+/// As [`reads_in_a_row`], beside a certain prefix of six components.
+fn reads_beside(engine: FibEngine, length: usize, six: &str) -> [(usize, usize); 2] {
+    let layout = Layout {
+        engine,
+        ..Layout::default()
+    };
+    let mut fib = fib(Hashing::Keyed, layout, 100);
+    // Lengths that some prefix has.
+    for other in ["/x/2", "/x/y/3", "/x/y/z/4", "/x/y/z/w/5", six] {
+        fib.add_next_hop(name(other).view(), hop(1, 1)).unwrap();
+    }
+    let long = name("/a/b/c/d/e/f/g");
+    let prefix = long.view().prefix(length);
+    fib.add_next_hop(prefix, hop(1, 1)).unwrap();
+    let mut reader = fib.reader();
+    let view = reader.pin();
+    let hashes = Hashing::Keyed.hashes(long.view());
+    [FibFetch::Needed, FibFetch::Buckets].map(|fetch| {
+        let trace = view.trace(long.view(), &hashes, fetch);
+        assert!(trace.is_right);
+        assert_eq!(trace.n_lookups, view.n_lookups(&hashes));
+        (trace.n_dependent, trace.n_reads)
+    })
+}
+
+#[test]
+fn dependent_reads_are_those_of_the_published_engines() {
+    // Takemasa 2019, section 4.1.2: bucket and name.
+    for length in 2..=6 {
+        let n_buckets = 6 - length + 1;
+        let found = reads_in_a_row(FibEngine::LongestFirst, length);
+        assert_eq!(found, [(2, n_buckets + 1); 2], "{length}");
+    }
+    let two_stage = |length| reads_in_a_row(FibEngine::TwoStage { first: 4 }, length);
+    // The marker's bucket and node, which is the longer prefix's, and the bucket of that:
+    // its name has arrived.
+    assert_eq!(two_stage(6), [(3, 3), (2, 3)]);
+    // The marker's name is another prefix's.
+    let beside = reads_beside(FibEngine::TwoStage { first: 4 }, 6, "/a/b/c/d/other/6");
+    assert_eq!(beside, [(4, 4), (3, 4)]);
+    assert_eq!(two_stage(4), [(2, 2); 2]);
+    assert_eq!(two_stage(3), [(3, 3), (2, 3)]);
+    // Four and six, and the name; all of these buckets may be fetched ahead.
+    let binary = reads_in_a_row(FibEngine::BinarySearch, 6);
+    assert_eq!(binary, [(3, 3), (2, 3)]);
+    let shortest = reads_in_a_row(FibEngine::ShortestFirst, 6);
+    assert_eq!(shortest, [(2, 6); 2]);
 }
 
 #[test]

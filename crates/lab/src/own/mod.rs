@@ -1,7 +1,9 @@
 //! Experiments of this project.
 
+mod content_table;
 mod lookup;
 pub mod rib;
+mod pit_cs;
 
 use tachonym_bench::Experiment;
 
@@ -15,4 +17,6 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::change::EXPERIMENTS,
     cache::rates::EXPERIMENTS,
     cache::speed::EXPERIMENTS,
+    content_table::EXPERIMENTS,
+    pit_cs::EXPERIMENTS,
 ];

@@ -4,6 +4,7 @@ mod bottleneck;
 mod bottleneck_counters;
 mod bottleneck_published;
 pub(crate) mod cache;
+mod fib_model;
 
 use tachonym_bench::Experiment;
 
@@ -20,6 +21,7 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::table_5_2::EXPERIMENTS,
     cache::figure_5_7::EXPERIMENTS,
     cache::figure_5_8::EXPERIMENTS,
+    fib_model::EXPERIMENTS,
 ];
 /// Packets a second with SHTL (Figure 4.7).
 pub(crate) const PKTS_PER_S: f64 = 42.49e6;

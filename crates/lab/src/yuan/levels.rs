@@ -31,7 +31,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::count(
             "urls",
             "URLs of the set like Alexa's, and of the others in proportion",
-            ["5k", "100k", "1M"],
+            ["10k", "100k", "1M"],
         ),
         Param::new(
             "names",

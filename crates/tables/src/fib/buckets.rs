@@ -156,6 +156,24 @@ impl Buckets {
         None
     }
 
+    /// Buckets that a search for `hash` reads until it comes to `slot`, or to the end.
+    pub(crate) fn n_read(&self, hash: NameHash, slot: Option<Slot>) -> usize {
+        let class = class_of(tag_of(hash));
+        let mut bucket = self.home(hash);
+        let mut n_read = 1;
+        while n_read < MAX_RUN {
+            let line = self.words.line(bucket);
+            let is_there = |word: u64| slot.is_some_and(|slot| (word ^ slot.0) & !OVERFLOWN == 0);
+            let mut words = line.iter().map(|word| word.load(Ordering::Acquire));
+            if words.any(is_there) || line[class].load(Ordering::Acquire) & OVERFLOWN == 0 {
+                break;
+            }
+            bucket = self.after(bucket);
+            n_read += 1;
+        }
+        n_read
+    }
+
     /// All that stands under `hash` and that `accepts` takes.
     #[inline]
     pub(crate) fn look(&self, hash: NameHash, mut accepts: impl FnMut(Slot) -> bool) -> Seen {

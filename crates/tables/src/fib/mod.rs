@@ -40,5 +40,5 @@ mod writer;
 pub use crate::prefix_map::MAX_PREFIX_COMPONENTS;
 pub use engines::{FibEngine, FibMatching, FibProbe};
 pub use next_hops::{MAX_NEXT_HOPS, NextHop, NextHops, NextHopsError, NextHopsView};
-pub use view::{FibMatch, FibReader, FibView};
+pub use view::{FibFetch, FibMatch, FibReader, FibTrace, FibView};
 pub use writer::{Fib, FibConfig, FibEntry, FibError, PrefixHasher, Unrouted};

@@ -4,7 +4,10 @@
 //! fetch ahead between them: [`FibView::probe`] asks the hash table alone, by tags, and
 //! [`FibView::confirm`] compares the name and finds the next hops (Takemasa 2019,
 //! section 4.3; Yuan 2015, section 3.3.2: string matching at the end). Should the tags
-//! have lied, `confirm` searches all over again, comparing every name.
+//! have lied, `confirm` searches all over again, comparing every name. What a search reads
+//! is counted by `traced`.
+
+mod traced;
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +28,8 @@ use super::nodes::{Level, NodeRef, Nodes};
 use super::partitions::{GONE, Heirs};
 use super::pulled::{Pulled, PulledId};
 use super::sets::{SetId, Sets};
+
+pub use traced::{FibFetch, FibTrace};
 
 /// A hash table, and what a search of it has to know.
 #[derive(Debug)]
@@ -209,22 +214,28 @@ impl FibView<'_> {
     /// Fetches what [`FibView::probe`] will read.
     #[inline]
     pub fn prefetch_buckets(&self, hashes: &[NameHash]) {
-        if let Some((_, start)) = self.pulled.start(hashes) {
-            // Where a pulled search begins, it mostly ends.
-            return self.table.buckets.prefetch(hashes[start]);
-        }
-        let first = self.table.first;
-        let lengths = self.lengths_of(hashes);
-        let mut lengths = match self.shared.engine {
-            FibEngine::LongestFirst => LongestFirst::fetched(lengths, first),
-            FibEngine::TwoStage { .. } => TwoStage::fetched(lengths, first),
-            FibEngine::BinarySearch => BinarySearch::fetched(lengths, first),
-            FibEngine::ShortestFirst => ShortestFirst::fetched(lengths, first),
-        };
+        let mut lengths = self.fetched(hashes);
         while lengths != 0 {
             let length = lengths.trailing_zeros() as usize;
             self.table.buckets.prefetch(hashes[length]);
             lengths &= lengths - 1;
+        }
+    }
+
+    /// A bit for each length whose bucket is fetched ahead.
+    #[inline]
+    fn fetched(&self, hashes: &[NameHash]) -> u64 {
+        if let Some((_, start)) = self.pulled.start(hashes) {
+            // Where a pulled search begins, it mostly ends.
+            return 1 << start;
+        }
+        let first = self.table.first;
+        let lengths = self.lengths_of(hashes);
+        match self.shared.engine {
+            FibEngine::LongestFirst => LongestFirst::fetched(lengths, first),
+            FibEngine::TwoStage { .. } => TwoStage::fetched(lengths, first),
+            FibEngine::BinarySearch => BinarySearch::fetched(lengths, first),
+            FibEngine::ShortestFirst => ShortestFirst::fetched(lengths, first),
         }
     }
 
@@ -257,18 +268,6 @@ impl FibView<'_> {
             FibMatching::AtEnd => self.search(&ByTags { view: self, hashes }, hashes),
             FibMatching::Always => FibProbe::UNSEARCHED,
         }
-    }
-
-    /// How many lengths a search by tags asks the hash table for: the hash lookups of Yuan
-    /// 2015, section 4.1.
-    #[must_use]
-    pub fn n_lookups(&self, hashes: &[NameHash]) -> usize {
-        let look = Counted {
-            tags: ByTags { view: self, hashes },
-            n_lookups: Cell::new(0),
-        };
-        self.search(&look, hashes);
-        look.n_lookups.get()
     }
 
     /// The longest prefix of `name`, of which `probe` is what tags promised.
@@ -468,34 +467,6 @@ impl Look for FirstAsked {
 
     fn info(&self, _marker: NodeRef, _length: usize) -> Option<u32> {
         None
-    }
-}
-
-/// Tags, and how often they were looked at.
-struct Counted<'a> {
-    tags: ByTags<'a>,
-    n_lookups: Cell<usize>,
-}
-
-impl Counted<'_> {
-    fn count(&self) {
-        self.n_lookups.set(self.n_lookups.get() + 1);
-    }
-}
-
-impl Look for Counted<'_> {
-    fn own(&self, length: usize) -> Option<NodeRef> {
-        self.count();
-        self.tags.own(length)
-    }
-
-    fn all(&self, length: usize) -> Seen {
-        self.count();
-        self.tags.all(length)
-    }
-
-    fn info(&self, marker: NodeRef, length: usize) -> Option<u32> {
-        self.tags.info(marker, length)
     }
 }
 

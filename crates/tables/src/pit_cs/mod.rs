@@ -293,6 +293,13 @@ impl<P: CachePolicy> PitCs<P> {
         index_bytes + self.pit.memory_bytes() + self.cs.memory_bytes()
     }
 
+    /// Memory of the index in which cached Data are found, which may be the one of pending
+    /// Interests, too.
+    #[must_use]
+    pub fn cs_index_bytes(&self) -> usize {
+        self.indexes.cached().memory_bytes()
+    }
+
     /// Sets the limits of the content store; evicts what exceeds them. If the policy has
     /// fewer slots than these allow, a larger one of its kind takes its place.
     ///

@@ -13,6 +13,7 @@ impl Search for LongestFirst {
 
     #[inline]
     fn search(look: &impl Look, lengths: u64, _first: usize) -> FibProbe {
+        look.goes_through(lengths);
         let mut lengths = lengths;
         while lengths != 0 {
             let length = lengths.ilog2() as usize;

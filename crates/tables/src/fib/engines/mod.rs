@@ -84,6 +84,10 @@ impl Seen {
 
 /// What an engine may ask about the prefixes of one name.
 pub(crate) trait Look {
+    /// The search goes through these lengths one by one until one decides: nothing that is
+    /// found changes which comes next, so their buckets may be fetched together.
+    #[inline]
+    fn goes_through(&self, _lengths: u64) {}
     /// The prefix with next hops of so many components; some of them, should there be
     /// several.
     fn own(&self, length: usize) -> Option<NodeRef>;
