@@ -69,6 +69,18 @@ pub fn in_parallel<T: Send>(
     results.into_iter().map(|it| it.1).collect()
 }
 
+/// Seconds of processor time that the calling thread spends on `work`. Other programs on the
+/// processor do not count, but for what they do to its caches.
+pub fn cpu_seconds_of<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    };
+    let start = now();
+    let result = work();
+    (now() - start, result)
+}
+
 /// Seconds that `work` takes, by the monotonic clock.
 pub fn seconds_of<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
@@ -102,6 +114,16 @@ mod tests {
         });
         assert_eq!(failed.expect_err("one fails").to_string(), "case 7");
         assert!(in_parallel(0, Ok).expect("nothing to do").is_empty());
+    }
+
+    #[test]
+    fn processor_time_leaves_sleep_out() {
+        let sleep = || std::thread::sleep(std::time::Duration::from_millis(50));
+        let (cpu_s, ()) = cpu_seconds_of(sleep);
+        assert!((0.0..0.04).contains(&cpu_s), "{cpu_s}");
+        let (cpu_s, sum) =
+            cpu_seconds_of(|| (0..10_000_000_u64).map(std::hint::black_box).sum::<u64>());
+        assert!(cpu_s > 0.0 && sum > 0);
     }
 
     #[test]
