@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use tachonym_bench::stats::Spread;
-use tachonym_bench::turns::{rotated, seconds_of};
+use tachonym_bench::turns::{cpu_seconds_of, rotated};
 use tachonym_bench::{
     Context, Cost, Experiment, Kind, Param, Record, Reference, Run, Table, cells, cpu,
 };
@@ -30,7 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "iqbal/table-4.1",
         title: "Cost of the aggressive flow detector",
         source: "Iqbal 2013, section 4.4.3, Table 4.1",
-        cost: Cost::minutes(0.2, 1.0),
+        cost: Cost::minutes(0.05, 0.3),
         needs: &[],
         params: &[
             PACKETS,
@@ -44,7 +44,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "iqbal/dispatch-cost",
         title: "Time of a dispatch decision by scheduler",
         source: "Iqbal 2013, section 5.3.7",
-        cost: Cost::minutes(0.3, 2.0),
+        cost: Cost::minutes(0.1, 0.6),
         needs: &[],
         params: &[
             PACKETS,
@@ -73,7 +73,7 @@ fn keys(context: &Context) -> anyhow::Result<Vec<Key>> {
     Ok(packets.map(|_| key_of(trace.next_flow().0)).collect())
 }
 
-/// Nanoseconds of each case by packet, after a round that is not counted.
+/// Nanoseconds of processor time of each case by packet, after a round that is not counted.
 fn measure(
     context: &Context,
     record: &mut Record,
@@ -85,14 +85,14 @@ fn measure(
             black_box(case(&keys));
         }
         rotated(cases.len(), context.rounds(), |case, _| {
-            let (seconds, sum) = seconds_of(|| cases[case](black_box(&keys)));
+            let (seconds, sum) = cpu_seconds_of(|| cases[case](black_box(&keys)));
             black_box(sum);
             Ok(seconds * 1e9 / keys.len() as f64)
         })
     });
     record.note(cpu::note(&[pinned]));
     record.note(format!(
-        "Packets of {}, one after another without other work between them, so that the \
+        "Processor time of packets of {}, one after another without other work between them: the \
          processor overlaps them.",
         context.text("traces")
     ));

@@ -9,7 +9,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-4.2",
     title: "How evenly hash functions divide flows among bins",
     source: "Iqbal 2013, section 4.3.1, Figure 4.2",
-    cost: Cost::minutes(0.1, 0.5),
+    cost: Cost::minutes(0.02, 0.05),
     needs: &[],
     params: &[
         Param::count("flows", "flows", ["20k", "300k", "3M"]),

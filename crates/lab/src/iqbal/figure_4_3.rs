@@ -14,7 +14,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-4.3",
     title: "Flow sizes by rank of the traces",
     source: "Iqbal 2013, section 4.3.2, Figure 4.3",
-    cost: Cost::minutes(0.1, 1.0),
+    cost: Cost::minutes(0.02, 0.2),
     needs: &[],
     params: &[
         traces::drawn("caida 1,caida 2,auckland 1,auckland 2,large flow"),

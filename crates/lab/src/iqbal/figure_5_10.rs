@@ -18,7 +18,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-5.10",
     title: "Cores of two services that follow their traffic",
     source: "Iqbal 2013, section 5.5, Figure 5.10",
-    cost: Cost::minutes(0.4, 6.0),
+    cost: Cost::minutes(0.1, 0.8),
     needs: &[],
     params: &[
         simulation::MAP,

@@ -17,14 +17,14 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-5.7",
     title: "Drops, cold caches and order in the scenarios T1 to T8",
     source: "Iqbal 2013, section 5.4.2, Figures 5.7 to 5.9",
-    cost: Cost::minutes(1.5, 30.0),
+    cost: Cost::minutes(1.3, 13.0),
     needs: &[],
     params: &[
         Param::new(
             "speedup",
             "factor by which rates change faster than published; a minute takes that much less",
             ParamKind::Number,
-            ["2000", "20", "1"],
+            ["2000", "10", "1"],
         ),
         simulation::THRESHOLD,
         Param::seed(),

@@ -14,7 +14,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/holt-winters",
     title: "Error of Holt-Winters forecasts of the packets of a second",
     source: "Iqbal 2013, section 3.4.2, equations 3.4 to 3.8",
-    cost: Cost::minutes(0.2, 1.0),
+    cost: Cost::minutes(0.02, 0.2),
     needs: &[],
     params: &[
         Param::new(
