@@ -19,7 +19,7 @@ impl Search for ShortestFirst {
             return best;
         }
         let shortest = (lengths & !1).trailing_zeros() as usize;
-        look.goes_through(Self::fetched(lengths, 0) & !below(shortest));
+        look.goes_through(Self::fetched(lengths, 0));
         for length in shortest..=lengths.ilog2() as usize {
             let seen = look.all(length);
             if seen.is_unsure {
