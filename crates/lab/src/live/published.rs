@@ -1,7 +1,7 @@
 //! Figures of Takemasa 2019, section 4.4.3, and Mansilha 2017, sections 5.1 and 5.2, as far
 //! as their texts tell them: the drawings themselves have no numbers.
 
-use crate::takemasa::{N_THREADS, PKTS_PER_S};
+use crate::takemasa::{INFERRED_THREADS as N_THREADS, PUBLISHED_PKTS_PER_S as PKTS_PER_S};
 
 /// Threads up to which Takemasa's speed grows as their number; then memory is too slow.
 const LINEAR_THREADS: u16 = 22;

@@ -1,9 +1,10 @@
 //! Experiments of this project.
 
 mod content_table;
+mod distance;
 mod lookup;
-pub mod rib;
 mod pit_cs;
+pub mod rib;
 
 use tachonym_bench::Experiment;
 
@@ -11,6 +12,7 @@ use crate::takemasa::cache;
 
 /// All of them, in the order of the document.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
+    distance::EXPERIMENTS,
     lookup::EXPERIMENTS,
     cache::validate::EXPERIMENTS,
     cache::tuned::EXPERIMENTS,

@@ -5,12 +5,21 @@ mod bottleneck_counters;
 mod bottleneck_published;
 pub(crate) mod cache;
 mod fib_model;
+mod schedules;
+mod short_circuit;
+mod throughput;
 
 use tachonym_bench::Experiment;
+
+pub(crate) use schedules::{INFERRED_THREADS, PUBLISHED_PKTS_PER_S};
 
 /// All of them, in the order of the document.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     bottleneck::EXPERIMENTS,
+    throughput::EXPERIMENTS,
+    fib_model::EXPERIMENTS,
+    schedules::EXPERIMENTS,
+    short_circuit::EXPERIMENTS,
     cache::dependent_accesses::EXPERIMENTS,
     cache::section_5_1_2::EXPERIMENTS,
     cache::false_positives::EXPERIMENTS,
@@ -21,9 +30,4 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::table_5_2::EXPERIMENTS,
     cache::figure_5_7::EXPERIMENTS,
     cache::figure_5_8::EXPERIMENTS,
-    fib_model::EXPERIMENTS,
 ];
-/// Packets a second with SHTL (Figure 4.7).
-pub(crate) const PKTS_PER_S: f64 = 42.49e6;
-/// Threads of that: inferred from two on each of 20 cores; the thesis states no number.
-pub(crate) const N_THREADS: u16 = 40;

@@ -1,13 +1,14 @@
 //! Parameters of the experiments that have a bed of the engine.
 
 use anyhow::anyhow;
-use clap::ValueEnum;
 use tachonym_bench::{Context, Param, ParamKind};
 use tachonym_forward::Schedule;
 use tachonym_packet::HashKind;
 
 use super::{BedOptions, policy};
-use crate::choices::{PageChoice, name_hash};
+pub(crate) use crate::beds::fib::PAGES_PARAM as PAGES;
+use crate::beds::fib::page_choice;
+use crate::choices::name_hash;
 
 /// Prefixes in the FIB.
 pub const PREFIXES: Param =
@@ -60,14 +61,6 @@ pub const PIT_CS: Param = Param::choice(
     &["separate", "composite"],
     "composite",
 );
-/// Pages of the tables.
-pub const PAGES: Param = Param::choice(
-    "pages",
-    "pages of the tables",
-    &["auto", "1g", "2m", "transparent", "base"],
-    "auto",
-);
-
 /// The policy of the content store, by default the published one.
 pub const fn policy_of(default: &'static str) -> Param {
     Param::new(
@@ -84,8 +77,6 @@ pub const fn policy_of(default: &'static str) -> Param {
 /// If the hash function or the policy has another name.
 pub fn options(context: &Context) -> anyhow::Result<BedOptions> {
     let hash: HashKind = name_hash(context.text("hash")).map_err(|error| anyhow!(error))?;
-    let pages =
-        PageChoice::from_str(context.text("pages"), false).map_err(|error| anyhow!(error))?;
     Ok(BedOptions {
         n_prefixes: context.count("prefixes"),
         burst_pkts: context.size("burst"),
@@ -96,7 +87,7 @@ pub fn options(context: &Context) -> anyhow::Result<BedOptions> {
         schedule: Schedule::default(),
         pit_cs: context.text("pit-cs").parse()?,
         policy: policy(context.text("policy"))?,
-        pages: pages.into(),
+        pages: page_choice(context.text("pages")).into(),
     })
 }
 

@@ -79,6 +79,12 @@ impl Workload {
         });
     }
 
+    /// The number of the prefix that the name `number` is below.
+    #[must_use]
+    pub fn prefix_of(&self, number: u64) -> u64 {
+        self.stream(number ^ NAME_SALT).next_u64() % self.n_prefixes
+    }
+
     fn write_prefix(&self, number: u64, out: &mut Vec<u8>) {
         let mut random = self.stream(number ^ PREFIX_SALT);
         for _ in 0..self.n_prefix_components {

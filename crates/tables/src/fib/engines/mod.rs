@@ -167,6 +167,14 @@ pub struct FibProbe {
 }
 
 impl FibProbe {
+    /// Components of the prefix that tags promise, which names have not confirmed; `None` if
+    /// they promise none.
+    #[must_use]
+    pub fn promised_components(&self) -> Option<usize> {
+        let is_promised = matches!(self.promise, Promise::Own | Promise::Inherited);
+        is_promised.then(|| usize::from(self.n_components))
+    }
+
     pub(crate) const NOTHING: Self = Self::without_node(Promise::Nothing);
     pub(crate) const UNSURE: Self = Self::without_node(Promise::Unsure);
     pub(crate) const UNSEARCHED: Self = Self::without_node(Promise::Unsearched);
