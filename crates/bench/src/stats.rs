@@ -35,6 +35,19 @@ impl Spread {
         })
     }
 
+    /// The spread in another unit: every value times `factor`, which is positive.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        Self {
+            median: self.median * factor,
+            p10: self.p10 * factor,
+            p90: self.p90 * factor,
+            min: self.min * factor,
+            max: self.max * factor,
+            n_rounds: self.n_rounds,
+        }
+    }
+
     /// The spread of the ratios of `of` to `by`, round by round.
     #[must_use]
     pub fn of_ratios(of: &[f64], by: &[f64]) -> Option<Self> {
@@ -215,6 +228,8 @@ mod tests {
         assert_eq!(Spread::of(&[]), None);
         let ratios = Spread::of_ratios(&[2.0, 9.0], &[1.0, 3.0]).expect("two rounds");
         assert_eq!((ratios.min, ratios.max), (2.0, 3.0));
+        let scaled = ratios.scaled(1_000.0);
+        assert_eq!((scaled.median, scaled.n_rounds), (2_500.0, 2));
         assert_eq!(median(&[4.0, 1.0]), 2.5);
     }
 
