@@ -11,8 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use clap::{Args, ValueEnum};
-use serde::Serialize;
 use tachonym_bench::random::fresh_seed;
 use tachonym_bench::stats::Histogram;
 use tachonym_client::{Controller, Endpoint};
@@ -39,49 +37,26 @@ const SET_UP: Duration = Duration::from_secs(30);
 const LIFETIME_MS: u64 = 4_000;
 
 /// The router and the load.
-#[derive(Args, Clone, Debug)]
-pub struct BedArgs {
-    /// The router's binary, a release build
-    #[arg(long, value_name = "PATH")]
+#[derive(Clone, Debug)]
+pub struct LiveLoad {
+    /// The router's program.
     pub tachonym: PathBuf,
-    /// Transport between consumers, producers and the router
-    #[arg(long, value_enum, default_value_t = Transport::Unix)]
+    /// Transport between consumers, producers and the router: Unix or UDP.
     pub over: Transport,
-    /// Milliseconds of each measurement, after a quarter of that to warm up
-    #[arg(long, default_value_t = 1_000, value_name = "MS",
-          value_parser = clap::value_parser!(u64).range(10..=60_000))]
-    pub ms: u64,
-    /// Threads that drive consumers and producers [default: half of the cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub generators: Option<u16>,
-    /// Objects, each with a consumer and a producer
-    #[arg(long, default_value_t = 32, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    pub objects: u16,
-    /// Interests in flight, of all objects together; an object has one at least
-    #[arg(long, default_value_t = 512, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    /// Length of each measurement, after a quarter of that to warm up.
+    pub lasting: Duration,
+    /// Threads that drive consumers and producers, at most as many as objects.
+    pub n_generators: u16,
+    /// Objects, each with a consumer and a producer.
+    pub n_objects: u16,
+    /// Interests in flight, of all objects together; an object has one at least.
     pub in_flight: u32,
-    /// Content of each Data in bytes
-    #[arg(long, default_value_t = 1_000, value_name = "BYTES",
-          value_parser = clap::value_parser!(u16).range(0..=8_000))]
+    /// Content of each Data in bytes.
     pub content_bytes: u16,
-    /// Segments of one batch, which have one home worker with dispatch batch
-    #[arg(long, default_value_t = 64, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..))]
+    /// Segments of one batch, which have one home worker with [`Rule::Batch`].
     pub batch_segments: u32,
-    /// Lets names migrate off overloaded workers
-    #[arg(long)]
-    pub balance: bool,
-}
-
-impl BedArgs {
-    /// Threads that drive consumers and producers.
-    #[must_use]
-    pub fn n_generators(&self) -> u16 {
-        let half = (n_cores() / 2).max(1);
-        self.generators.unwrap_or(half).min(self.objects)
-    }
+    /// Whether names migrate off overloaded workers.
+    pub is_balanced: bool,
 }
 
 /// Cores that this process may use.
@@ -90,24 +65,22 @@ pub fn n_cores() -> u16 {
 }
 
 /// How packets come to workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feed {
-    /// Each worker receives for itself
+    /// Each worker receives for itself.
     RunToCompletion,
-    /// A thread receives for all
+    /// An I/O thread receives for all.
     IoThreads,
 }
 
-/// By what names are at home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// The part of a name that selects its home worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The object
+    /// The object.
     Prefix,
-    /// Object and segment
+    /// Object and segment.
     Name,
-    /// The object and some segments in a row
+    /// The object and some consecutive segments.
     Batch,
 }
 
@@ -131,11 +104,11 @@ impl fmt::Display for Rule {
 }
 
 /// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// How packets come to workers.
     pub feed: Feed,
-    /// By what names are at home.
+    /// The part of a name that selects its home worker.
     pub dispatch: Rule,
     /// Worker threads.
     pub n_workers: u16,
@@ -147,9 +120,9 @@ impl Setting {
         self.n_workers + u16::from(self.feed == Feed::IoThreads)
     }
 
-    fn configuration(&self, args: &BedArgs, socket: &str, port: u16) -> String {
+    fn configuration(&self, load: &LiveLoad, socket: &str, port: u16) -> String {
         // One worker has nothing to balance, and its configuration does not say so.
-        let balance = match self.n_workers > 1 && !args.balance {
+        let balance = match self.n_workers > 1 && !load.is_balanced {
             true => "balance = false\n",
             false => "",
         };
@@ -158,12 +131,13 @@ impl Setting {
              faces.tcp.listen = []\nfaces.websocket.listen = []\n{LOCAL_UDP}\
              [workers]\nthreads = {}\nfeed = \"{}\"\nio_threads = 1\ndispatch = \"{}\"\n\
              prefix_components = 2\nbatch_segments = {}\n{balance}",
-            self.n_workers, self.feed, self.dispatch, args.batch_segments
+            self.n_workers, self.feed, self.dispatch, load.batch_segments
         )
     }
 }
 
 /// What one take found.
+#[derive(Debug)]
 pub struct Take {
     /// Interests and Data that went through, by the time from the first to the last.
     pub pkts_per_s: f64,
@@ -187,6 +161,7 @@ pub struct Take {
 
 /// Interests in flight of each object, with popularity that falls as rank to the power of
 /// -`skew`: what is in flight is divided so, for an answer makes room for the next request.
+#[must_use]
 pub fn windows(n_objects: u16, in_flight: u32, skew: f64) -> Vec<usize> {
     let weights: Vec<f64> = (1..=n_objects)
         .map(|rank| f64::from(rank).powf(-skew))
@@ -200,23 +175,26 @@ pub fn windows(n_objects: u16, in_flight: u32, skew: f64) -> Vec<usize> {
 ///
 /// # Errors
 /// If it does not start, refuses the routes, or carries nothing.
-pub fn take(args: &BedArgs, setting: &Setting, skew: f64) -> anyhow::Result<Take> {
-    ensure!(args.over != Transport::Tcp, "--over must be unix or udp");
+pub fn take(load: &LiveLoad, setting: &Setting, skew: f64) -> anyhow::Result<Take> {
+    ensure!(
+        load.over != Transport::Tcp,
+        "workers are measured over unix or udp"
+    );
     let folder = WorkFolder::new()?;
     let socket = folder.path().join("s");
     let port = free_port()?;
     let config = folder.path().join("c");
     let socket_text = socket.display().to_string();
-    fs::write(&config, setting.configuration(args, &socket_text, port))?;
+    fs::write(&config, setting.configuration(load, &socket_text, port))?;
     let command = format!(
         "{} run --config {} 2>/dev/null",
-        quoted(&args.tachonym),
+        quoted(&load.tachonym),
         quoted(&config)
     );
     let mut running = Running::start(&command)?;
     let unix = Address::Unix(socket);
     running.first_exchange(&unix, &unix)?;
-    let address = match args.over {
+    let address = match load.over {
         Transport::Udp => Address::Udp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
         _ => unix.clone(),
     };
@@ -226,20 +204,20 @@ pub fn take(args: &BedArgs, setting: &Setting, skew: f64) -> anyhow::Result<Take
         pid: None,
         control: Some(unix),
     };
-    let mut drivers = connect(args, &forwarder, skew)?;
-    let taken = measure(args, &running, &mut drivers, &socket_text)?;
+    let mut drivers = connect(load, &forwarder, skew)?;
+    let taken = measure(load, &running, &mut drivers, &socket_text)?;
     drop(drivers);
     running.stop()?;
     Ok(taken)
 }
 
 /// The generator's threads, with objects dealt out among them, connected and probed.
-fn connect(args: &BedArgs, forwarder: &Forwarder, skew: f64) -> anyhow::Result<Vec<Driver>> {
+fn connect(load: &LiveLoad, forwarder: &Forwarder, skew: f64) -> anyhow::Result<Vec<Driver>> {
     let deadline = Deadline::at(Instant::now() + SET_UP);
-    let n_generators = usize::from(args.n_generators());
+    let n_generators = usize::from(load.n_generators.min(load.n_objects).max(1));
     let mut dealt: Vec<Vec<Flow>> = (0..n_generators).map(|_| Vec::new()).collect();
     let seed = fresh_seed();
-    let windows = windows(args.objects, args.in_flight, skew);
+    let windows = windows(load.n_objects, load.in_flight, skew);
     for (idx, in_flight) in windows.into_iter().enumerate() {
         let shape = FlowShape {
             mode: Mode::Miss,
@@ -250,7 +228,7 @@ fn connect(args: &BedArgs, forwarder: &Forwarder, skew: f64) -> anyhow::Result<V
                 must_be_fresh: false,
                 token_bytes: None,
             },
-            content_bytes: args.content_bytes.into(),
+            content_bytes: load.content_bytes.into(),
             freshness_ms: 1_000,
             numbering: Numbering::Segment,
         };
@@ -266,7 +244,7 @@ fn connect(args: &BedArgs, forwarder: &Forwarder, skew: f64) -> anyhow::Result<V
     dealt
         .into_iter()
         .map(|mut flows| {
-            // Whatever is registered goes with the router.
+            // The routes end with the router.
             Routes::register(forwarder, &mut flows, deadline)?;
             let mut driver = Driver::new(flows, false);
             driver.probe(deadline)?;
@@ -276,12 +254,12 @@ fn connect(args: &BedArgs, forwarder: &Forwarder, skew: f64) -> anyhow::Result<V
 }
 
 fn measure(
-    args: &BedArgs,
+    load: &LiveLoad,
     running: &Running,
     drivers: &mut [Driver],
     socket: &str,
 ) -> anyhow::Result<Take> {
-    let lasting = Duration::from_millis(args.ms);
+    let lasting = load.lasting;
     drive(drivers, lasting / 4)?;
     let process = running.process()?;
     let own = crate::process::Process::own();

@@ -77,7 +77,9 @@ pub struct SoakReport {
     pub slope_bytes_per_name: f64,
     /// Growth of resident memory from the third tenth to the last, in bytes.
     pub growth_bytes: i64,
-    /// Whether that is at most one per cent and 256 KiB.
+    /// Growth that counts as none: one per cent and 256 KiB.
+    pub allowed_growth_bytes: i64,
+    /// Whether memory grew by no more than that.
     pub is_flat: bool,
 }
 
@@ -150,7 +152,7 @@ pub fn measure(args: &SoakArgs) -> anyhow::Result<SoakReport> {
     let seconds = started.elapsed().as_secs_f64();
     let cpu_ns = process.cpu_ns()?.saturating_sub(cpu_before_ns);
     let steady = &readings[N_WARM_UP - 1..];
-    let (growth_bytes, is_flat) = growth(steady);
+    let (growth_bytes, allowed_growth_bytes) = growth(steady);
     Ok(SoakReport {
         pid: process.pid(),
         program: process.name(),
@@ -159,7 +161,8 @@ pub fn measure(args: &SoakArgs) -> anyhow::Result<SoakReport> {
         cpu_ns_per_exchange: cpu_ns as f64 / n_exchanges.max(1) as f64,
         slope_bytes_per_name: slope(steady),
         growth_bytes,
-        is_flat,
+        allowed_growth_bytes,
+        is_flat: growth_bytes <= allowed_growth_bytes,
         readings,
     })
 }
@@ -170,15 +173,14 @@ fn slope(readings: &[Reading]) -> f64 {
     LineFit::of(&points).map_or(0.0, |line| line.slope)
 }
 
-/// Growth from the first reading to the last in bytes, and whether that is
-/// flat.
-fn growth(readings: &[Reading]) -> (i64, bool) {
+/// Growth from the first reading to the last in bytes, and how much counts as none.
+fn growth(readings: &[Reading]) -> (i64, i64) {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
-        return (0, true);
+        return (0, 0);
     };
     let growth = last.rss_bytes as i64 - first.rss_bytes as i64;
     let allowed = first.rss_bytes / 100 + FLAT_SLACK_BYTES;
-    (growth, growth <= allowed as i64)
+    (growth, allowed as i64)
 }
 
 impl fmt::Display for SoakReport {
@@ -223,13 +225,15 @@ mod tests {
     fn a_byte_for_each_name_is_found() {
         let growing = readings(|n| (100 << 20) + 400 * n);
         assert!((slope(&growing) - 400.0).abs() < 1e-6);
-        assert_eq!(growth(&growing), (2_800_000, false));
+        let (grown, allowed) = growth(&growing);
+        assert_eq!((grown, grown > allowed), (2_800_000, true));
     }
 
     #[test]
     fn a_little_more_or_less_is_flat() {
-        assert_eq!(growth(&readings(|n| (100 << 20) + n)), (7_000, true));
-        assert_eq!(growth(&readings(|n| (100 << 20) - n)), (-7_000, true));
-        assert_eq!(growth(&[]), (0, true));
+        let allowed = (1 << 20) + (256 << 10);
+        assert_eq!(growth(&readings(|n| (100 << 20) + n)), (7_000, allowed));
+        assert_eq!(growth(&readings(|n| (100 << 20) - n)).0, -7_000);
+        assert_eq!(growth(&[]), (0, 0));
     }
 }

@@ -123,7 +123,8 @@ pub struct Comparison {
     command_line: String,
     load: Load,
     targets: Vec<TargetFacts>,
-    rows: Vec<Row>,
+    /// One for each target and mode, and the generator's ceilings.
+    pub rows: Vec<Row>,
 }
 
 #[derive(Debug, Serialize)]
@@ -136,30 +137,41 @@ struct TargetFacts {
 
 /// One target in one mode, over all rounds.
 #[derive(Debug, Serialize)]
-struct Row {
-    mode: Mode,
-    label: String,
+pub struct Row {
+    /// What was requested.
+    pub mode: Mode,
+    /// The target's name; in brackets the transport, where no forwarder was between.
+    pub label: String,
     /// Without a forwarder: the generator's ceiling.
-    is_ceiling: bool,
+    pub is_ceiling: bool,
     /// The forwarder's CPU time per exchange in nanoseconds.
-    cpu_ns_per_exchange: Option<Spread>,
+    pub cpu_ns_per_exchange: Option<Spread>,
     /// That of each round over the first target's of the same round.
-    cpu_ratio: Option<Spread>,
-    exchanges_per_s: Option<Spread>,
-    loss_pct: Option<Spread>,
-    p50_us: Option<Spread>,
-    p99_us: Option<Spread>,
-    p99_9_us: Option<Spread>,
-    rss_peak_bytes: Option<Spread>,
-    generator_cpu_ns_per_exchange: Option<Spread>,
-    others_cpu_cores: Option<Spread>,
-    stolen_cpu_cores: Option<Spread>,
+    pub cpu_ratio: Option<Spread>,
+    /// Right Data per second.
+    pub exchanges_per_s: Option<Spread>,
+    /// Interests without their Data, in per cent.
+    pub loss_pct: Option<Spread>,
+    /// Median latency in microseconds.
+    pub p50_us: Option<Spread>,
+    /// 99th percentile of the latencies in microseconds.
+    pub p99_us: Option<Spread>,
+    /// 99.9th percentile of the latencies in microseconds.
+    pub p99_9_us: Option<Spread>,
+    /// Most resident memory of the forwarder in bytes.
+    pub rss_peak_bytes: Option<Spread>,
+    /// The generator's own CPU time per exchange in nanoseconds.
+    pub generator_cpu_ns_per_exchange: Option<Spread>,
+    /// CPU time of all other programs, in cores.
+    pub others_cpu_cores: Option<Spread>,
+    /// Time that the hypervisor gave to other machines, in cores.
+    pub stolen_cpu_cores: Option<Spread>,
     /// Rounds that the time cut off.
-    n_incomplete: usize,
+    pub n_incomplete: usize,
     /// Measurements, by round.
-    rounds: Vec<Measurement>,
-    /// What went wrong in rounds that are missing.
-    failures: Vec<String>,
+    pub rounds: Vec<Measurement>,
+    /// Errors of the rounds that are missing.
+    pub failures: Vec<String>,
 }
 
 /// Runs the comparison and prints it.
@@ -378,10 +390,7 @@ impl Comparison {
             "stolen"
         );
         for row in &self.rows {
-            let mode = match row.mode {
-                Mode::Miss => "miss",
-                Mode::Hit => "hit",
-            };
+            let mode = row.mode.to_string();
             let _ = writeln!(
                 out,
                 "{mode:<4} {:<12} {:>21} {:>18} {:>22} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} \

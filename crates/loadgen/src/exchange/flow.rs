@@ -5,6 +5,7 @@
 //! Interest without a search. Refuses clocks and waiting: see [`super::drive`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -25,6 +26,15 @@ pub enum Mode {
     /// A catalogue of names, all fetched once before the measurement, is
     /// requested over and over: the content store can answer.
     Hit,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Miss => "miss",
+            Self::Hit => "hit",
+        })
+    }
 }
 
 /// What became of a flow's Interests.

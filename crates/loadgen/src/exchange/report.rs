@@ -119,18 +119,19 @@ pub struct ForwarderCost {
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let c = &self.counters;
-        let mode = match self.mode {
-            Mode::Miss => "miss",
-            Mode::Hit => "hit",
-        };
         let token = match self.token_bytes {
             None => "no token".to_owned(),
             Some(len) => format!("{len}-byte token"),
         };
         writeln!(
             f,
-            "{} to {}, {mode}, {} bytes of content, {} in flight, {} flow(s), {token}",
-            self.consumer, self.producer, self.content_bytes, self.in_flight, self.n_flows
+            "{} to {}, {}, {} bytes of content, {} in flight, {} flow(s), {token}",
+            self.consumer,
+            self.producer,
+            self.mode,
+            self.content_bytes,
+            self.in_flight,
+            self.n_flows
         )?;
         writeln!(
             f,

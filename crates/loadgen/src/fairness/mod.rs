@@ -188,7 +188,9 @@ fn sample(args: &FairnessArgs, address: &Address, kind: Option<Kind>) -> anyhow:
     })
 }
 
-fn label(kind: Option<Kind>) -> &'static str {
+/// The name of what runs beside the honest program.
+#[must_use]
+pub fn label(kind: Option<Kind>) -> &'static str {
     kind.map_or("nothing", Kind::label)
 }
 

@@ -1,9 +1,9 @@
-//! `tachonym-lab figures`: every figure that the project states, in one run.
+//! `tachonym-lab figures`: running forwarders, measured in one run.
 //!
-//! Starts the router, and beside it the other forwarders that are given, takes
-//! each figure with the command that is there for it, and prints one text.
-//! [`peers`] knows how to start them. Refuses to judge: targets are in the
-//! documentation.
+//! Starts the router, and beside it the other forwarders that are given, measures
+//! them with the commands `exchange`, `routes`, `footprint`, `soak`, `transfer`,
+//! `startup` and `fairness`, and prints one text. [`peers`] knows how to start
+//! them. Refuses to judge: targets are in the experiments and in the documentation.
 
 pub mod peers;
 pub mod syscalls;
@@ -18,12 +18,12 @@ use tachonym_bench::random::fresh_seed;
 
 use self::peers::{Peer, Program};
 use crate::exchange::address::Transport;
-use crate::exchange::compare::{LabelledTarget, compare};
+use crate::exchange::compare::{Comparison, LabelledTarget, compare};
 use crate::exchange::flow::Mode;
 use crate::exchange::measure::{Forwarder, Load};
 use crate::fairness::{self, FairnessArgs};
 use crate::footprint::{self, FootprintArgs};
-use crate::launch::{ForwarderArgs, Running};
+use crate::launch::Running;
 use crate::output;
 use crate::routes::{self, RoutesArgs};
 use crate::soak::{self, SoakArgs};
@@ -31,9 +31,9 @@ use crate::startup::{self, StartupArgs};
 use crate::transfer::{self, Rate, TransferArgs};
 
 /// Transports in the order of the tables.
-const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Tcp, Transport::Udp];
+pub const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Tcp, Transport::Udp];
 
-/// A figure, or several that belong together.
+/// A part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Section {
     /// CPU time per exchange, all forwarders and the generator alone in turn.
@@ -54,7 +54,11 @@ pub enum Section {
     Fairness,
 }
 
-/// Measures every number of docs/performance.md in one run.
+/// Measures running forwarders: exchanges, system calls, routes, memory, transfers, start, fairness
+///
+/// The router, and ndnd and NFD where they are given, are started with their default settings.
+/// The experiments `own/exchange` to `own/soak` measure the same one by one; everything that
+/// runs without a forwarder is an experiment, too: see `tachonym-lab list`.
 #[derive(Args, Clone, Debug)]
 pub struct FiguresArgs {
     /// The router's binary, a release build
@@ -115,24 +119,31 @@ pub struct FiguresArgs {
 }
 
 /// A folder for sockets and configurations that goes with this value.
-pub(crate) struct WorkFolder(PathBuf);
+#[derive(Debug)]
+pub struct WorkFolder(PathBuf);
 
 impl WorkFolder {
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    /// A folder with a short path.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn new() -> anyhow::Result<Self> {
         // A socket's path must be short.
         let path = std::env::temp_dir().join(format!("lab-{:08x}", fresh_seed() as u32));
         fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // A folder in the temporary directory that stays harms nobody.
+        // A folder in the temporary directory that stays does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -164,7 +175,13 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<()> {
     };
     for section in sections {
         match section {
-            Section::Exchange => exchange(args, &forwarders)?,
+            Section::Exchange => {
+                let load = exchange_load(args);
+                exchange(&forwarders, args.rounds, &load, |transport, comparison| {
+                    let title = format!("exchange over {transport}");
+                    print_section(&title, comparison.rows_table());
+                })?;
+            }
             Section::Syscalls => {
                 let load = exchange_load(args);
                 let report = syscalls::measure_syscalls(&forwarders[0], &folder.0, &load)?;
@@ -206,22 +223,21 @@ fn print_section(title: &str, text: impl std::fmt::Display) {
     println!("\n## {title}\n\n{text}");
 }
 
-fn started(peer: &Peer) -> ForwarderArgs {
-    ForwarderArgs {
-        address: peer.address(Transport::Unix),
-        pid: None,
-        start: Some(peer.start.clone()),
-    }
-}
-
 fn exchange_load(args: &FiguresArgs) -> Load {
     Load::usual(args.exchanges, 60)
 }
 
-/// All forwarders side by side over each transport, and in the same rounds the
-/// generator without any.
-fn exchange(args: &FiguresArgs, forwarders: &[Peer]) -> anyhow::Result<()> {
-    let load = exchange_load(args);
+/// Starts all forwarders and measures them side by side over each transport, and in
+/// the same rounds the generator without any; `each` gets what was measured.
+///
+/// # Errors
+/// If a forwarder cannot be started. Rounds that fail are part of the result.
+pub fn exchange(
+    forwarders: &[Peer],
+    n_rounds: u64,
+    load: &Load,
+    mut each: impl FnMut(Transport, Comparison),
+) -> anyhow::Result<()> {
     let mut running = Vec::new();
     for peer in forwarders {
         let mut process = Running::start(&peer.start)?;
@@ -245,11 +261,8 @@ fn exchange(args: &FiguresArgs, forwarders: &[Peer]) -> anyhow::Result<()> {
                 start: None,
             });
         }
-        let comparison = compare(&targets, &[Mode::Miss, Mode::Hit], args.rounds, &load)?;
-        print_section(
-            &format!("exchange over {transport}"),
-            comparison.rows_table(),
-        );
+        let modes = [Mode::Miss, Mode::Hit];
+        each(transport, compare(&targets, &modes, n_rounds, load)?);
     }
     Ok(())
 }
@@ -257,7 +270,7 @@ fn exchange(args: &FiguresArgs, forwarders: &[Peer]) -> anyhow::Result<()> {
 fn routes_args(args: &FiguresArgs, peer: &Peer) -> RoutesArgs {
     let is_own = peer.program == Program::Tachonym;
     RoutesArgs {
-        forwarder: started(peer),
+        forwarder: peer.to_start(),
         count: if is_own {
             args.routes
         } else {
@@ -282,7 +295,7 @@ fn startup_args(args: &FiguresArgs, peer: &Peer) -> StartupArgs {
 
 fn footprint_args(args: &FiguresArgs, peer: &Peer) -> FootprintArgs {
     FootprintArgs {
-        forwarder: started(peer),
+        forwarder: peer.to_start(),
         kinds: Vec::new(),
         faces_at: vec![peer.address(Transport::Udp), peer.address(Transport::Tcp)],
         faces: args.faces,
@@ -297,7 +310,7 @@ fn footprint_args(args: &FiguresArgs, peer: &Peer) -> FootprintArgs {
 
 fn soak_args(args: &FiguresArgs, peer: &Peer) -> SoakArgs {
     SoakArgs {
-        forwarder: started(peer),
+        forwarder: peer.to_start(),
         producer: None,
         names: args.names,
         content_bytes: 1_000,
@@ -308,7 +321,7 @@ fn soak_args(args: &FiguresArgs, peer: &Peer) -> SoakArgs {
 
 fn fairness_args(args: &FiguresArgs, peer: &Peer) -> FairnessArgs {
     FairnessArgs {
-        forwarder: started(peer),
+        forwarder: peer.to_start(),
         over: TRANSPORTS.map(|transport| peer.address(transport)).to_vec(),
         kinds: Vec::new(),
         in_flight: 64,
@@ -321,7 +334,7 @@ fn fairness_args(args: &FiguresArgs, peer: &Peer) -> FairnessArgs {
 fn transfer_args(args: &FiguresArgs, peer: &Peer) -> TransferArgs {
     let rates = [10, 30, 100, 300, 1_000].map(|mb| Rate::Limited(mb * 1_000_000));
     TransferArgs {
-        forwarder: started(peer),
+        forwarder: peer.to_start(),
         over: vec![
             peer.address(Transport::Udp),
             peer.address(Transport::Tcp),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::exchange::address::{Address, Transport};
+use crate::launch::{ForwarderArgs, LOCAL_UDP};
 
 /// A forwarder that this module can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Program {
                  faces.udp.listen = [\"127.0.0.1:{port}\"]\n\
                  faces.tcp.listen = [\"127.0.0.1:{port}\"]\n\
                  faces.websocket.listen = []\n{}",
-                crate::launch::LOCAL_UDP
+                LOCAL_UDP
             ),
             Self::Ndnd => format!(
                 "core:\n  log_level: ERROR\n\
@@ -127,6 +128,16 @@ impl Peer {
     #[must_use]
     pub fn start_with_log(&self, log: &Path) -> String {
         format!("{} 2>{}", self.command, quoted(log))
+    }
+
+    /// The forwarder that a measurement starts and reaches through its Unix socket.
+    #[must_use]
+    pub fn to_start(&self) -> ForwarderArgs {
+        ForwarderArgs {
+            address: self.unix.clone(),
+            pid: None,
+            start: Some(self.start.clone()),
+        }
     }
 
     /// Where it will listen.

@@ -20,8 +20,8 @@ use crate::launch::Running;
 /// What the router's last line calls the figure.
 const KEY: &str = "syscalls_per_packet=";
 
-/// Loads that are tried over each transport.
-const LOADS: [(u64, Mode); 4] = [
+/// Loads that are tried over each transport: Interests in flight, and what they request.
+pub const LOADS: [(u64, Mode); 4] = [
     (1, Mode::Miss),
     (1, Mode::Hit),
     (64, Mode::Miss),
@@ -31,7 +31,8 @@ const LOADS: [(u64, Mode); 4] = [
 /// The figures of every transport.
 #[derive(Debug)]
 pub struct SyscallsReport {
-    rows: Vec<(Transport, [f64; LOADS.len()])>,
+    /// Calls per packet by transport, in the order of [`LOADS`].
+    pub rows: Vec<(Transport, [f64; LOADS.len()])>,
 }
 
 /// Starts, loads and stops the router `peer` for each figure; its log goes into
@@ -82,10 +83,6 @@ impl fmt::Display for SyscallsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<9}", "transport")?;
         for (in_flight, mode) in LOADS {
-            let mode = match mode {
-                Mode::Miss => "miss",
-                Mode::Hit => "hit",
-            };
             write!(f, " {:>18}", format!("{in_flight} in flight, {mode}"))?;
         }
         for (transport, figures) in &self.rows {
