@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
-use tachonym_lab::own::rib;
-use tachonym_lab::{experiments, hcs, instructions, live, ssd, verify, workers};
+use tachonym_lab::{experiments, hcs, instructions, ssd};
 use tachonym_loadgen::{
     exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
 };
@@ -20,7 +19,7 @@ Examples:
   tachonym-lab exchange --consumer unix:///run/nfd/nfd.sock    measure a running forwarder
   tachonym-lab exchange --direct unix                          measure the load generator alone
   tachonym-lab run own/cache-rates --set policies=lru,arc      simulate eviction policies
-  tachonym-lab figures --tachonym target/release/tachonym      measure docs/performance.md again
+  tachonym-lab figures --tachonym target/release/tachonym      measure the running router
 
 Exit codes: 0 success, 1 failure, 2 wrong usage; of `exchange` also 3: cut short by --max-seconds.";
 
@@ -50,11 +49,6 @@ enum Command {
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
-    Live(Box<live::LiveArgs>),
-    Rib(Box<rib::RibArgs>),
-    Verify(Box<verify::VerifyArgs>),
-    Workers(Box<workers::WorkersArgs>),
-    Hot(Box<workers::hot::HotArgs>),
 }
 
 fn main() -> ExitCode {
@@ -82,11 +76,6 @@ fn main() -> ExitCode {
         Command::Hcs(args) => hcs::run(&args),
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
-        Command::Live(args) => live::run(&args),
-        Command::Rib(args) => rib::run(&args),
-        Command::Verify(args) => verify::run(&args),
-        Command::Workers(args) => workers::run(&args),
-        Command::Hot(args) => workers::hot::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }

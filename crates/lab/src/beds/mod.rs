@@ -2,3 +2,4 @@
 
 pub mod engine;
 pub(crate) mod fib;
+pub(crate) mod workers;

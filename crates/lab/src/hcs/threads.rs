@@ -412,7 +412,10 @@ impl<'a> Bed<'a> {
                 .map(|worker| {
                     let barrier = &barrier;
                     scope.spawn(move || {
-                        crate::workers::pin(worker.into());
+                        let _ = tachonym_bench::cpu::pin(
+                            worker.into(),
+                            &tachonym_bench::cpu::available(),
+                        );
                         self.work(division, worker, rate_gbps, seed, barrier)
                     })
                 })

@@ -2,15 +2,26 @@
 
 mod content_table;
 mod distance;
+mod exchange;
+mod fairness;
+mod forwarders;
+mod hot;
+mod live;
 mod lookup;
+mod memory;
 mod pit_cs;
-pub mod rib;
+mod rib;
+mod routes;
+mod startup;
+mod transfer;
+mod verify;
+mod workers;
 
 use tachonym_bench::Experiment;
 
 use crate::takemasa::cache;
 
-/// All of them, in the order of the document.
+/// All of them: what runs in this process first, then what measures the running router.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     distance::EXPERIMENTS,
     lookup::EXPERIMENTS,
@@ -21,4 +32,15 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::speed::EXPERIMENTS,
     content_table::EXPERIMENTS,
     pit_cs::EXPERIMENTS,
+    workers::EXPERIMENTS,
+    hot::EXPERIMENTS,
+    verify::EXPERIMENTS,
+    rib::EXPERIMENTS,
+    exchange::EXPERIMENTS,
+    routes::EXPERIMENTS,
+    memory::EXPERIMENTS,
+    startup::EXPERIMENTS,
+    transfer::EXPERIMENTS,
+    fairness::EXPERIMENTS,
+    live::EXPERIMENTS,
 ];

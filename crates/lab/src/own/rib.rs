@@ -1,19 +1,19 @@
-//! `tachonym-lab rib`: how fast routes can be loaded at best.
+//! How fast routes can be loaded at best.
 //!
-//! The router's own RIB and FIB in this process, without commands, signatures and
-//! sockets: routes go into the RIB, and what that says of the FIB into the FIB. Both take
-//! turns, a batch at a time, so that what each takes is known apart. Every name is then
-//! searched for and every route listed, and with all of them there some more come and go.
-//! [`super`] measures a running forwarder.
+//! The router's own RIB and FIB in this process, without commands, signatures and sockets:
+//! routes go into the RIB, and the changes that result go into the FIB. Both take turns, a
+//! batch at a time, so that the time of each is known. Every name is then searched for and
+//! every route listed, and with all of them there some more are added and removed.
+//! `own/routes` measures a running forwarder.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use clap::Args;
-use serde::Serialize;
 use tachonym_bench::stats::Spread;
-use tachonym_loadgen::output::{self, mib};
+use tachonym_bench::{
+    Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+};
+use tachonym_loadgen::output::mib;
 use tachonym_loadgen::process::Process;
 use tachonym_manage::{FibChange, Rib, RibLimits, RibRoute};
 use tachonym_memory::PagePreference;
@@ -21,8 +21,36 @@ use tachonym_packet::{FaceId, HashKey, HashKind, MonoNs, NameHashes, NameView};
 use tachonym_protocol::route_flags;
 use tachonym_tables::{Fib, FibConfig, NextHop};
 
-use crate::choices::PageChoice;
+use crate::beds::fib::{PAGES_PARAM, page_choice};
 use crate::workloads::names::NameSet;
+
+pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
+    id: "own/rib",
+    title: "Loading of routes into RIB and FIB, without commands",
+    source: "",
+    cost: Cost::minutes(0.3, 3.0),
+    needs: &[Need::MemoryGib(1.0, 5.0)],
+    params: &[
+        Param::new(
+            "routes",
+            "routes, each with a prefix of its own",
+            ParamKind::Count {
+                min: 1,
+                max: 1_000_000_000,
+            },
+            ["3k", "2M", "10M"],
+        ),
+        Param::new(
+            "components",
+            "components of each prefix, of six to ten letters; one load for each number",
+            ParamKind::Counts,
+            ["4", "2,4", "2,4"],
+        ),
+        PAGES_PARAM,
+        Param::seed(),
+    ],
+    run: Run::Function(run),
+}];
 
 /// Faces that the routes lead to, in turn.
 const N_FACES: u64 = 64;
@@ -32,34 +60,9 @@ const BATCH: u64 = 256;
 /// Routes that come and go when all others are there.
 const N_MORE: u64 = 1000;
 
-/// Loads routes into the router's RIB and FIB, in this process
-#[derive(Args, Clone, Debug)]
-pub struct RibArgs {
-    /// Routes, each with a prefix of its own
-    #[arg(long, default_value_t = 10_000_000, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub routes: u64,
-    /// Components of each prefix, of six to ten letters
-    #[arg(long, default_value_t = 4, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=32))]
-    pub components: u64,
-    /// Pages of the FIB
-    #[arg(long, value_enum, default_value_t = PageChoice::Auto)]
-    pub pages: PageChoice,
-    /// Seed of the names
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
-    /// Prints one line of JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// What loading took.
-#[derive(Clone, Debug, Serialize)]
-struct RibReport {
-    n_routes: u64,
-    /// In the RIB and FIB together, in seconds. Making the names is not counted.
-    seconds: f64,
+#[derive(Debug)]
+struct Loaded {
     rib_seconds: f64,
     fib_seconds: f64,
     /// Of these, on the processor: the same on a machine that others use, too.
@@ -84,72 +87,73 @@ struct RibReport {
     list_seconds: f64,
 }
 
-impl fmt::Display for RibReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let each_ns = |seconds: f64| seconds * 1e9 / self.n_routes as f64;
-        writeln!(
-            f,
-            "{} routes loaded in {:.2} s, {:.0} ns each, of which {:.2} s on the processor",
-            self.n_routes,
-            self.seconds,
-            each_ns(self.seconds),
-            self.rib_cpu_seconds + self.fib_cpu_seconds
-        )?;
-        for (table, seconds, cpu_seconds, longest_ms, n_bytes) in [
-            (
-                "RIB",
-                self.rib_seconds,
-                self.rib_cpu_seconds,
-                self.rib_longest_ms,
-                self.rib_bytes_per_route,
-            ),
-            (
-                "FIB",
-                self.fib_seconds,
-                self.fib_cpu_seconds,
-                self.fib_longest_ms,
-                self.fib_bytes_per_route,
-            ),
-        ] {
-            writeln!(
-                f,
-                "{table}: {seconds:.2} s, {cpu_seconds:.2} s on the processor, {:.0} ns each, \
-                 the longest {longest_ms:.1} ms; {n_bytes:.0} bytes each",
-                each_ns(cpu_seconds)
-            )?;
-        }
-        writeln!(
-            f,
-            "memory: {:.0} bytes each; {:.0} MiB resident",
-            self.rss_bytes_per_route,
-            mib(self.rss_bytes)
-        )?;
-        writeln!(
-            f,
-            "one route more: {:.1} us, and without it again: {:.1} us",
-            self.add_us, self.remove_us
-        )?;
-        writeln!(f, "all routes by name: {:.2} s", self.list_seconds)
+fn run(context: &Context) -> anyhow::Result<Record> {
+    let n_routes = context.count("routes");
+    let pages = PagePreference::from(page_choice(context.text("pages")));
+    let columns = [
+        "components",
+        "routes",
+        "loaded in, s",
+        "RIB, ns/route",
+        "FIB, ns/route",
+        "RIB, CPU ns/route",
+        "FIB, CPU ns/route",
+        "longest in the RIB, ms",
+        "longest in the FIB, ms",
+        "memory, bytes/route",
+        "RIB, bytes/route",
+        "FIB, bytes/route",
+        "resident, MiB",
+        "one more, µs",
+        "its removal, µs",
+        "listing, s",
+    ];
+    let mut table = Table::new("", columns);
+    for n_components in context.values.counts("components") {
+        ensure!(
+            (1..=32).contains(&n_components),
+            "{n_components} components are not 1 to 32"
+        );
+        let names = NameSet::new(context.seed(), n_components as usize);
+        let loaded = load(names, n_routes, pages)?;
+        let each_ns = |seconds: f64| seconds * 1e9 / n_routes as f64;
+        table.row(cells![
+            n_components,
+            n_routes,
+            loaded.rib_seconds + loaded.fib_seconds,
+            each_ns(loaded.rib_seconds),
+            each_ns(loaded.fib_seconds),
+            each_ns(loaded.rib_cpu_seconds),
+            each_ns(loaded.fib_cpu_seconds),
+            loaded.rib_longest_ms,
+            loaded.fib_longest_ms,
+            loaded.rss_bytes_per_route,
+            loaded.rib_bytes_per_route,
+            loaded.fib_bytes_per_route,
+            mib(loaded.rss_bytes),
+            loaded.add_us,
+            loaded.remove_us,
+            loaded.list_seconds,
+        ]);
     }
+    let mut record = Record::new(Kind::Measured);
+    record.tables.push(table);
+    record.note(
+        "Making the names is not counted. The longest step of the FIB is the copy of its hash \
+         table into a larger one; searches continue meanwhile. Every route is searched for and \
+         listed afterwards. Growth of resident memory counts memory that an earlier load freed \
+         only once.",
+    );
+    Ok(record)
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// If a route is refused, or one is not found afterwards.
-pub fn run(args: &RibArgs) -> anyhow::Result<()> {
-    output::print(&load(args)?, args.json)
-}
-
-fn load(args: &RibArgs) -> anyhow::Result<RibReport> {
-    let n_routes = usize::try_from(args.routes)?;
-    let names = NameSet::new(args.seed, args.components as usize);
+fn load(names: NameSet, n_routes: u64, pages: PagePreference) -> anyhow::Result<Loaded> {
     let before = Process::own().memory()?.rss_bytes;
-    let mut tables = Tables::new(n_routes, args.pages)?;
+    let mut tables = Tables::new(usize::try_from(n_routes)?, pages)?;
     let mut batch = Batch::default();
     let (mut in_rib, mut in_fib) = (Elapsed::default(), Elapsed::default());
-    for first in (0..args.routes).step_by(BATCH as usize) {
-        batch.fill(names, first..args.routes.min(first + BATCH));
+    for first in (0..n_routes).step_by(BATCH as usize) {
+        batch.fill(names, first..n_routes.min(first + BATCH));
         let begun_ns = Process::own().cpu_ns()?;
         tables.insert(&batch, &mut in_rib)?;
         let between_ns = Process::own().cpu_ns()?;
@@ -158,23 +162,21 @@ fn load(args: &RibArgs) -> anyhow::Result<RibReport> {
         in_fib.cpu_ns += Process::own().cpu_ns()? - between_ns;
     }
     let rss_bytes = Process::own().memory()?.rss_bytes;
-    tables.check(names, args.routes)?;
+    tables.check(names, n_routes)?;
     let begun = Instant::now();
-    tables.check_list(args.routes)?;
+    tables.check_list(n_routes)?;
     let list_seconds = begun.elapsed().as_secs_f64();
     let (rib_bytes, fib_bytes) = (tables.rib.memory_bytes(), tables.fib.memory_bytes());
-    let (add_us, remove_us) = tables.change_some(names, args.routes)?;
-    let each = |n_bytes: usize| n_bytes as f64 / args.routes as f64;
-    Ok(RibReport {
-        n_routes: args.routes,
-        seconds: (in_rib.total + in_fib.total).as_secs_f64(),
+    let (add_us, remove_us) = tables.change_some(names, n_routes)?;
+    let each = |n_bytes: usize| n_bytes as f64 / n_routes as f64;
+    Ok(Loaded {
         rib_seconds: in_rib.total.as_secs_f64(),
         fib_seconds: in_fib.total.as_secs_f64(),
         rib_cpu_seconds: in_rib.cpu_ns as f64 / 1e9,
         fib_cpu_seconds: in_fib.cpu_ns as f64 / 1e9,
         rib_longest_ms: in_rib.longest.as_secs_f64() * 1e3,
         fib_longest_ms: in_fib.longest.as_secs_f64() * 1e3,
-        rss_bytes_per_route: rss_bytes.saturating_sub(before) as f64 / args.routes as f64,
+        rss_bytes_per_route: rss_bytes.saturating_sub(before) as f64 / n_routes as f64,
         rib_bytes_per_route: each(rib_bytes),
         fib_bytes_per_route: each(fib_bytes),
         rss_bytes,
@@ -239,7 +241,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn new(n_routes: usize, pages: PageChoice) -> anyhow::Result<Self> {
+    fn new(n_routes: usize, pages: PagePreference) -> anyhow::Result<Self> {
         // Some more come when all are there.
         let max_routes = n_routes + 1;
         let rib = Rib::new(RibLimits {
@@ -249,7 +251,7 @@ impl Tables {
         });
         let key = HashKey::new(HashKind::fastest(), &[7; 32]);
         let config = FibConfig {
-            pages: PagePreference::from(pages),
+            pages,
             ..FibConfig::with_max_entries(max_routes)
         };
         Ok(Self {
@@ -378,23 +380,4 @@ fn apply(fib: &mut Fib, change: &FibChange) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_route_that_was_loaded_is_found() {
-        let args = RibArgs {
-            routes: 3_000,
-            components: 3,
-            pages: PageChoice::Base,
-            seed: 5,
-            json: false,
-        };
-        let report = load(&args).expect("there is room");
-        assert_eq!(report.n_routes, 3_000);
-        assert!(report.fib_bytes_per_route > 0.0 && report.rib_bytes_per_route > 0.0);
-    }
 }

@@ -10,11 +10,19 @@ use tachonym_lab::experiments;
 
 /// The record of an experiment at scale tiny, with parameters changed by `set`.
 pub fn run(id: &str, set: &[&str]) -> Record {
+    run_with(None, id, set)
+}
+
+/// The same with a program that is the router's.
+pub fn run_with(router: Option<&Path>, id: &str, set: &[&str]) -> Record {
     let registry = experiments::registry().expect("experiments are well declared");
     let experiment = registry.get(id).expect(id);
     let set: Vec<_> = set.iter().map(|it| (*it).to_owned()).collect();
     let program = Path::new(env!("CARGO_BIN_EXE_tachonym-lab"));
-    let context = Context::new(experiment, Scale::Tiny, &set, program).expect(id);
+    let mut context = Context::new(experiment, Scale::Tiny, &set, program).expect(id);
+    if let Some(router) = router {
+        context.router = Some(router.to_owned());
+    }
     match experiment.run(&context) {
         Ok(record) => record,
         Err(error) => panic!("{id}: {error:#}"),
