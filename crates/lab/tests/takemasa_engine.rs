@@ -80,7 +80,7 @@ fn both_bounds_of_equation_3_1_are_the_published_ones() {
         let error = (here(&record, what) - published).abs();
         assert!(error <= tolerance, "{what}: {error}");
     }
-    let number = |column| record.tables[0].number(&["this machine"], column);
+    let number = |column: &str| record.tables[0].number(&["this machine"], column);
     let of = |column: &str| number(column).expect(column);
     let computed = of("cores N") * of("GHz F") * 1e3 / of("cycles C");
     assert!((of("N F / C, million/s") / computed - 1.0).abs() < 1e-9);
