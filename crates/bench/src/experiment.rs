@@ -57,6 +57,9 @@ pub enum Need {
     MemoryGib(f64, f64),
     /// The router's program beside this one. Without it the experiment is refused.
     Router,
+    /// Another program, at the path that a parameter names, and how to get it. Without it the
+    /// experiment is refused.
+    Program(&'static str, &'static str),
 }
 
 /// How an experiment runs.
@@ -211,6 +214,14 @@ impl Experiment {
                     self.id,
                     context.program.display()
                 ),
+                Need::Program(param, remedy) => {
+                    let path = context.text(param);
+                    ensure!(
+                        Path::new(path).exists(),
+                        "{} needs the program {path}, which does not exist: {remedy}",
+                        self.id
+                    );
+                }
                 Need::Cpus(_) | Need::IoUring | Need::Pmu | Need::HugePages | Need::Disk => {}
             }
         }

@@ -6,23 +6,16 @@
 //! [`beds`] has what experiments measure: [`beds::engine`] the router's own engine between
 //! buffers in memory, and its FIB alone. [`instructions`] counts the instructions of its
 //! packet path, block by block.
-//! [`ssd`] has the second level of its content store on a disk.
 //! The experiments of Iqbal 2013 have its dispatch of names to workers, on simulated cores.
 #![deny(unsafe_code)]
 
 pub mod beds;
-mod cache {
-    pub(crate) mod plot;
-}
-
 mod choices;
 pub mod experiments;
-pub mod hcs;
 pub mod instructions;
 mod iqbal;
 mod mansilha;
 mod own;
-pub mod ssd;
 pub use tachonym_bench::{random, stats};
 pub use tachonym_loadgen::{output, process};
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.

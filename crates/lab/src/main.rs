@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tachonym_bench::cli::{self, DocsArgs, ListArgs, ReportArgs, RunArgs};
 use tachonym_bench::{Catalogue, Registry};
-use tachonym_lab::{experiments, hcs, instructions, ssd};
+use tachonym_lab::{experiments, instructions};
 use tachonym_loadgen::{
     exchange, fairness, figures, footprint, impair, routes, soak, startup, transfer,
 };
@@ -41,11 +41,9 @@ enum Command {
     Routes(Box<routes::RoutesArgs>),
     Footprint(Box<footprint::FootprintArgs>),
     Soak(Box<soak::SoakArgs>),
-    Ssd(Box<ssd::SsdArgs>),
     Startup(Box<startup::StartupArgs>),
     Transfer(Box<transfer::TransferArgs>),
     Fairness(Box<fairness::FairnessArgs>),
-    Hcs(Box<hcs::HcsArgs>),
     Figures(Box<figures::FiguresArgs>),
     Impair(Box<impair::ImpairArgs>),
     Instructions(Box<instructions::InstructionsArgs>),
@@ -69,11 +67,9 @@ fn main() -> ExitCode {
         Command::Routes(args) => routes::run(&args),
         Command::Footprint(args) => footprint::run(&args),
         Command::Soak(args) => soak::run(&args),
-        Command::Ssd(args) => ssd::run(&args),
         Command::Startup(args) => startup::run(&args),
         Command::Transfer(args) => transfer::run(&args),
         Command::Fairness(args) => fairness::run(&args),
-        Command::Hcs(args) => hcs::run(&args),
         Command::Figures(args) => figures::run(&args),
         Command::Impair(args) => impair::run(&args),
     };

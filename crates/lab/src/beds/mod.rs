@@ -2,4 +2,5 @@
 
 pub mod engine;
 pub(crate) mod fib;
+pub(crate) mod store;
 pub(crate) mod workers;

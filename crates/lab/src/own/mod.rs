@@ -12,6 +12,7 @@ mod memory;
 mod pit_cs;
 mod rib;
 mod routes;
+pub(crate) mod ssd;
 mod startup;
 mod transfer;
 mod verify;
@@ -19,6 +20,7 @@ mod workers;
 
 use tachonym_bench::Experiment;
 
+use crate::mansilha;
 use crate::takemasa::cache;
 
 /// All of them: what runs in this process first, then what measures the running router.
@@ -43,4 +45,12 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     transfer::EXPERIMENTS,
     fairness::EXPERIMENTS,
     live::EXPERIMENTS,
+    mansilha::ON_A_DISK,
+    ssd::INDEX,
+    ssd::SERVE,
+    ssd::LATENCY,
+    ssd::AMPLIFICATION,
+    ssd::RECOVERY,
+    ssd::HIT_PATH,
+    ssd::FOYER,
 ];
