@@ -37,7 +37,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
             "distances",
             "numbers of packets to compare",
             ParamKind::Counts,
-            ["1,64", "1,2,4,8,16,32", "1,2,4,8,12,16,24,32,64"],
+            ["1,16,64", "1,2,4,8,16,32", "1,2,4,8,12,16,24,32,64"],
         ),
         Param::rounds(["2", "15", "31"]),
         Param::seed(),

@@ -7,7 +7,8 @@
 
 use anyhow::{Context as _, ensure};
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, Record, Reference, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Run, Table,
+    cells,
 };
 use tachonym_forward::BURST_DISTANCE;
 use tachonym_packet::{HashKey, HashKind, Name, NameHash, NameView};
@@ -34,6 +35,12 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
             "names of 7 components that are searched",
             ["50k", "4M", "80M"],
         ),
+        Param::new(
+            "weak-bits",
+            "bits of the weak hash",
+            ParamKind::Count { min: 20, max: 32 },
+            ["24", "32", "32"],
+        ),
         Param::seed(),
     ],
     run: Run::Function(run),
@@ -47,23 +54,32 @@ const N_NAME_COMPONENTS: usize = 7;
 const TAG_BITS: u32 = 22;
 const BUCKET_WORDS: f64 = 8.0;
 
-/// FNV-1a of 32 bits, twice in a word: bucket and tag are made of the same 32 bits, and
-/// anybody can find names that collide.
-#[derive(Debug)]
-struct Fnv32;
+/// FNV-1a of 32 bits, folded to fewer. Bucket and tag are made of the same bits, and without
+/// a key anyone can find names that collide.
+#[derive(Clone, Copy, Debug)]
+struct Fnv {
+    n_bits: u32,
+}
 
-impl PrefixHasher for Fnv32 {
+impl Fnv {
+    fn spread(self, hash: u32) -> NameHash {
+        let folded = u64::from(hash) ^ u64::from(hash) >> self.n_bits;
+        let folded = folded & ((1 << self.n_bits) - 1);
+        NameHash(folded << (64 - self.n_bits) | folded)
+    }
+}
+
+impl PrefixHasher for Fnv {
     fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>) {
         hashes.clear();
-        let spread = |hash: u32| NameHash(u64::from(hash) << 32 | u64::from(hash));
         let mut hash = 0x811c_9dc5_u32;
-        hashes.push(spread(hash));
+        hashes.push(self.spread(hash));
         for component in name.components() {
             // The border of two components counts.
             for &byte in component.value().iter().chain(&[0xff]) {
                 hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
             }
-            hashes.push(spread(hash));
+            hashes.push(self.spread(hash));
         }
     }
 }
@@ -96,11 +112,12 @@ fn run(context: &Context) -> anyhow::Result<Record> {
             Column::fixed("wrong entries fetched", 0),
             Column::new("per million names"),
             Column::new("per million absent lengths"),
+            Column::new("expected by its bits"),
         ],
     );
     let published = Reference::stated(DOCUMENT, "section 4.4.4");
     let by_chance = 1e6 * BUCKET_WORDS / f64::from(1 << TAG_BITS);
-    let mut count = |label: &str, counts: Counts| {
+    let mut count = |label: &str, counts: Counts, share: Option<f64>| {
         table.row(cells![
             label,
             counts.n_names,
@@ -108,21 +125,29 @@ fn run(context: &Context) -> anyhow::Result<Record> {
             counts.n_false,
             1e6 * counts.n_false as f64 / counts.n_names as f64,
             1e6 * counts.n_false as f64 / counts.n_absent as f64,
+            share.map(|share| share * counts.n_absent as f64),
         ]);
     };
     let n_names = context.count("names");
     for kind in HashKind::ALL {
         let key = HashKey::new(kind, &[7; 32]);
         let counts = search(&workload, n_names, key.clone(), &key)?;
-        count(kind.label(), counts);
+        count(kind.label(), counts, None);
         if kind == HashKind::SipHash24 {
             let what = "wrong entries fetched, siphash-2-4";
             record.compare(what, 0.0, "", published, Some(counts.n_false as f64));
         }
     }
+    let weak = Fnv {
+        n_bits: context.values.count32("weak-bits"),
+    };
+    let counts = search(&workload, n_names, weak, &weak)?;
+    // The share of hashes that some prefix has.
+    let share = workload.n_prefixes as f64 / (1_u64 << weak.n_bits) as f64;
     count(
-        "fnv-1a, 32 bits",
-        search(&workload, n_names, Fnv32, &Fnv32)?,
+        &format!("fnv-1a, {} bits", weak.n_bits),
+        counts,
+        Some(share),
     );
     record.tables.push(table);
     record.tables.push(footprint());
@@ -195,7 +220,7 @@ const PACKET_BYTES: f64 = 800.7;
 fn footprint() -> Table {
     let l2 = cache_bytes(2);
     let mut table = Table::new(
-        "Cache footprint of packets under way, by the published 800.7 bytes a packet",
+        "Cache footprint of packets under way at most, by the published 800.7 bytes a packet",
         [
             Column::new("method"),
             Column::fixed("packets under way", 0),
