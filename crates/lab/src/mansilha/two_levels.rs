@@ -208,6 +208,11 @@ impl TwoLevels {
                 .take(BURST_PKTS)
                 .for_each(|chunk| asked.push(chunk));
             self.carry(&asked.iter().collect::<Vec<_>>());
+            // A name that looks stored is read first, and goes upstream after that.
+            while self.n_pending() > 0 {
+                self.exchange();
+                self.answer(asked.chunks().iter().copied());
+            }
             self.wait("writes", |store| store.bed.may_fill())?;
         }
         let now = self.now();
@@ -290,8 +295,13 @@ impl TwoLevels {
         }
         // Unsolicited Data are dropped, and those for which the SSD level is read come from
         // there or from here, so all of the burst can be sent.
+        self.answer(asked.iter().map(|&(chunk, _)| chunk));
+    }
+
+    /// Sends the Data of chunks from the producer.
+    fn answer(&mut self, chunks: impl Iterator<Item = Chunk>) {
         let mut data = std::mem::take(&mut self.data);
-        for &(chunk, _) in asked {
+        for chunk in chunks {
             data.clear();
             write_data(chunk, &mut data);
             self.receive(std::iter::once(&data[..]), PRODUCER);
