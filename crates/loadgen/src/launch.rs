@@ -34,7 +34,7 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between attempts to connect, and unit of waiting for an end.
 const RETRY_PAUSE: Duration = Duration::from_micros(200);
-/// What is not answered for so long is sent again.
+/// After this time without an answer a packet is sent again.
 const RESEND_AFTER: Duration = Duration::from_millis(20);
 
 /// The forwarder to measure: one that runs, or one to start.

@@ -1,7 +1,7 @@
 //! Where a forwarder listens: `unix:///path`, `udp://127.0.0.1:6363` or
 //! `tcp://[::1]:6363`.
 //!
-//! Refuses every address but loopback ones: load belongs on nobody's network.
+//! Refuses every address but loopback ones: load does not belong on a network.
 
 use std::fmt;
 use std::net::SocketAddr;

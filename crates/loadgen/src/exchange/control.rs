@@ -92,8 +92,8 @@ const MAX_AHEAD_MS: u64 = 60_000;
 static LAST_SIGNATURE_MS: AtomicU64 = AtomicU64::new(0);
 
 /// Milliseconds since 1970 for the next signature: the present time, or later,
-/// because a forwarder may take only ascending times from one signer. So many
-/// in so short a time that they would run a minute ahead share the last.
+/// because a forwarder may take only ascending times from one signer. Times that
+/// would run more than a minute ahead share the last one.
 pub(crate) fn signature_time_ms() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let wall_ms = since_epoch.map_or(0, |d| d.as_millis() as u64);
@@ -317,7 +317,7 @@ fn await_content(
             }
         });
         match received {
-            // Where nobody listens on UDP, trying again may help.
+            // No socket listens on UDP yet: trying again may help.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 std::thread::sleep(Duration::from_millis(50));
             }

@@ -233,14 +233,13 @@ impl Flow {
         self.requests.n_rounds * self.requests.places.len() as u64
     }
 
-    /// Allows `quota` more Interests and begins to count anew.
+    /// Allows `quota` more Interests and sets the counters to 0.
     pub fn allow(&mut self, quota: u64) {
         self.requests.begin(quota, false);
     }
 
-    /// Allows as many Interests as it takes to get each name of hit mode's
-    /// catalogue once, and begins to count anew. To be done before anything
-    /// else is allowed.
+    /// Allows the Interests that fetch each name of hit mode's catalogue once,
+    /// and sets the counters to 0. Comes before any [`Self::allow`].
     pub fn prime(&mut self) {
         self.requests.begin(self.n_names(), true);
     }

@@ -72,7 +72,7 @@ fn nack_code(value: &[u8]) -> Result<u64, DecodeError> {
     Ok(0)
 }
 
-/// Most packets in reassembly at once; the oldest gives way.
+/// Most packets in reassembly at once; beyond it the oldest is dropped.
 const MAX_PARTIAL_PKTS: usize = 256;
 /// Most fragments of a packet.
 const MAX_FRAGMENTS: u64 = 64;

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patched_interest_equals_one_encoded_anew() {
+    fn a_patched_interest_equals_one_encoded_again() {
         let template = InterestTemplate::new(&prefix(), shape(None));
         let mut out = b"before".to_vec();
         for number in [0, 1, 0x0102_0304_0506_0708, u64::MAX] {

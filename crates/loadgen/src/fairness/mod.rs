@@ -27,7 +27,7 @@ const COMES_AFTER: Duration = Duration::from_millis(100);
 /// Exchanges before the measurement: they last until the neighbour is there, unless
 /// there are a million in a second.
 const WARM_UP: u64 = 100_000;
-/// What is not answered for so long is lost: much longer than any answer takes,
+/// After this time without an answer an Interest is lost: much longer than any answer takes,
 /// and short enough that many would be noticed in a measurement.
 const LIFETIME_MS: u64 = 500;
 

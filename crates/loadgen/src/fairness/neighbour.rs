@@ -209,7 +209,7 @@ impl<'a> Hostile<'a> {
 
     fn run(mut self) -> anyhow::Result<Activity> {
         let started = Instant::now();
-        // Whoever never answers has a route all the same.
+        // A producer that never answers has a route all the same.
         let mut producer = match self.kind {
             Kind::Unanswered => {
                 let mut producer = Link::connect(&self.address)?;

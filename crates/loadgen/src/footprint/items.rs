@@ -21,7 +21,7 @@ use crate::launch::fresh_prefix;
 use crate::routes::distinct_prefixes;
 use crate::routes::stream::Commands;
 
-/// After so long without any progress no more items are expected.
+/// After this time without progress no more items are expected.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time for one step of cached Data.
 const STEP_PATIENCE: Duration = Duration::from_secs(300);
@@ -139,7 +139,7 @@ impl Items for Faces {
     }
 }
 
-/// Interests that nobody answers.
+/// Interests that no producer answers.
 pub struct PendingInterests {
     consumer: Link,
     producer: Link,
@@ -234,7 +234,7 @@ impl Routes {
     /// At most `max_routes` routes, registered over `address`.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no forwarder listens there.
     pub fn new(address: &Address, max_routes: u64) -> anyhow::Result<Self> {
         Ok(Self {
             link: Link::connect(address)?,

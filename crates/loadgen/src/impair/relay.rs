@@ -89,7 +89,7 @@ pub struct RelayReport {
     /// Packets of clients beyond the bound.
     pub refused_client_pkts: u64,
     /// Packets that the kernel dropped because the relay read too slowly:
-    /// loss that nobody asked for.
+    /// loss beyond the impairment.
     pub kernel_dropped_pkts: u64,
     /// Most packets held at once, both directions together.
     pub max_held_pkts: usize,

@@ -26,7 +26,7 @@ use crate::process::Process;
 
 /// Interests of the sample that are under way together.
 const SAMPLE_WINDOW: usize = 32;
-/// After so long without any progress the rest of the sample is lost.
+/// After this time without progress the rest of the sample is lost.
 const SAMPLE_PATIENCE: Duration = Duration::from_secs(4);
 /// Pause before an Interest that came back as a Nack is sent again.
 const NACK_PAUSE: Duration = Duration::from_millis(5);
@@ -167,7 +167,7 @@ fn phase(
     })
 }
 
-/// `count` prefixes of three components that nobody else has.
+/// `count` prefixes of three components that no other run has.
 #[must_use]
 pub fn distinct_prefixes(count: u64) -> Vec<Name> {
     let (base, _) = fresh_prefix();
