@@ -282,12 +282,10 @@ mod tests {
         };
         // A disk of 2 Gbit/s can use a fifth of the catalogue only.
         for (rate_gbps, expected) in [(6.0, [5.0, 4.0, 0.0]), (2.0, [5.0, 7.0, 3.072])] {
-            let found = at(rate_gbps);
-            let pairs = found.iter().zip(expected);
-            let is_near = pairs
-                .into_iter()
-                .all(|(it, expected)| (it - expected).abs() < 1e-6);
-            assert!(is_near, "{found:?} {expected:?}");
+            for (found, expected) in at(rate_gbps).into_iter().zip(expected) {
+                let off: f64 = found - expected;
+                assert!(off.abs() < 1e-6, "{rate_gbps}: {found} {expected}");
+            }
         }
         // DRAM alone: what it does not hold.
         assert!((Flow::of(10.0, l1, l1, 0.0).miss_gbps - 9.0).abs() < 1e-6);
