@@ -12,7 +12,7 @@ use tachonym_tables::{CsCapacity, CsConfig, Known, PitCs, PitCsConfig, Sighted};
 use super::catalogue::Chunk;
 use super::packets::{Asked, write_data};
 use super::store::{Counts, Hcs, Hit};
-use crate::engine_bed::workload::Burst;
+use crate::beds::engine::workload::Burst;
 use crate::random::Random;
 
 /// Bytes that are allowed to each Data, more than any takes: the number of Data is to be

@@ -8,8 +8,8 @@ use super::catalogue::Chunk;
 use super::dram::{MAX_BYTES_EACH, fifo, hash_key};
 use super::packets::{Asked, PREFIX, write_data};
 use super::store::{Counts, Hcs, Hit};
+use crate::beds::engine::SendBuffer;
 use crate::beds::store::{PRODUCER, StoreBed, StoreOptions, face_of};
-use crate::engine_bed::SendBuffer;
 
 /// Virtual time between two packets, in nanoseconds.
 const PACKET_INTERVAL_NS: u64 = 250;

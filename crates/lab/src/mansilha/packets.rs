@@ -5,7 +5,7 @@ use tachonym_packet::types::component::{GENERIC, SEGMENT};
 use tachonym_packet::{tlv, types};
 
 use super::catalogue::{CHUNK_BYTES, Chunk};
-use crate::engine_bed::workload::Burst;
+use crate::beds::engine::workload::Burst;
 
 /// Bytes of the longest Data that is written here.
 pub(super) const MAX_DATA_BYTES: usize = 4 + 2 + 9 + 10 + 6 + 4 + CHUNK_BYTES as usize + 5 + 34;

@@ -14,7 +14,7 @@ use super::disk::Disk;
 use super::packets::{ChunkId, Packets, in_order};
 use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, now, process_cpu_ns};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, packet_bytes, ratios, store_mib};
-use crate::engine_bed::workload::Burst;
+use crate::beds::engine::workload::Burst;
 use crate::mansilha::dram::FirstLevel;
 use crate::random::Random;
 use crate::workloads::zipf::Zipf;

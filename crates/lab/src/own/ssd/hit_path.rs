@@ -10,7 +10,7 @@ use tachonym_store::{Beginning, Config};
 use super::packets::in_order;
 use super::rig::{BURST_PKTS, Rig, RigOptions, face_of};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, packet_bytes, ratios, store_mib};
-use crate::engine_bed::workload::Burst;
+use crate::beds::engine::workload::Burst;
 use crate::random::Random;
 
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {

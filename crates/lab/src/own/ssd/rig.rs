@@ -22,9 +22,9 @@ use tachonym_tables::CsCapacity;
 
 use super::disk;
 use super::packets::{ChunkId, Packets, chunk_of};
+use crate::beds::engine::workload::Burst;
 pub(super) use crate::beds::store::face_of;
 use crate::beds::store::{PRODUCER, StoreBed, StoreOptions};
-use crate::engine_bed::workload::Burst;
 
 /// Packets of a burst, at most.
 pub(super) const BURST_PKTS: usize = 64;

@@ -14,7 +14,7 @@ use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, now, process_cpu_ns, thre
 use super::{
     BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, fio, mib, packet_bytes, ratios, store_mib,
 };
-use crate::engine_bed::workload::Burst;
+use crate::beds::engine::workload::Burst;
 
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-serve",
