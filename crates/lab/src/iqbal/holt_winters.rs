@@ -25,7 +25,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::count(
             "thinning",
-            "one packet is drawn for so many",
+            "packets for each one that is drawn",
             ["5k", "200", "20"],
         ),
         Param::new(

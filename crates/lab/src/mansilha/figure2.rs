@@ -266,10 +266,6 @@ mod tests {
         let hits = Hits::new(catalogue, 0.0);
         let gb = |gb: f64| Bytes((gb * 1e9) as u64);
         assert!((hits.of(gb(2.56)) - 0.25).abs() < 1e-9);
-        let ssd = |size, rate_gbps| {
-            let size = gb(size);
-            Some(Ssd { size, rate_gbps })
-        };
         assert!((hits.size_for(0.25).gb() - 2.56).abs() < 1e-6);
         // 10 Gbit/s: DRAM has a tenth, the SSD half, which is 5 Gbit/s of reads.
         let (dram, size) = (gb(1.024), gb(5.12));

@@ -143,20 +143,20 @@ fn pages(context: &Context) -> anyhow::Result<Record> {
     change("2 MiB pages instead of 4 KiB", [(-31.0, Some(-48.0)); 2]).compare(
         &mut record,
         &rows,
-        &large,
-        &base,
+        large,
+        base,
     );
     change("1 GiB pages instead of 2 MiB", [(-4.0, Some(-8.0)); 2]).compare(
         &mut record,
         &rows,
         on(PageChoice::Huge1G, "1 GiB", false),
-        &large,
+        large,
     );
     change("names hashed before", [(-21.0, None), (-45.0, None)]).compare(
         &mut record,
         &rows,
         on(PageChoice::Transparent, "2 MiB", true),
-        &large,
+        large,
     );
     record.note("The thesis hashes before with 1 GiB pages; here with 2 MiB pages, which more machines provide.");
     Ok(record)
@@ -314,7 +314,7 @@ fn linear(context: &Context) -> anyhow::Result<Record> {
                 false => "longest first",
             };
             let rows = Rows::of(&rows, matching);
-            if let Some(pct) = rows.change_pct(&of, &than) {
+            if let Some(pct) = rows.change_pct(of, than) {
                 record.note(format!(
                     "{}: {first} beside binary search, {what}: {pct:+.0} % here; in the thesis \
                      {published}.",

@@ -39,7 +39,7 @@ impl Stage {
     fn set_known(&mut self, name: u32, is_known: bool) {
         let bit = 1 << (name % 64);
         let word = &mut self.is_known[name as usize / 64];
-        *word = *word & !bit | u64::from(is_known) * bit;
+        *word = (*word & !bit) | (u64::from(is_known) * bit);
     }
 
     fn touch(&mut self, name: u32) {
