@@ -4,7 +4,7 @@ use tachonym_bench::cpu::{note, on_pinned_thread};
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
+    Bound, Chart, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
 };
 
 use super::policies;
@@ -104,6 +104,18 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     };
     compare("arc", "ARC", 1.3, 16.1 / 11.2);
     compare("fifo", "FIFO", 1.1, 16.1 / 13.9);
+    let filter = policies.iter().position(|it| it == "filter/fifo");
+    for (other, least) in [("fifo", 1.2), ("arc", 1.35)] {
+        let other_idx = policies.iter().position(|it| it == other);
+        let ratio = filter.zip(other_idx).and_then(|(filter, other)| {
+            // Rates are by requests, so that the ratio is that of times.
+            Spread::of_ratios(&rounds[other], &rounds[filter])
+        });
+        if let Some(ratio) = ratio {
+            let what = format!("requests a second with Filter by those with {other}");
+            record.judge(what, "", Bound::AtLeast(least), ratio);
+        }
+    }
     for (policy, value) in GBPS {
         let what = format!("rate with {policy}");
         record.compare(what, value, "Gbit/s", stated("section 5.4.4"), gbps(policy));

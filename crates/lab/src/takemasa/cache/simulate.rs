@@ -15,7 +15,7 @@ use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 pub(crate) const BURST: usize = 64;
 
 /// No object.
-const NOBODY: u32 = u32::MAX;
+const NO_OBJECT: u32 = u32::MAX;
 
 /// By object the slot that it was in last, on large pages. Whether it still is, the slot
 /// says: so what is evicted needs no visit here, which would be an access to memory that
@@ -136,16 +136,16 @@ impl Burst {
     }
 }
 
-/// See the module.
+/// A cache of objects, their requests and its policy.
 #[derive(Debug)]
 pub(crate) struct Simulation {
     policy: Policy,
     /// By object.
     slot_of: Slots,
-    /// By slot; [`NOBODY`] where none has been yet.
+    /// By slot; [`NO_OBJECT`] where none has been yet.
     object_in: Vec<u32>,
     n_used: usize,
-    /// Whether slots are so many that the processor's nearer caches do not hold them.
+    /// Whether the slots are too many for the processor's nearer caches.
     fetches_slots: bool,
     counts: Counts,
 }
@@ -162,7 +162,7 @@ impl Simulation {
         Ok(Self {
             policy: Policy::new(config)?,
             slot_of: Slots::new(n_objects)?,
-            object_in: vec![NOBODY; config.capacity],
+            object_in: vec![NO_OBJECT; config.capacity],
             n_used: 0,
             fetches_slots: config.capacity >= MANY_SLOTS,
             counts: Counts::default(),

@@ -5,7 +5,7 @@ use tachonym_bench::cpu::{note, on_pinned_thread};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
+    Bound, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
 };
 
 use super::policies;
@@ -66,13 +66,17 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         "requests drawn before, M/s",
         "drawn during the run, M/s",
     ];
+    let mut record = Record::new(Kind::Measured);
     let mut table = Table::new("", columns);
     for (name, rounds) in names.iter().zip(&rounds) {
         table.row(cells![name.as_str(), column(rounds, 1), column(rounds, 2)]);
+        if let Some(rate) = column(rounds, 1) {
+            let what = format!("requests a second of {name}, drawn before");
+            record.judge(what, "M/s", Bound::AtLeast(20.0), rate);
+        }
     }
     let drawing: Vec<_> = rounds.concat();
     table.row(cells!["drawing alone", None::<f64>, column(&drawing, 0)]);
-    let mut record = Record::new(Kind::Measured);
     record.tables.push(table);
     record.note(note(&[pinned]));
     Ok(record)

@@ -30,8 +30,8 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Reads a line whose address is known `after` so many accesses in a row; returns after
-    /// how many its content is known.
+    /// Reads a line whose address the access number `after` of a chain has read, 0 for an
+    /// address known before; returns this access's own number.
     fn read(&mut self, line: Line, after: u32) -> u32 {
         let known = self.lines.iter().find(|(of, _)| *of == line);
         if let Some((_, length)) = known {
@@ -244,7 +244,7 @@ impl Traced {
         trace
     }
 
-    /// The victim, if the Data is admitted, and after how many accesses its name is known.
+    /// The victim, if the Data is admitted, and the number of the access that has read it.
     fn decide(&mut self, object: u32, trace: &mut Trace) -> (Option<u32>, u32) {
         let count = |counts: &HashMap<u32, u32>, object| counts.get(&object).copied().unwrap_or(0);
         let back = self.back();
@@ -284,7 +284,7 @@ impl Traced {
         }
     }
 
-    /// Removes the victim, whose name is known `after` so many accesses, and inserts the Data.
+    /// Removes the victim, whose slot the access number `after` has read, and inserts the Data.
     fn replace(&mut self, object: u32, victim: u32, after: u32, mut trace: Trace) -> Trace {
         let evicted = self.object_in[victim as usize];
         match self.algorithm {
