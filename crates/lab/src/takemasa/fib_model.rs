@@ -373,7 +373,6 @@ fn trie_model(context: &Context) -> anyhow::Result<Record> {
         trie.leaf_depth(),
         inner + usize::from(leaf)
     ));
-    record.note("log₂ of 13,548,815 and 0.3327 are 24.02 together; the thesis prints 24.01.");
     record.note("The router has no trie: its hash table takes 2 dependent reads, see takemasa/dependent-accesses.");
     Ok(record)
 }

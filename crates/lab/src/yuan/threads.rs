@@ -87,7 +87,6 @@ fn threads(context: &Context) -> anyhow::Result<Record> {
     record.compare(what, 6.0, "million names/s", place, None);
     record.note("Each thread is pinned and searches for names of its own. The rate is all names by the time of the slowest thread.");
     record.note("Rows about two memory nodes are not measurable on a machine with one: the −20 and −8 % of threads on the other node, and the 6 million names a second of eight threads on both.");
-    record.note("The summary of the thesis gives 6 million a second for a billion rules; section 3.4.3 has that from eight threads, and from four with 512 M rules.");
     Ok(record)
 }
 
@@ -136,7 +135,7 @@ fn throughput(context: &Context) -> anyhow::Result<Record> {
          I/O threads and four workers; here {n_threads} threads search the FIB for names in \
          memory, without I/O, packets, PIT or content store."
     ));
-    record.note("Gbit/s are computed: packets of 256 bytes, and 20 bytes of preamble and gap on the wire, by which the published packets and Gbit/s agree within 0.1.");
+    record.note("Gbit/s are computed for packets of 256 bytes, and 20 bytes of preamble and gap on the wire.");
     Ok(record)
 }
 
