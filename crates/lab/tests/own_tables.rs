@@ -62,12 +62,16 @@ fn content_table_compares_both_indexes() {
     let record = run("own/content-table", &[]);
     // Five operations with each of two indexes.
     assert_eq!(record.tables[0].rows.len(), 10);
-    let bytes = numbers(&record, "index, bytes for each Data");
-    // At least a word each, and less than three.
-    assert!(
-        bytes.iter().all(|bytes| (8.0..24.0).contains(bytes)),
-        "{bytes:?}"
-    );
+    let sizes = &record.tables[1];
+    assert_eq!(sizes.rows.len(), 5);
+    for row in &sizes.rows {
+        let [n_data, single, d_left] = [0, 1, 2].map(|idx| row[idx].number().expect("a number"));
+        assert!((500.0..=1000.0).contains(&n_data), "{n_data}");
+        // At least a word each, and less than four.
+        for bytes in [single, d_left] {
+            assert!((8.0..32.0).contains(&bytes), "{n_data}: {bytes}");
+        }
+    }
     for (ns, rate) in numbers(&record, "ns each")
         .iter()
         .zip(numbers(&record, "million/s"))

@@ -92,7 +92,8 @@ fn level_pulling(record: &Record) {
             assert!(of("saved, %") > 0.0, "{row:?}");
         }
     }
-    assert_eq!(record.published.len(), 18);
+    // A part of the URLs: the numbers of pulled prefixes are not compared.
+    assert_eq!(record.published.len(), 9);
     let notes = record.notes.join(" ");
     assert!(notes.contains("so by construction"), "{notes}");
 }

@@ -8,7 +8,8 @@ use anyhow::{Context as _, ensure};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells, cpu,
+    Cell, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run,
+    Table, cells, cpu,
 };
 use tachonym_forward::StorePolicy;
 use tachonym_memory::PagePreference;
@@ -29,7 +30,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/content-table",
     title: "Searches a second and bytes for each Data of the content store's indexes",
     source: "Yuan 2015, section 6.1.2",
-    cost: Cost::minutes(1.2, 8.0),
+    cost: Cost::minutes(0.7, 8.0),
     needs: &[Need::HugePages, Need::MemoryGib(2.0, 12.0)],
     params: &[
         Param::new(
@@ -78,10 +79,13 @@ fn measure_sizes(context: &Context) -> anyhow::Result<Record> {
         "ns each",
         "million/s",
         "ratio to single",
-        "index, bytes for each Data",
     ];
     let mut table = Table::new("", columns);
     let kinds = IndexKind::ALL;
+    let columns = [Column::new("Data")]
+        .into_iter()
+        .chain(kinds.map(|kind| Column::new(format!("{kind}, bytes each"))));
+    let mut sizes = Table::new("Bytes of the index for each Data", columns);
     for n_data in context.values.counts("sizes") {
         ensure!(
             n_data >= 4 * BURST,
@@ -91,7 +95,14 @@ fn measure_sizes(context: &Context) -> anyhow::Result<Record> {
             .into_iter()
             .map(|kind| Bed::new(context, kind, n_data))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let bytes: Vec<f64> = beds.iter().map(Bed::index_bytes).collect();
+        for (idx, (n_data, _)) in beds[0].bytes_each.iter().enumerate() {
+            let bytes = beds.iter().map(|bed| bed.bytes_each[idx].1);
+            sizes.row(
+                [Cell::from(*n_data)]
+                    .into_iter()
+                    .chain(bytes.map(Cell::from)),
+            );
+        }
         let n_bursts = context.count("packets").div_ceil(BURST);
         let rounds = rotated(kinds.len() * CASES.len(), context.rounds(), |turn, _| {
             beds[turn / CASES.len()].measure(turn % CASES.len(), n_bursts)
@@ -111,14 +122,14 @@ fn measure_sizes(context: &Context) -> anyhow::Result<Record> {
                     Spread::of(ns),
                     rate,
                     Spread::of_ratios(ns, &rounds[case]),
-                    bytes[idx],
                 ]);
                 chart.point(label, idx as f64, rate.median);
             }
         }
         record.charts.push(chart);
     }
-    record.tables.push(table);
+    record.tables.extend([table, sizes]);
+    record.note("An index doubles when its lines hold 5 of 8 words on average (single) or 6 of 8 (d-left), so bytes for each Data halve over a doubling of their number.");
     record.note("Times are of the router's content store with the comparison of the name, without parsing and hashing; a hit also reads the packet's first byte. The thesis gives no figures for its content table.");
     Ok(record)
 }
@@ -131,6 +142,8 @@ struct Bed {
     random: Random,
     n_data: u64,
     n_inserted: u64,
+    /// Data, and bytes of the index for each, while the store was filled.
+    bytes_each: Vec<(u64, f64)>,
 }
 
 impl Bed {
@@ -175,18 +188,23 @@ impl Bed {
             random,
             n_data,
             n_inserted: 0,
+            bytes_each: Vec::new(),
         };
-        bed.insert(n_data.div_ceil(BURST));
+        // Over the last doubling, in eighths of all.
+        let mut n_bursts = 0;
+        for eighth in 4..=8 {
+            let upto = (n_data * eighth / 8).div_ceil(BURST);
+            bed.insert(upto - n_bursts);
+            n_bursts = upto;
+            let n_cached = bed.tables.cs().len();
+            let bytes = bed.tables.cs_index_bytes() as f64 / n_cached as f64;
+            bed.bytes_each.push((n_cached as u64, bytes));
+        }
         ensure!(
             bed.tables.cs().len() as u64 == n_data,
             "the content store is full"
         );
         Ok(bed)
-    }
-
-    /// Bytes of the index for each Data.
-    fn index_bytes(&self) -> f64 {
-        self.tables.cs_index_bytes() as f64 / self.tables.cs().len() as f64
     }
 
     /// Nanoseconds a packet of one of [`CASES`].

@@ -103,7 +103,7 @@ impl<'a> Traced<'a> {
     }
 
     /// Reads the buckets of a length up to that of `slot`, or all. A bucket after the first
-    /// is read when that says that it has to be.
+    /// arrives one read after it.
     fn read_buckets(&self, length: usize, slot: Option<Slot>) {
         let buckets = &self.tags.view.table.buckets;
         let n_buckets = buckets.n_read(self.tags.hashes[length], slot);
