@@ -1,23 +1,11 @@
-//! The commands that take the packet path apart, run as users run them.
+//! The count of instructions of the packet path.
 
 use std::path::Path;
-use std::process::Command;
 
 use tachonym_lab::instructions::{self, CountError, CountOptions};
 use tachonym_tables::PitCsLayout;
 
 const LAB: &str = env!("CARGO_BIN_EXE_tachonym-lab");
-
-/// What `tachonym-lab` prints as JSON.
-fn figures(arguments: &[&str]) -> serde_json::Value {
-    let output = Command::new(LAB).args(arguments).output();
-    let output = output.expect("the lab starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let envelope: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("one line of JSON");
-    envelope["figures"].clone()
-}
 
 #[test]
 fn instructions_are_the_same_every_time() {
@@ -48,35 +36,4 @@ fn instructions_are_the_same_every_time() {
         counts.iter().map(|k| k.total.own).chain(blocks).collect()
     };
     assert_eq!(own(&first), own(&second.expect("it went well before")));
-}
-
-#[test]
-fn forwarding_is_measured_with_each_policy_of_the_store() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let svg = folder.path().join("forward.svg");
-    let figures = figures(&[
-        "cache",
-        "forward",
-        "--objects=20000",
-        "--store=500",
-        "--fib-prefixes=1000",
-        "--rounds=2",
-        "--requests=20000",
-        "--json",
-        &format!("--svg={}", svg.display()),
-    ]);
-    let rows = figures["rows"].as_array().expect("a list");
-    let row = |policy: &str| {
-        rows.iter()
-            .find(|row| row["policy"] == policy)
-            .expect(policy)
-    };
-    let number = |policy: &str, key: &str| row(policy)[key].as_f64().expect("a number");
-    assert_eq!(number("fifo", "rate_by_first"), 1.0);
-    assert_eq!(number("fifo", "insertion_ratio"), 1.0);
-    // What is admitted is popular.
-    assert!(number("filter/fifo", "insertion_ratio") < 0.2);
-    assert!(number("filter/fifo", "hit_ratio") > number("fifo", "hit_ratio"));
-    let drawing = std::fs::read_to_string(&svg).expect("it was drawn");
-    assert!(drawing.contains("<svg") && drawing.contains("filter/fifo"));
 }

@@ -438,7 +438,11 @@ mod tests {
             "tinylfu/fifo",
             "filter/fifo",
         ] {
-            let policy = policy(words).expect(words);
+            // Names are requested once here, and Filter admits them with a threshold of 1 only.
+            let policy = PolicyConfig {
+                threshold: 1,
+                ..policy(words).expect(words)
+            };
             let mut bed = Bed::new(BedOptions {
                 policy,
                 ..options(0)
