@@ -1,4 +1,4 @@
-//! Runs foyer, a hybrid cache for any program, on what `tachonym-lab ssd foyer` asks of the
+//! Runs foyer, a hybrid cache for any program, on what `tachonym-lab run own/ssd-foyer` asks of the
 //! second level, and prints one line of JSON.
 //!
 //! All values are inserted once, read once in order, then asked for as a trace says; at last a

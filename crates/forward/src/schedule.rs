@@ -82,7 +82,7 @@ impl Schedule {
 
 /// Packets that take a step of [`Schedule::Burst`] together, unless configured otherwise.
 /// A packet touches some ten lines of memory, and processors have some tens of them under
-/// way at a time; `tachonym-lab distance` measures what is best.
+/// way at a time; `tachonym-lab run own/distance` measures what is best.
 pub const BURST_DISTANCE: usize = 16;
 
 /// More packets than any processor fetches for at a time.

@@ -69,7 +69,7 @@ pub struct Forwarding {
     pub schedule: Schedule,
     /// Packets whose table entries are prefetched at the same time with `burst`, 1 to 64.
     /// With too few the processor waits for memory; with too many its cache overflows.
-    /// `tachonym-lab distance` measures the best number for a machine.
+    /// `tachonym-lab run own/distance` measures the best number for a machine.
     pub burst_distance: u8,
 }
 

@@ -87,7 +87,7 @@ pub struct Config {
     /// Data under a prefix that is verified before it is cached or answers an Interest. Data
     /// without the required signature is dropped and counted. No certificate is fetched: all
     /// must be in files, and Data of an unknown signer is dropped like forged Data. Verifying
-    /// a signature takes tens of microseconds; `tachonym-lab verify` measures it.
+    /// a signature takes tens of microseconds; `tachonym-lab run own/verify` measures it.
     pub verification: Vec<Verification>,
     /// The management protocol: commands and status datasets.
     pub management: Management,

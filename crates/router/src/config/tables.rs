@@ -45,7 +45,7 @@ pub struct Tables {
     /// first: least memory and fastest updates. `two-stage` begins at the length that most
     /// prefixes have: for names much longer than the prefixes. `binary-search` halves the
     /// range of lengths: for prefixes of many lengths. `shortest-first` is for short
-    /// prefixes. Results are the same; `tachonym-lab fib` measures the speed.
+    /// prefixes. Results are the same; `tachonym-lab run yuan/figure-3.10` measures the speed.
     pub fib_engine: FibEngine,
     /// When the FIB compares whole names rather than hashes: `at-end` once, after the
     /// longest match was found; `always` at every length whose hash matches. Results are
