@@ -7,6 +7,7 @@
 //! [`report`].
 #![forbid(unsafe_code)]
 
+mod circles;
 mod fuzz;
 mod instructions;
 mod interop;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::circles;
 use crate::words;
 use crate::workspace::{Member, Workspace};
 
@@ -136,6 +137,7 @@ pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<Strin
         let found = words::document_violations(&text).into_iter();
         violations.extend(found.map(|what| format!("{}: {what}", name.display())));
     }
+    violations.extend(circles::violations(&workspace.root.join("crates"))?);
     for member in &workspace.members {
         let name = &member.name;
         violations.extend(floor_violations(member).map(|what| format!("{name}: {what}")));

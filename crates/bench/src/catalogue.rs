@@ -241,7 +241,7 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Cost, Run};
+    use crate::experiment::Cost;
     use crate::record::{Kind, Record};
 
     fn experiment(id: &'static str) -> Experiment {
@@ -252,7 +252,7 @@ mod tests {
             cost: Cost::minutes(1.0, 2.0),
             needs: &[],
             params: &[],
-            run: Run::Function(|_| Ok(Record::new(Kind::Computed))),
+            run: |_| Ok(Record::new(Kind::Computed)),
         }
     }
 

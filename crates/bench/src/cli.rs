@@ -221,8 +221,7 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
 fn write_drawings(result: &ResultFile, folder: &std::path::Path) -> anyhow::Result<()> {
     let name = result.id.replace('/', "-");
     let charts = result.record.charts.iter().map(plot::svg);
-    let drawings = result.record.drawings.iter().map(|it| Ok(it.clone()));
-    for (idx, drawing) in charts.chain(drawings).enumerate() {
+    for (idx, drawing) in charts.enumerate() {
         let path = folder.join(match idx {
             0 => format!("{name}.svg"),
             idx => format!("{name}-{}.svg", idx + 1),

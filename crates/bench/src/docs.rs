@@ -125,7 +125,7 @@ fn part(spec: &str, results: &Path) -> anyhow::Result<String> {
 mod tests {
     use super::*;
     use crate::cells;
-    use crate::experiment::{Cost, Experiment, Run};
+    use crate::experiment::{Cost, Experiment};
     use crate::params::{Scale, Values};
     use crate::record::{Kind, Record, Table};
 
@@ -139,7 +139,7 @@ mod tests {
             cost: Cost::minutes(1.0, 1.0),
             needs: &[],
             params: &[],
-            run: Run::Function(|_| Ok(Record::new(Kind::Computed))),
+            run: |_| Ok(Record::new(Kind::Computed)),
         };
         let mut record = Record::new(Kind::Computed);
         let mut table = Table::new("", ["policy", "hits"]);

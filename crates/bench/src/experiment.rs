@@ -1,15 +1,15 @@
 //! An experiment, and the registry of all of them.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{bail, ensure};
 
-use crate::machine::{Machine, available_bytes};
+use tachonym_memory::available_bytes;
+
+use crate::machine::Machine;
 use crate::params::{Param, Scale, Values, check_defaults};
 use crate::record::Record;
-use crate::wrapped;
 
 /// Minutes that an experiment takes on two cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,26 +62,6 @@ pub enum Need {
     Program(&'static str, &'static str),
 }
 
-/// How an experiment runs.
-#[derive(Clone, Copy)]
-pub enum Run {
-    /// By a function that returns its record.
-    Function(fn(&Context) -> anyhow::Result<Record>),
-    /// By a command of this program that prints Markdown, with its arguments at the scales
-    /// tiny, quick and full. The argument `{tachonym}` stands for the router's program, and
-    /// `{svg}` for a file that the drawing is written to.
-    Command(wrapped::Command),
-}
-
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Function(_) => "Function",
-            Self::Command(_) => "Command",
-        })
-    }
-}
-
 /// An experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
@@ -98,8 +78,8 @@ pub struct Experiment {
     pub needs: &'static [Need],
     /// Its parameters.
     pub params: &'static [Param],
-    /// How it runs.
-    pub run: Run,
+    /// Runs it and returns its record.
+    pub run: fn(&Context) -> anyhow::Result<Record>,
 }
 
 /// What a running experiment gets.
@@ -255,10 +235,7 @@ impl Experiment {
     /// If something is missing that it cannot do without, or it fails.
     pub fn run(&self, context: &Context) -> anyhow::Result<Record> {
         self.check_needs(context)?;
-        let mut record = match &self.run {
-            Run::Function(run) => run(context)?,
-            Run::Command(command) => command.run(context)?,
-        };
+        let mut record = (self.run)(context)?;
         ensure!(
             record.tables.iter().any(|table| !table.rows.is_empty()),
             "{} returned no row",

@@ -26,10 +26,9 @@ pub mod report;
 mod results;
 pub mod stats;
 pub mod turns;
-mod wrapped;
 
 pub use catalogue::Catalogue;
-pub use experiment::{Context, Cost, Experiment, Need, Registry, Run};
+pub use experiment::{Context, Cost, Experiment, Need, Registry};
 pub use params::{Param, ParamKind, Scale, Values};
 pub use plot::{Axis, Chart, Line};
 pub use record::{Bound, Cell, Column, Kind, Published, Record, Reference, Stated, Table, Verdict};

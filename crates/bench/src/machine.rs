@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -91,22 +92,9 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Memory that a new allocation may take without swapping, in bytes: what the kernel calls
-/// available, and not more than what the control group leaves.
-#[must_use]
-pub fn available_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    let of_machine = kib.unwrap_or(0) * 1_024;
-    let limit = read_number("/sys/fs/cgroup/memory.max");
-    let used = read_number("/sys/fs/cgroup/memory.current").unwrap_or(0);
-    let of_group = limit.map_or(u64::MAX, |limit| limit.saturating_sub(used));
-    of_machine.min(of_group)
-}
-
-/// The commit that the source tree around the current folder is at, with `+` if files
-/// differ from it; `None` outside a git repository.
+/// The commit of the source tree around the current folder; `None` outside a git
+/// repository. A `+` follows where the program may be of another one: files differ from the
+/// commit, or the program is older than it.
 #[must_use]
 pub fn commit() -> Option<String> {
     let git = |args: &[&str]| {
@@ -115,8 +103,17 @@ pub fn commit() -> Option<String> {
         output.status.success().then_some(text)
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let committed_s: u64 = git(&["log", "-1", "--format=%ct"])?.parse().ok()?;
+    let built_at = std::env::current_exe().and_then(|path| path.metadata()?.modified());
+    let is_older = built_at.map_or(true, |at| {
+        at < SystemTime::UNIX_EPOCH + Duration::from_secs(committed_s)
+    });
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    let mark = if changes.is_empty() { "" } else { "+" };
+    let mark = if is_older || !changes.is_empty() {
+        "+"
+    } else {
+        ""
+    };
     Some(format!("{commit}{mark}"))
 }
 
@@ -146,7 +143,6 @@ mod tests {
         let machine = Machine::read();
         assert!(machine.n_cpus >= 1 && !machine.kernel.is_empty());
         assert!(machine.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
-        assert!(available_bytes() > 1 << 20);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Records as Markdown, and Markdown tables as records.
+//! Records as Markdown.
 
 use std::fmt::Write as _;
 
-use crate::record::{Bound, Cell, Column, Published, Record, Table, Verdict};
-use crate::stats::Spread;
+use crate::record::{Bound, Cell, Published, Record, Table, Verdict};
+use crate::stats::{Mean, Spread};
 
 /// A number with three or four significant digits, and with commas from 10,000 on.
 #[must_use]
@@ -59,8 +59,16 @@ pub fn cell_text(cell: &Cell, n_decimals: Option<u8>) -> String {
         Cell::Number(value) => number(*value, n_decimals),
         Cell::Spread(it) => spread(it, n_decimals),
         Cell::Mean { mean, half_width } => {
+            let of = Mean {
+                mean: *mean,
+                half_width: Some(*half_width),
+            };
+            let is_informative = of.is_informative();
             let [mean, half_width] = [mean, half_width].map(|it| number(*it, n_decimals));
-            format!("{mean} ± {half_width}")
+            match is_informative {
+                true => format!("{mean} ± {half_width}"),
+                false => format!("no information ({mean} ± {half_width})"),
+            }
         }
         Cell::Text(text) => text.clone(),
         Cell::Missing => "–".to_owned(),
@@ -180,61 +188,6 @@ pub fn record(record: &Record) -> String {
     parts.join("\n")
 }
 
-/// The tables of a Markdown text, and its other paragraphs.
-///
-/// A cell that is a number becomes one; any other stays text. This reads what commands
-/// print that do not return records.
-#[must_use]
-pub fn parse(text: &str) -> (Vec<Table>, Vec<String>) {
-    let (mut tables, mut paragraphs) = (Vec::new(), Vec::new());
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let is_heading = line.starts_with('|')
-            && lines
-                .peek()
-                .is_some_and(|next| next.starts_with("|-") || next.starts_with("|:"));
-        if is_heading {
-            let mut table = Table {
-                columns: cells_of(line).map(Column::new).collect(),
-                ..Table::default()
-            };
-            lines.next();
-            while let Some(row) = lines.next_if(|line| line.starts_with('|')) {
-                let mut cells: Vec<_> = cells_of(row).map(parse_cell).collect();
-                cells.resize(table.columns.len(), Cell::Missing);
-                table.rows.push(cells);
-            }
-            tables.push(table);
-        } else if !line.trim().is_empty() {
-            let mut paragraph = line.trim().to_owned();
-            while let Some(more) =
-                lines.next_if(|line| !line.trim().is_empty() && !line.starts_with('|'))
-            {
-                paragraph.push(' ');
-                paragraph.push_str(more.trim());
-            }
-            paragraphs.push(paragraph);
-        }
-    }
-    (tables, paragraphs)
-}
-
-fn cells_of(line: &str) -> impl Iterator<Item = String> {
-    let line = line.trim().trim_start_matches('|').trim_end_matches('|');
-    let cells: Vec<_> = line.split('|').map(|cell| cell.trim().to_owned()).collect();
-    cells.into_iter()
-}
-
-fn parse_cell(text: String) -> Cell {
-    match text.as_str() {
-        "" | "–" | "-" => Cell::Missing,
-        _ => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Cell::Number(number),
-            _ => Cell::Text(text),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,15 +236,5 @@ mod tests {
         assert_eq!(text.matches("one seed").count(), 1);
         assert_eq!(it.tables[0].number(&["lru"], "ratio"), Some(0.25));
         assert_eq!(it.tables[0].number(&["arc"], "ratio"), None);
-    }
-
-    #[test]
-    fn printed_tables_are_read_back() {
-        let text = "A title\nof two lines\n\n| a | b |\n|---|---|\n| x | 1.5 |\n| y |\n\nend";
-        let (tables, paragraphs) = parse(text);
-        assert_eq!(paragraphs, ["A title of two lines", "end"]);
-        assert_eq!(tables[0].columns[1].title, "b");
-        assert_eq!(tables[0].rows[0], cells!["x", 1.5]);
-        assert_eq!(tables[0].rows[1][1], Cell::Missing);
     }
 }

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::markdown::cell_text;
 use crate::plot::Chart;
 use crate::stats::{Mean, Spread};
 
@@ -90,6 +89,14 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// Whether it has this text, or the number that is written so.
+    fn is(&self, text: &str) -> bool {
+        match self {
+            Self::Text(own) => own == text,
+            _ => text.replace(',', "").parse().ok() == self.number(),
+        }
+    }
+
     /// Its number, the median or the mean; `None` if it has none.
     #[must_use]
     pub const fn number(&self) -> Option<f64> {
@@ -148,11 +155,7 @@ impl From<Mean> for Cell {
         let Some(half_width) = half_width else {
             return Self::from(mean);
         };
-        let cell = Self::Mean { mean, half_width };
-        match it.is_informative() {
-            true => cell,
-            false => Self::Text(format!("no information ({})", cell_text(&cell, None))),
-        }
+        Self::Mean { mean, half_width }
     }
 }
 
@@ -207,10 +210,7 @@ impl Table {
     #[must_use]
     pub fn number(&self, key: &[&str], column: &str) -> Option<f64> {
         let column = self.column(column)?;
-        let is_it = |row: &&Vec<Cell>| {
-            let mut keys = key.iter().zip(*row);
-            keys.all(|(key, cell)| crate::markdown::cell_text(cell, None) == **key)
-        };
+        let is_it = |row: &&Vec<Cell>| key.iter().zip(*row).all(|(key, cell)| cell.is(key));
         self.rows.iter().find(is_it)?[column].number()
     }
 }
@@ -361,9 +361,6 @@ pub struct Record {
     pub tables: Vec<Table>,
     /// Its drawings.
     pub charts: Vec<Chart>,
-    /// Drawings as SVG, of commands that draw themselves.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub drawings: Vec<String>,
     /// Published values beside those found here.
     pub published: Vec<Published>,
     /// Targets.
@@ -380,7 +377,6 @@ impl Record {
             kind,
             tables: Vec::new(),
             charts: Vec::new(),
-            drawings: Vec::new(),
             published: Vec::new(),
             verdicts: Vec::new(),
             notes: Vec::new(),

@@ -270,9 +270,6 @@ fn push_result(page: &mut String, result: &ResultFile) {
             }
         }
     }
-    for drawing in &record.drawings {
-        page.push_str(drawing);
-    }
     push_markdown(page, &markdown::record(record));
     let values: Vec<_> = result
         .values

@@ -113,7 +113,7 @@ impl ResultFile {
                 fs::create_dir_all(folder)?;
             }
             let partial = path.with_extension("json.partial");
-            fs::write(&partial, serde_json::to_string_pretty(self)? + "\n")?;
+            fs::write(&partial, serde_json::to_string(self)? + "\n")?;
             fs::rename(&partial, path)?;
             Ok(())
         };

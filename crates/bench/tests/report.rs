@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tachonym_bench::report::Report;
 use tachonym_bench::{
-    Catalogue, Cost, Experiment, Kind, Need, Record, Registry, ResultFile, Run, Scale, Table,
-    Values, cells,
+    Catalogue, Cost, Experiment, Kind, Need, Record, Registry, ResultFile, Scale, Table, Values,
+    cells,
 };
 
 const fn experiment(id: &'static str, needs: &'static [Need]) -> Experiment {
@@ -19,7 +19,7 @@ const fn experiment(id: &'static str, needs: &'static [Need]) -> Experiment {
         cost: Cost::minutes(0.1, 1.0),
         needs,
         params: &[],
-        run: Run::Function(|_| Ok(Record::new(Kind::Computed))),
+        run: |_| Ok(Record::new(Kind::Computed)),
     }
 }
 

@@ -19,8 +19,8 @@ use tachonym_packet::{FaceId, HashKey, HashKind, HashSpan, NameHashes, NameView}
 use tachonym_tables::{Fib, FibConfig, FibEngine, FibMatching, FibReader, NextHop, NextHops};
 
 use crate::choices::PageChoice;
-use crate::random::Random;
 use crate::workloads::names::NameSet;
+use tachonym_bench::random::Random;
 
 /// Most names that a thread searches for in a round.
 const MAX_NAMES: u64 = 1 << 16;

@@ -2,5 +2,6 @@
 
 pub mod engine;
 pub(crate) mod fib;
+pub(crate) mod first_level;
 pub(crate) mod store;
 pub(crate) mod workers;

@@ -23,7 +23,7 @@ use tachonym_tables::PitCsLayout;
 
 use self::budget::Budget;
 use crate::beds::engine::{BedOptions, Kind};
-use crate::output;
+use tachonym_loadgen::output;
 
 /// Exit code if instructions cannot be counted on this machine.
 pub const EXIT_UNAVAILABLE: u8 = 3;

@@ -2,8 +2,7 @@
 
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Run, Table,
-    cells,
+    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_dispatch::restoration::TagScope;
 use tachonym_sim::cores::CoresConfig;
@@ -41,7 +40,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         simulation::seconds(["0.005", "0.2", "20"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const N_CORES: usize = 16;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::{cpu_seconds_of, rotated};
 use tachonym_bench::{
-    Context, Cost, Experiment, Kind, Param, Record, Reference, Run, Table, cells, cpu,
+    Context, Cost, Experiment, Kind, Param, Record, Reference, Table, cells, cpu,
 };
 use tachonym_dispatch::adaptive::{AdaptiveConfig, AdaptiveHash};
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler};
@@ -38,7 +38,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Param::rounds(["3", "21", "31"]),
             Param::seed(),
         ],
-        run: Run::Function(detector),
+        run: detector,
     },
     Experiment {
         id: "iqbal/dispatch-cost",
@@ -53,7 +53,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Param::rounds(["3", "21", "31"]),
             Param::seed(),
         ],
-        run: Run::Function(decisions),
+        run: decisions,
     },
 ];
 

@@ -3,8 +3,7 @@
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, Record, Reference, Run, Table,
-    cells,
+    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, Record, Reference, Table, cells,
 };
 use tachonym_sim::cores::{Cores, CoresConfig};
 use tachonym_sim::rate::RateModel;
@@ -30,7 +29,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         simulation::seconds(["0.01", "0.5", "60"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const N_CORES: usize = 16;

@@ -1,6 +1,6 @@
 //! How evenly hashes divide flows among bins: Figure 4.2.
 
-use tachonym_bench::{Chart, Context, Cost, Experiment, Kind, Param, Record, Run, Table, cells};
+use tachonym_bench::{Chart, Context, Cost, Experiment, Kind, Param, Record, Table, cells};
 use tachonym_packet::{Component, HashKey, HashKind, Name};
 use tachonym_sim::random::Random;
 use tachonym_sim::weighted::Weighted;
@@ -9,13 +9,13 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-4.2",
     title: "How evenly hash functions divide flows among bins",
     source: "Iqbal 2013, section 4.3.1, Figure 4.2",
-    cost: Cost::minutes(0.02, 0.05),
+    cost: Cost::minutes(0.1, 0.05),
     needs: &[],
     params: &[
         Param::count("flows", "flows", ["20k", "300k", "3M"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const BINS: [u64; 8] = [2, 4, 6, 8, 12, 16, 24, 32];

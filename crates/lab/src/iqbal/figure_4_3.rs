@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tachonym_bench::stats::LineFit;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind, Param, ParamKind, Record, Run, Table, cells,
+    Chart, Context, Cost, Experiment, Kind, Param, ParamKind, Record, Table, cells,
 };
 
 use super::traces;
@@ -14,7 +14,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-4.3",
     title: "Flow sizes by rank of the traces",
     source: "Iqbal 2013, section 4.3.2, Figure 4.3",
-    cost: Cost::minutes(0.02, 0.2),
+    cost: Cost::minutes(0.1, 0.2),
     needs: &[],
     params: &[
         traces::drawn("caida 1,caida 2,auckland 1,auckland 2,large flow"),
@@ -30,7 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Ranks of the tail whose slope is fitted.

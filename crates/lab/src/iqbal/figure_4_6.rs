@@ -2,7 +2,7 @@
 
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Axis, Chart, Context, Cost, Experiment, Kind, Param, Record, Reference, Run, Table, cells,
+    Axis, Chart, Context, Cost, Experiment, Kind, Param, Record, Reference, Table, cells,
 };
 use tachonym_dispatch::baselines::ExactTop;
 use tachonym_dispatch::{Detector, DetectorConfig, ServiceId};
@@ -26,7 +26,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::count("tracked", "flows tracked", ["16"; 3]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const ANNEXES: [usize; 6] = [64, 128, 256, 512, 1_024, 2_048];

@@ -2,7 +2,7 @@
 
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Reference, Run,
+    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Reference,
     Table, cells,
 };
 use tachonym_sim::cores::CoresConfig;
@@ -35,7 +35,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -3,8 +3,7 @@
 use anyhow::ensure;
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Run, Table,
-    cells,
+    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_sim::cores::{Cores, CoresConfig};
 use tachonym_sim::rate::RateModel;
@@ -38,7 +37,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         simulation::THRESHOLD,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const TRAFFIC_S: f64 = 60.0;

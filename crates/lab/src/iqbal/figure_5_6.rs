@@ -2,7 +2,7 @@
 
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Reference, Run,
+    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Reference,
     Table, cells,
 };
 use tachonym_sim::cores::CoresConfig;
@@ -33,7 +33,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         simulation::seconds(["0.02", "0.5", "20"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const N_CORES: usize = 16;

@@ -3,7 +3,7 @@
 
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Reference, Run,
+    Chart, Context, Cost, Experiment, Kind as RecordKind, Param, ParamKind, Record, Reference,
     Table, cells,
 };
 use tachonym_sim::cores::CoresConfig;
@@ -29,7 +29,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         simulation::THRESHOLD,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const KINDS: [Kind; 4] = [

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use tachonym_bench::turns::in_parallel;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind, Param, ParamKind, Record, Run, Table, cells,
+    Chart, Context, Cost, Experiment, Kind, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_sim::rate::{HoltWinters, RateModel};
 use tachonym_sim::traffic::{FlowModel, Trace, Traffic};
@@ -14,7 +14,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/holt-winters",
     title: "Error of Holt-Winters forecasts of the packets of a second",
     source: "Iqbal 2013, section 3.4.2, equations 3.4 to 3.8",
-    cost: Cost::minutes(0.02, 0.2),
+    cost: Cost::minutes(0.1, 0.2),
     needs: &[],
     params: &[
         Param::new(
@@ -36,7 +36,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 struct Series {

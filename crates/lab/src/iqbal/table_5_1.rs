@@ -1,7 +1,7 @@
 //! Rates and scenarios: equation 3.8 with the parameters of Table 5.1, and Tables 5.2 and
 //! 5.3.
 
-use tachonym_bench::{Chart, Context, Cost, Experiment, Kind, Record, Run, Table, cells};
+use tachonym_bench::{Chart, Context, Cost, Experiment, Kind, Record, Table, cells};
 use tachonym_sim::random::Random;
 use tachonym_sim::rate::{RateModel, SET_1, SET_2};
 use tachonym_sim::service::PATHS;
@@ -11,10 +11,10 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/table-5.1",
     title: "Rates of the services by equation 3.8, and the cores that they need",
     source: "Iqbal 2013, sections 3.4.2 and 5.4.2, Tables 5.1 to 5.3, equations 3.8 and 5.1",
-    cost: Cost::minutes(0.02, 0.02),
+    cost: Cost::minutes(0.1, 0.02),
     needs: &[],
     params: &[],
-    run: Run::Function(run),
+    run,
 }];
 
 pub(super) const N_CORES: usize = 16;

@@ -3,8 +3,8 @@
 //! Sizes are decimal, as published: 1 GB is 10⁹ bytes, and a chunk has 8,000.
 
 use anyhow::ensure;
-use tachonym_bench::machine::available_bytes;
 use tachonym_bench::{Axis, Chart, Context, Param, ParamKind};
+use tachonym_memory::available_bytes;
 
 use super::catalogue::{Bytes, Catalogue};
 use super::model;

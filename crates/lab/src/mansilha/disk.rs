@@ -9,8 +9,8 @@ use std::path::Path;
 
 use tachonym_bench::stats::{Mean, Spread};
 use tachonym_bench::{
-    Bound, Column, Context, Cost, Experiment, Kind as How, Need, Param, ParamKind, Record, Run,
-    Table, cells,
+    Bound, Column, Context, Cost, Experiment, Kind as How, Need, Param, ParamKind, Record, Table,
+    cells,
 };
 use tachonym_store::Counters;
 
@@ -66,7 +66,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         BATCH,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// A store, and what was measured with it.

@@ -7,8 +7,8 @@ use tachonym_dispatch::{BucketMap, DispatchBy, WorkerId};
 use tachonym_packet::{NameHashes, NameView};
 
 use super::catalogue::{Catalogue, Chunk};
-use super::dram::hash_key;
 use super::packets::write_name_value;
+use crate::beds::first_level::hash_key;
 
 /// Buckets that workers share out, as a power of two: as the router has unless configured.
 const N_BUCKETS_LOG2: u8 = 10;

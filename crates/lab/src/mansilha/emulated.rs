@@ -11,10 +11,10 @@ use std::time::Duration;
 use tachonym_bench::{Context, Param};
 
 use super::catalogue::{CHUNK_BYTES, Catalogue, Chunk};
-use super::dram::{FirstLevel, read_ends};
 use super::model;
 use super::packets::{Asked, MAX_DATA_BYTES, write_data};
 use super::store::{Counts, Hcs, Hit, Watch};
+use crate::beds::first_level::{FirstLevel, read_ends};
 
 /// Where the packets of L2 are (M; Table 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

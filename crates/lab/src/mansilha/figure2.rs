@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{gb, gbs, log_chart};
@@ -55,7 +55,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
             ["/var/tmp"; 3],
         ),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// An SSD behind the DRAM.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tachonym_bench::stats::Mean;
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind as How, Need, Param, Record, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind as How, Need, Param, Record, Table, cells,
 };
 
 use super::bed::{first_bytes, gbs, has_memory, log_chart};
@@ -15,7 +15,7 @@ use super::forwarder::Forwarder;
 use super::published::stated;
 use super::store::{Hcs, Measured, measure, warm};
 use super::workload::{Kind, Requests, Settings};
-use crate::process::Process;
+use tachonym_loadgen::process::Process;
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-3",
@@ -37,7 +37,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["1", "3", "5"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// CS is the tables alone, FWD the whole engine.

@@ -2,8 +2,7 @@
 
 use tachonym_bench::stats::Mean;
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind as How, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Column, Context, Cost, Experiment, Kind as How, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{BATCH, ROUNDS, SHRINK, Sizes, WARM, gb, log_chart};
@@ -40,7 +39,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         PENDING,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

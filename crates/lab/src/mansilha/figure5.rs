@@ -4,8 +4,7 @@
 
 use tachonym_bench::stats::Mean;
 use tachonym_bench::{
-    Cell, Column, Context, Cost, Experiment, Line, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Cell, Column, Context, Cost, Experiment, Line, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{BATCH, ROUNDS, SHRINK, Sizes, WARM, gb, gbs, log_chart};
@@ -55,7 +54,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             PENDING,
             DIRECTORY,
         ],
-        run: Run::Function(figure_5),
+        run: figure_5,
     },
     Experiment {
         id: "mansilha/table-4",
@@ -80,7 +79,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             PENDING,
             DIRECTORY,
         ],
-        run: Run::Function(table_4),
+        run: table_4,
     },
 ];
 

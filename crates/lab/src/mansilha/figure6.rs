@@ -2,7 +2,7 @@
 
 use tachonym_bench::stats::Mean;
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run, Table, cells,
+    Chart, Column, Context, Cost, Experiment, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{
@@ -62,7 +62,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             PENDING,
             DIRECTORY,
         ],
-        run: Run::Function(by_size),
+        run: by_size,
     },
     Experiment {
         id: "mansilha/figure-6b",
@@ -92,7 +92,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             PENDING,
             DIRECTORY,
         ],
-        run: Run::Function(by_rate),
+        run: by_rate,
     },
 ];
 

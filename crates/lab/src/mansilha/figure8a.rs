@@ -3,7 +3,7 @@
 
 use tachonym_bench::stats::Mean;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind as How, Param, ParamKind, Record, Run, Table, cells,
+    Chart, Context, Cost, Experiment, Kind as How, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{BATCH, gbs};
@@ -30,7 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::seed(),
         BATCH,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -2,8 +2,7 @@
 //! equations 7 to 11.
 
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind as How, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Column, Context, Cost, Experiment, Kind as How, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{BATCH, ROUNDS, SHRINK, Sizes, WARM, gb, log_chart};
@@ -17,7 +16,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-9a",
     title: "Gain of parallel over serial lookups, by equations 7 to 11",
     source: "Mansilha et al. 2017, section 5.3",
-    cost: Cost::minutes(0.4, 10.0),
+    cost: Cost::minutes(0.5, 10.0),
     needs: &[Need::MemoryGib(2.0, 10.0)],
     params: &[
         gb("l1", "L1 of the equations, not divided, GB", "1"),
@@ -38,7 +37,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         WARM,
         BATCH,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -185,7 +185,7 @@ pub(super) fn rmse(pairs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
 mod tests {
     use super::super::model::Delays;
     use super::*;
-    use crate::random::Random;
+    use tachonym_bench::random::Random;
 
     fn points(noise: f64) -> Vec<Point> {
         let mut random = Random::new(2);

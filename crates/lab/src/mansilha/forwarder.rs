@@ -5,10 +5,10 @@ use tachonym_packet::{Component, MonoNs, Name};
 use tachonym_tables::CsCapacity;
 
 use super::catalogue::Chunk;
-use super::dram::{MAX_BYTES_EACH, fifo, hash_key};
 use super::packets::{Asked, PREFIX, write_data};
 use super::store::{Counts, Hcs, Hit};
 use crate::beds::engine::SendBuffer;
+use crate::beds::first_level::{MAX_BYTES_EACH, fifo, hash_key};
 use crate::beds::store::{PRODUCER, StoreBed, StoreOptions, face_of};
 
 /// Virtual time between two packets, in nanoseconds.

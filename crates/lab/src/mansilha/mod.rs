@@ -34,12 +34,8 @@ mod workload;
 
 use tachonym_bench::Experiment;
 
-pub(crate) use self::disk::EXPERIMENTS as ON_A_DISK;
-use crate::takemasa::cache;
-
 /// All of them, in the order of the document.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
-    cache::k_lru::EXPERIMENTS,
     figure2::EXPERIMENTS,
     figure3::EXPERIMENTS,
     figure4::EXPERIMENTS,
@@ -50,4 +46,5 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     threads::FIGURE_8B,
     figure9a::EXPERIMENTS,
     threads::FIGURE_9B,
+    disk::EXPERIMENTS,
 ];

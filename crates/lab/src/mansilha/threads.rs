@@ -14,7 +14,7 @@ use anyhow::{Context as _, anyhow};
 use tachonym_bench::cpu::{self, Pinned};
 use tachonym_bench::stats::Mean;
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run, Table, cells,
+    Chart, Column, Context, Cost, Experiment, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::bed::{BATCH, ROUNDS, SHRINK, Sizes, WARM, ensure_memory, first_bytes, gb};
@@ -77,7 +77,7 @@ pub(super) const FIGURE_7: &[Experiment] = &[Experiment {
     cost: Cost::minutes(0.8, 20.0),
     needs: NEEDS,
     params: params![WORKERS, rates("4,32")],
-    run: Run::Function(figure_7),
+    run: figure_7,
 }];
 
 pub(super) const FIGURE_8B: &[Experiment] = &[Experiment {
@@ -87,7 +87,7 @@ pub(super) const FIGURE_8B: &[Experiment] = &[Experiment {
     cost: Cost::minutes(0.8, 20.0),
     needs: NEEDS,
     params: params![WORKERS, rates("4")],
-    run: Run::Function(figure_8b),
+    run: figure_8b,
 }];
 
 pub(super) const FIGURE_9B: &[Experiment] = &[Experiment {
@@ -97,7 +97,7 @@ pub(super) const FIGURE_9B: &[Experiment] = &[Experiment {
     cost: Cost::minutes(0.3, 8.0),
     needs: &[Need::MemoryGib(2.4, 22.0)],
     params: params![workers(["1,6"; 3]), rates("4")],
-    run: Run::Function(figure_9b),
+    run: figure_9b,
 }];
 
 fn figure_7(context: &Context) -> anyhow::Result<Record> {

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::catalogue::{Catalogue, Chunk};
-use crate::random::Random;
 use crate::workloads::zipf::Zipf;
+use tachonym_bench::random::Random;
 
 /// Time between two chunks of a stream: 8 a second.
 pub(super) const PERIOD_NS: u64 = 125_000_000;

@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Cell, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run,
-    Table, cells, cpu,
+    Cell, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table,
+    cells, cpu,
 };
 use tachonym_forward::StorePolicy;
 use tachonym_memory::PagePreference;
@@ -21,9 +21,9 @@ use tachonym_tables::{
     CsCapacity, CsConfig, IndexKind, Known, PitConfig, PitCs, PitCsConfig, PitCsLayout, Sighted,
 };
 
+use crate::beds::engine::workload::{Burst, Workload};
 use crate::beds::fib::{PAGES_PARAM, page_choice, some_key};
-use crate::engine_bed::workload::{Burst, Workload};
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// The only one.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
@@ -48,7 +48,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "15", "21"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Packets of a burst.

@@ -7,7 +7,7 @@
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::{
     Axis, Bound, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record,
-    Run, Table, cells,
+    Table, cells,
 };
 use tachonym_forward::{BURST_DISTANCE, MAX_BURST_DISTANCE, Schedule};
 
@@ -21,7 +21,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/distance",
     title: "Time of a packet by the number of packets that are fetched for together",
     source: "",
-    cost: Cost::minutes(1.0, 6.0),
+    cost: Cost::minutes(0.1, 6.0),
     needs: &[Need::MemoryGib(1.0, 8.0)],
     params: &[
         PREFIXES,
@@ -42,7 +42,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["2", "15", "31"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

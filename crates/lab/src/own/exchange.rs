@@ -2,7 +2,7 @@
 //! router.
 
 use tachonym_bench::{
-    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
+    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells,
 };
 use tachonym_loadgen::exchange::address::Transport;
 use tachonym_loadgen::exchange::compare::{Comparison, Row};
@@ -16,19 +16,19 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "own/exchange",
         title: "CPU time, rate and latency of an Interest and its Data through the router",
         source: "",
-        cost: Cost::minutes(1.5, 15.0),
+        cost: Cost::minutes(0.1, 15.0),
         needs: &[Need::Router, Need::Cpus(2)],
         params: &[EXCHANGES, NDND, NFD, Param::rounds(["2", "5", "11"])],
-        run: Run::Function(exchange),
+        run: exchange,
     },
     Experiment {
         id: "own/syscalls",
         title: "System calls of the router for each packet",
         source: "",
-        cost: Cost::minutes(0.5, 2.0),
+        cost: Cost::minutes(0.7, 2.0),
         needs: &[Need::Router],
         params: &[EXCHANGES],
-        run: Run::Function(count_syscalls),
+        run: count_syscalls,
     },
 ];
 

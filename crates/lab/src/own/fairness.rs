@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_loadgen::fairness::neighbour::Kind as Neighbour;
 use tachonym_loadgen::fairness::{self, FairnessArgs, label};
@@ -37,7 +37,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::rounds(["1", "3", "5"]),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn kinds(words: &str) -> anyhow::Result<Vec<Neighbour>> {

@@ -15,7 +15,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells, cpu,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells, cpu,
 };
 use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher};
 use tachonym_forward::{MAX_LIFETIME_MS, RxPacket};
@@ -71,7 +71,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["1", "5", "11"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Packets that wait to be received by a thread.

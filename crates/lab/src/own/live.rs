@@ -12,8 +12,7 @@ use anyhow::{Context as _, ensure};
 use tachonym_bench::stats::{Histogram, Spread, median};
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Cell, Chart, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Run,
-    Table,
+    Cell, Chart, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Table,
 };
 use tachonym_loadgen::exchange::address::Transport;
 use tachonym_loadgen::live::{Feed, LiveLoad, Rule, Setting, Take, n_cores, take};
@@ -44,7 +43,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             BALANCE,
             ROUNDS,
         ],
-        run: Run::Function(by_workers),
+        run: by_workers,
     },
     Experiment {
         id: "own/live-dispatch",
@@ -70,7 +69,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             BALANCE,
             ROUNDS,
         ],
-        run: Run::Function(by_dispatch),
+        run: by_dispatch,
     },
 ];
 

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use tachonym_bench::machine::available_bytes;
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Axis, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run,
-    Table, cells, cpu,
+    Axis, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table,
+    cells, cpu,
 };
+use tachonym_memory::available_bytes;
 use tachonym_memory::{PagePreference, Words};
 use tachonym_packet::{HashKey, HashKind, NameHashes, NameView};
 use tachonym_tables::{Fib, FibConfig};
@@ -25,15 +25,15 @@ use tachonym_tables::{Fib, FibConfig};
 use crate::beds::fib::{
     EncodedNames, PAGES_PARAM, burst_search_ns, next_hops, page_choice, some_key,
 };
-use crate::random::Random;
 use crate::workloads::names::NameSet;
+use tachonym_bench::random::Random;
 
 /// The only one.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/lookup",
     title: "Longest-prefix match in the router's FIB by the number of prefixes",
     source: "",
-    cost: Cost::minutes(1.5, 60.0),
+    cost: Cost::minutes(0.3, 60.0),
     needs: &[Need::HugePages, Need::MemoryGib(2.0, 2.0)],
     params: &[
         Param::new(
@@ -73,7 +73,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "11", "15"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Names searched for in a round.

@@ -3,7 +3,7 @@
 
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Bound, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
+    Bound, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells,
 };
 use tachonym_loadgen::exchange::address::Transport;
 use tachonym_loadgen::footprint::{self, Footprint, FootprintArgs};
@@ -17,7 +17,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "own/footprint",
         title: "Memory of the router for a face, a pending Interest, a route and a cached Data",
         source: "",
-        cost: Cost::minutes(0.5, 2.0),
+        cost: Cost::minutes(0.1, 2.0),
         needs: &[Need::Router],
         params: &[
             Param::count("faces", "faces of each transport", ["20", "2k", "10k"]),
@@ -29,7 +29,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
                 ["300", "50k", "50k"],
             ),
         ],
-        run: Run::Function(measure_footprint),
+        run: measure_footprint,
     },
     Experiment {
         id: "own/soak",
@@ -42,7 +42,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             "distinct names, each an exchange through the producer",
             ["2k", "3M", "30M"],
         )],
-        run: Run::Function(measure_soak),
+        run: measure_soak,
     },
 ];
 

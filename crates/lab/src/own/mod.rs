@@ -20,18 +20,10 @@ mod workers;
 
 use tachonym_bench::Experiment;
 
-use crate::mansilha;
-use crate::takemasa::cache;
-
 /// All of them: what runs in this process first, then what measures the running router.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     distance::EXPERIMENTS,
     lookup::EXPERIMENTS,
-    cache::validate::EXPERIMENTS,
-    cache::tuned::EXPERIMENTS,
-    cache::change::EXPERIMENTS,
-    cache::rates::EXPERIMENTS,
-    cache::speed::EXPERIMENTS,
     content_table::EXPERIMENTS,
     pit_cs::EXPERIMENTS,
     workers::EXPERIMENTS,
@@ -45,7 +37,6 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     transfer::EXPERIMENTS,
     fairness::EXPERIMENTS,
     live::EXPERIMENTS,
-    mansilha::ON_A_DISK,
     ssd::INDEX,
     ssd::SERVE,
     ssd::LATENCY,

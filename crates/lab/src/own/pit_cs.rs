@@ -9,21 +9,21 @@ use anyhow::Context as _;
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells, cpu,
+    Chart, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells, cpu,
 };
 use tachonym_packet::HashKind;
 use tachonym_tables::PitCsLayout;
 
+use crate::beds::engine::workload::Burst;
+use crate::beds::engine::{Bed, BedOptions, Kind as Packet, Listener, SendBuffer};
 use crate::beds::fib::{PAGES_PARAM, page_choice};
-use crate::engine_bed::workload::Burst;
-use crate::engine_bed::{Bed, BedOptions, Kind as Packet, Listener, SendBuffer};
 
 /// The only one.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/pit-cs",
     title: "One index of PIT and content store beside an index of each",
     source: "Yuan 2015, section 7.1.1",
-    cost: Cost::minutes(0.4, 5.0),
+    cost: Cost::minutes(0.1, 5.0),
     needs: &[Need::HugePages, Need::MemoryGib(1.5, 8.0)],
     params: &[
         Param::count("prefixes", "prefixes in the FIB", ["100", "100k", "1M"]),
@@ -58,7 +58,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "31", "51"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Packets of a burst.

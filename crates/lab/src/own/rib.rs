@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, ensure};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+    Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_loadgen::output::mib;
 use tachonym_loadgen::process::Process;
@@ -49,7 +49,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         PAGES_PARAM,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Faces that the routes lead to, in turn.

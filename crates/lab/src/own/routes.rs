@@ -2,7 +2,7 @@
 
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
+    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells,
 };
 use tachonym_loadgen::figures::peers::Program;
 use tachonym_loadgen::routes::{self, RoutesArgs, RoutesReport};
@@ -13,7 +13,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/routes",
     title: "Registration of routes by management commands",
     source: "",
-    cost: Cost::minutes(0.4, 3.0),
+    cost: Cost::minutes(0.1, 3.0),
     needs: &[Need::Router],
     params: &[
         Param::count("routes", "routes of the router", ["300", "100k", "1M"]),
@@ -28,7 +28,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         NFD,
         Param::rounds(["1", "3", "5"]),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// The goal: seconds for 100,000 routes.

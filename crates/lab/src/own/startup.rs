@@ -1,8 +1,6 @@
 //! How long a forwarder takes from its start to the first packet.
 
-use tachonym_bench::{
-    Bound, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
-};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 use tachonym_loadgen::exchange::address::Transport;
 use tachonym_loadgen::figures::peers::Program;
 use tachonym_loadgen::startup::{self, StartupArgs};
@@ -20,7 +18,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         NDND,
         NFD,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// The goal: milliseconds until the router carries packets.

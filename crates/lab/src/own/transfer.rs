@@ -1,7 +1,7 @@
 //! Segmented objects through the router at given rates.
 
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_loadgen::figures::TRANSPORTS;
 use tachonym_loadgen::transfer::{self, Rate, Transfer, TransferArgs};
@@ -41,7 +41,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
             ["8000"; 3],
         ),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn rate(mb_per_s: u64) -> Rate {

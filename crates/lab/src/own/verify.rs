@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells, cpu,
+    Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells, cpu,
 };
 use tachonym_packet::{Component, Data, DataView, Name};
 use tachonym_security::{
@@ -36,7 +36,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::count("data", "Data of each kind in a round", ["3", "200", "400"]),
         Param::rounds(["3", "15", "31"]),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// A day in 2023: certificates are no part of this.

@@ -8,8 +8,8 @@ use anyhow::ensure;
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Bound, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run,
-    Table, cells,
+    Bound, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table,
+    cells,
 };
 
 use crate::beds::engine::params::HASH;
@@ -19,7 +19,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/workers",
     title: "Packets per second by the number of workers, packets in memory",
     source: "",
-    cost: Cost::minutes(0.8, 5.0),
+    cost: Cost::minutes(0.3, 5.0),
     needs: &[Need::Cpus(2), Need::MemoryGib(1.0, 2.0)],
     params: &[
         Param::new(
@@ -38,7 +38,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["2", "15", "21"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// The goal: two workers by one.

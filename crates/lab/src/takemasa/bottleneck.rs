@@ -3,7 +3,7 @@
 
 use tachonym_bench::{
     Cell, Chart, Column, Context, Cost, Experiment, Kind as RecordKind, Need, Param, ParamKind,
-    Record, Reference, Run, Table, cells,
+    Record, Reference, Table, cells,
 };
 use tachonym_forward::{Block, Schedule};
 
@@ -21,10 +21,10 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/bottleneck",
     title: "Cycles, stalls and loads of a packet, whole and by block of the packet path",
     source: "Takemasa 2019, sections 3.2.3 and 3.3.2",
-    cost: Cost::minutes(1.5, 6.0),
+    cost: Cost::minutes(0.7, 6.0),
     needs: &[Need::Pmu, Need::MemoryGib(1.5, 8.0)],
     params: PARAMS,
-    run: Run::Function(run),
+    run,
 }];
 
 const PARAMS: &[Param] = &[

@@ -3,7 +3,7 @@
 
 use anyhow::ensure;
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Run,
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference,
     Table, cells,
 };
 use tachonym_memory::PagePreference;
@@ -11,8 +11,8 @@ use tachonym_packet::{HashKind, NameHashes, NameView};
 use tachonym_tables::{Fib, FibConfig, FibEngine, FibFetch, FibView};
 
 use crate::beds::fib::{next_hops, some_key};
-use crate::random::Random;
 use crate::workloads::names::NameSet;
+use tachonym_bench::random::Random;
 
 /// In the order of the thesis.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
@@ -27,13 +27,13 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
             Param::count("names", "names searched for", ["2k", "200k", "1M"]),
             Param::seed(),
         ],
-        run: Run::Function(dependent_accesses),
+        run: dependent_accesses,
     },
     Experiment {
         id: "takemasa/trie-model",
         title: "Model: vertices of a trie FIB that are read from DRAM",
         source: "Takemasa 2019, section 4.1.3",
-        cost: Cost::minutes(0.01, 0.01),
+        cost: Cost::minutes(0.1, 0.01),
         needs: &[],
         params: &[
             Param::count("entries", "entries of the FIB", ["13548815"; 3]),
@@ -49,7 +49,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
                 ["55"; 3],
             ),
         ],
-        run: Run::Function(trie_model),
+        run: trie_model,
     },
 ];
 

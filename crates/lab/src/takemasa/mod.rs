@@ -13,7 +13,8 @@ use tachonym_bench::Experiment;
 
 pub(crate) use schedules::{INFERRED_THREADS, PUBLISHED_PKTS_PER_S};
 
-/// All of them, in the order of the document.
+/// All of them in the order of the document, and then those of other documents and of this
+/// project that use the same simulator.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     bottleneck::EXPERIMENTS,
     throughput::EXPERIMENTS,
@@ -30,4 +31,11 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::table_5_2::EXPERIMENTS,
     cache::figure_5_7::EXPERIMENTS,
     cache::figure_5_8::EXPERIMENTS,
+    cache::k_lru::EXPERIMENTS,
+    cache::lru_local::EXPERIMENTS,
+    cache::validate::EXPERIMENTS,
+    cache::tuned::EXPERIMENTS,
+    cache::change::EXPERIMENTS,
+    cache::rates::EXPERIMENTS,
+    cache::speed::EXPERIMENTS,
 ];

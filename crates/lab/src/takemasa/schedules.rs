@@ -4,8 +4,7 @@
 use tachonym_bench::cpu;
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Reference, Run, Table,
-    cells,
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Reference, Table, cells,
 };
 use tachonym_forward::Schedule;
 
@@ -23,16 +22,16 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         cost: Cost::minutes(1.0, 8.0),
         needs: NEEDS,
         params: &params("fifo"),
-        run: Run::Function(table_3_6),
+        run: table_3_6,
     },
     Experiment {
         id: "takemasa/figure-4.5",
         title: "Time of a packet with each prefetching method, one thread",
         source: "Takemasa 2019, section 4.4.1",
-        cost: Cost::minutes(1.0, 8.0),
+        cost: Cost::minutes(0.1, 8.0),
         needs: &[Need::MemoryGib(1.0, 8.0)],
         params: &params("tinylfu/fifo"),
-        run: Run::Function(figure_4_5),
+        run: figure_4_5,
     },
     Experiment {
         id: "takemasa/figure-4.6",
@@ -41,16 +40,16 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         cost: Cost::minutes(1.5, 12.0),
         needs: NEEDS,
         params: &params("tinylfu/fifo"),
-        run: Run::Function(figure_4_6),
+        run: figure_4_6,
     },
     Experiment {
         id: "takemasa/figure-4.7",
         title: "Packets a second by the number of threads and prefetching method",
         source: "Takemasa 2019, section 4.4.3",
-        cost: Cost::minutes(1.5, 12.0),
+        cost: Cost::minutes(0.1, 12.0),
         needs: NEEDS,
         params: &params("tinylfu/fifo"),
-        run: Run::Function(figure_4_7),
+        run: figure_4_7,
     },
 ];
 

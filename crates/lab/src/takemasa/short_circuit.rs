@@ -7,7 +7,7 @@
 
 use anyhow::{Context as _, ensure};
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Run, Table,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Table,
     cells,
 };
 use tachonym_forward::BURST_DISTANCE;
@@ -43,7 +43,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const DOCUMENT: &str = "Takemasa 2019";

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tachonym_bench::cpu;
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::{
-    Cell, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference, Run,
+    Cell, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Reference,
     Table, cells,
 };
 
@@ -26,7 +26,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/equation-3.1",
     title: "Most packets a second by computation and by memory bandwidth",
     source: "Takemasa 2019, section 3.2.3",
-    cost: Cost::minutes(1.0, 5.0),
+    cost: Cost::minutes(0.1, 5.0),
     needs: &[Need::MemoryGib(2.5, 12.0)],
     params: &[
         PREFIXES,
@@ -52,7 +52,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["2", "11", "31"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Published averages at 30 % hits: cycles and bytes.

@@ -6,7 +6,7 @@
 
 use tachonym_packet::types::component::GENERIC;
 
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Names of so many components, by number.
 #[derive(Clone, Copy, Debug)]

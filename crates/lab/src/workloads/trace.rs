@@ -15,7 +15,7 @@ use tachonym_packet::lp::LpView;
 use tachonym_packet::{InterestView, PacketView};
 
 use super::capture;
-use crate::takemasa::cache::simulate::Requests;
+use crate::workloads::Requests;
 
 /// Bytes of a record of the oracleGeneral format: time (u32), object (u64), size (u32),
 /// and when it is asked for next (i64), all little-endian.

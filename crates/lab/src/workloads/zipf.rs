@@ -5,7 +5,7 @@
 //! has to compute a power since the ranks of a group are almost equally likely. The
 //! tables stay in the processor's nearer caches however many ranks there are.
 
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Ranks that are a group each.
 const N_ALONE: u64 = 1_024;

@@ -6,11 +6,11 @@
 
 use anyhow::{Context as _, ensure};
 use tachonym_bench::cpu;
-use tachonym_bench::machine::available_bytes;
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{Axis, Chart, Context, Kind, Param, Record, Reference, Table, cells};
 use tachonym_memory::Pages;
+use tachonym_memory::available_bytes;
 use tachonym_tables::{FibEngine, FibMatching};
 
 use crate::beds::fib::{

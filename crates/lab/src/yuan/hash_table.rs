@@ -1,6 +1,6 @@
 //! Figures 3.6 to 3.10 of Yuan 2015: the hash table of the FIB with one thread.
 
-use tachonym_bench::{Context, Cost, Experiment, Need, Param, Record, Reference, Run};
+use tachonym_bench::{Context, Cost, Experiment, Need, Param, Record, Reference};
 use tachonym_tables::FibEngine;
 
 use super::fib::{
@@ -19,7 +19,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         cost: Cost::minutes(0.7, 20.0),
         needs: &[Need::HugePages, Need::MemoryGib(1.5, 6.5)],
         params: ONE_FIB,
-        run: Run::Function(pages),
+        run: pages,
     },
     Experiment {
         id: "yuan/figure-3.7",
@@ -28,7 +28,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         cost: Cost::minutes(0.4, 12.0),
         needs: &[Need::MemoryGib(0.5, 6.5)],
         params: ONE_FIB,
-        run: Run::Function(prefetching),
+        run: prefetching,
     },
     Experiment {
         id: "yuan/figure-3.8",
@@ -46,7 +46,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Param::rounds(["3", "11", "15"]),
             Param::seed(),
         ],
-        run: Run::Function(sizes),
+        run: sizes,
     },
     Experiment {
         id: "yuan/figure-3.9",
@@ -60,7 +60,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Param::rounds(["3", "11", "15"]),
             Param::seed(),
         ],
-        run: Run::Function(long_names),
+        run: long_names,
     },
     Experiment {
         id: "yuan/figure-3.10",
@@ -73,7 +73,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Param::rounds(["3", "11", "15"]),
             Param::seed(),
         ],
-        run: Run::Function(linear),
+        run: linear,
     },
 ];
 

@@ -7,8 +7,8 @@ use anyhow::{Context as _, ensure};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table,
-    cells, cpu,
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
+    cpu,
 };
 use tachonym_memory::PagePreference;
 use tachonym_packet::{HashKey, HashKind, NameHashes, NameView};
@@ -17,8 +17,8 @@ use tachonym_tables::{Fib, FibConfig, FibEngine};
 use super::fib::stated;
 use super::urls::{self, PUBLISHED, Scheme};
 use crate::beds::fib::{ENGINES, EncodedNames, Fetch, Way, next_hops, search_ns, some_key};
-use crate::random::Random;
 use crate::workloads::names::NameSet;
+use tachonym_bench::random::Random;
 
 /// The only one.
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
@@ -47,7 +47,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "5", "7"]),
         Param::seed(),
     ],
-    run: Run::Function(level_pulling),
+    run: level_pulling,
 }];
 
 /// Random components behind each name that is looked up.

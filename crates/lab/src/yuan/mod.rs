@@ -9,13 +9,10 @@ mod urls;
 
 use tachonym_bench::Experiment;
 
-use crate::takemasa::cache;
-
 /// All of them, in the order of the document.
 pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     hash_table::EXPERIMENTS,
     threads::EXPERIMENTS,
     levels::EXPERIMENTS,
     requirements::EXPERIMENTS,
-    cache::lru_local::EXPERIMENTS,
 ];

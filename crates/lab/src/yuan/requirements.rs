@@ -2,7 +2,7 @@
 //! (content store).
 
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Param, ParamKind, Record, Reference, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind, Param, ParamKind, Record, Reference, Table, cells,
 };
 
 use super::fib::stated;
@@ -26,7 +26,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "yuan/table-5.1",
         title: "Packets a second and memory that a PIT needs by line rate",
         source: "Yuan 2015, section 5.3",
-        cost: Cost::minutes(0.01, 0.01),
+        cost: Cost::minutes(0.1, 0.01),
         needs: &[],
         params: &[
             RATES,
@@ -35,13 +35,13 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Param::count("data-bytes-best", "bytes of a Data at best", ["1500"; 3]),
             Param::count("data-bytes-worst", "bytes of a Data at worst", ["100"; 3]),
         ],
-        run: Run::Function(pit),
+        run: pit,
     },
     Experiment {
         id: "yuan/section-6.1.1",
         title: "Memory of a content store that keeps each Data for some round trips",
         source: "Yuan 2015, section 6.1.1",
-        cost: Cost::minutes(0.01, 0.01),
+        cost: Cost::minutes(0.1, 0.01),
         needs: &[],
         params: &[
             RATES,
@@ -53,7 +53,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
                 ["10"; 3],
             ),
         ],
-        run: Run::Function(content_store),
+        run: content_store,
     },
 ];
 

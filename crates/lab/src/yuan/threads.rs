@@ -6,7 +6,7 @@
 
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Cell, Column, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run, Table, cells,
+    Cell, Column, Context, Cost, Experiment, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::fib::{
@@ -36,7 +36,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         cost: Cost::minutes(0.8, 12.0),
         needs: &[Need::Cpus(2), Need::MemoryGib(0.5, 6.5)],
         params: PARAMS,
-        run: Run::Function(threads),
+        run: threads,
     },
     Experiment {
         id: "yuan/table-3.2",
@@ -45,7 +45,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         cost: Cost::minutes(0.8, 12.0),
         needs: &[Need::Cpus(2), Need::MemoryGib(0.5, 6.5)],
         params: PARAMS,
-        run: Run::Function(throughput),
+        run: throughput,
     },
 ];
 

@@ -15,7 +15,7 @@ use tachonym_packet::types::component::GENERIC;
 use tachonym_packet::{Name, tlv};
 
 use crate::beds::fib::EncodedNames;
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Most components and bytes of a name that is read: longer ones are no prefixes.
 const MAX_COMPONENTS: usize = 60;

@@ -3,7 +3,7 @@
 use tachonym_policy::{AdmissionKind, EvictionKind};
 
 use super::BedOptions;
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Draws numbers of names whose Data are cached.
 ///

@@ -6,7 +6,7 @@
 
 use tachonym_packet::{Name, tlv, types};
 
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Characters of a component: at least so many, and up to [`SPREAD_CHARS`] - 1
 /// more, which makes nine on average.

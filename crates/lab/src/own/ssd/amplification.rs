@@ -1,6 +1,6 @@
 //! How many bytes are written for those that are kept.
 
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, Record};
 use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
@@ -8,7 +8,7 @@ use super::disk::{device_written_bytes, written_bytes};
 use super::packets::{ChunkId, Packets};
 use super::rig::{Rig, RigOptions};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, mib, packet_bytes, store_mib};
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-amplification",
@@ -34,7 +34,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// How objects arrive side by side.

@@ -13,7 +13,7 @@ use tachonym_store::Geometry;
 use tachonym_store::device::{self, Backend, Device, DirectoryLock, HEAD_BYTES, Opened, Volume};
 use tachonym_store::layout::{MAGIC, Superblock};
 
-use crate::random::fresh_seed;
+use tachonym_bench::random::fresh_seed;
 
 /// How names of folders begin. The number of the process that made it and a number of its own
 /// follow.

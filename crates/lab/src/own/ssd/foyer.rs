@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record};
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_store::{Beginning, Config};
 
@@ -15,9 +15,9 @@ use super::packets::{ChunkId, Packets, in_order};
 use super::rig::{BURST_PKTS, Rig, RigOptions, face_of, now, process_cpu_ns};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, packet_bytes, ratios, store_mib};
 use crate::beds::engine::workload::Burst;
-use crate::mansilha::dram::FirstLevel;
-use crate::random::Random;
+use crate::beds::first_level::FirstLevel;
 use crate::workloads::zipf::Zipf;
+use tachonym_bench::random::Random;
 
 /// What to do where the other program is not built.
 const HOW_TO_BUILD: &str = "build it (cargo build --release --manifest-path \
@@ -78,7 +78,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// What some requests have taken.

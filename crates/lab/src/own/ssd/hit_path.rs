@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record};
 use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
@@ -11,7 +11,7 @@ use super::packets::in_order;
 use super::rig::{BURST_PKTS, Rig, RigOptions, face_of};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, packet_bytes, ratios, store_mib};
 use crate::beds::engine::workload::Burst;
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-hit-path",
@@ -42,7 +42,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// In what order chunks are asked for.

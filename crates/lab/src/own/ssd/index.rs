@@ -1,6 +1,6 @@
 //! The index of the SSD level: its DRAM, and how often it is wrong.
 
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, Record};
 use tachonym_packet::InterestView;
 use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config, Index};
@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-index",
     title: "DRAM of the SSD level's index, and its false positives",
     source: "",
-    cost: Cost::minutes(0.3, 1.0),
+    cost: Cost::minutes(0.1, 1.0),
     needs: &[Need::Disk, Need::IoUring],
     params: &[
         store_mib(["64", "1024", "4096"]),
@@ -23,7 +23,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

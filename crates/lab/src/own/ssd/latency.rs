@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use tachonym_bench::stats::Histogram;
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record};
 use tachonym_packet::MonoNs;
 use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
@@ -13,7 +13,7 @@ use super::packets::{ChunkId, in_order};
 use super::raw::Raw;
 use super::rig::{Rig, RigOptions, now};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, packet_bytes, store_mib};
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-latency",
@@ -59,7 +59,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Times of events that come independently of each other at a rate a second, from now on.

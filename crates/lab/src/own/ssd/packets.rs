@@ -5,7 +5,7 @@
 
 use tachonym_packet::{NameView, tlv, types};
 
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Components of a name before that of the object.
 const PREFIX: [&[u8]; 2] = [b"lab", b"ssd"];

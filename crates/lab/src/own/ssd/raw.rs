@@ -11,7 +11,7 @@ use tachonym_store::device::{Completion, Device, Op, Request, Volume};
 
 use super::disk;
 use super::rig::{now, process_cpu_ns, wait_for};
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Reads a volume.
 pub(super) struct Raw {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, Record};
 use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
@@ -13,13 +13,13 @@ use super::packets::in_order;
 use super::raw::Raw;
 use super::rig::{Rig, RigOptions, now, process_cpu_ns};
 use super::{BATCH, DIRECTORY, Figures, OBJECT_CHUNKS, StoreArgs, mib, packet_bytes, store_mib};
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-recovery",
     title: "Recovery of a store, after a flush and without one",
     source: "",
-    cost: Cost::minutes(0.4, 2.0),
+    cost: Cost::minutes(0.1, 2.0),
     needs: &[Need::Disk, Need::IoUring],
     params: &[
         store_mib(["64", "1024", "4096"]),
@@ -35,7 +35,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const FILE: &str = "recovery";

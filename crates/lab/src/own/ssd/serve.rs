@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record, Run};
+use tachonym_bench::{Bound, Context, Cost, Experiment, Need, Param, ParamKind, Record};
 use tachonym_policy::AdmissionKind;
 use tachonym_store::{Beginning, Config};
 
@@ -71,7 +71,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         OBJECT_CHUNKS,
         DIRECTORY,
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// What is measured in a round.

@@ -2,7 +2,7 @@
 
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells,
 };
 
 use super::policies;
@@ -46,7 +46,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["2", "3", "3"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// One policy with one seed.

@@ -3,19 +3,18 @@
 use std::hint::black_box;
 
 use tachonym_bench::stats::median;
-use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
-};
+use tachonym_bench::{Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 use tachonym_policy::Policy;
 
 use super::policies;
 use super::published::stated;
-use super::simulate::{Requests as _, name_hash};
+use super::simulate::name_hash;
 use super::sources::{ALPHA, policy, words};
 use super::traced::{Algorithm, Trace, Traced};
 use super::workload::Independent;
-use crate::random::Random;
 use crate::sys::clock::now_ticks;
+use crate::workloads::Requests as _;
+use tachonym_bench::random::Random;
 
 /// Its experiments.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
@@ -56,7 +55,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 const ALGORITHMS: [(Algorithm, &str); 5] = [

@@ -1,14 +1,14 @@
 //! Section 5.2.3: names that Filter takes for others, and its memory.
 
 use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table, cells,
+    Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_memory::PagePreference;
 use tachonym_policy::CountersKind;
 use tachonym_policy::admission::Filter;
 
 use super::published::{inferred, stated};
-use crate::random::Random;
+use tachonym_bench::random::Random;
 
 /// Counters of the published table, which are those of [`CountersKind::Row`].
 const N_COUNTERS: f64 = (1 << 24) as f64;
@@ -37,7 +37,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// The probability that a name shares its counter with one of `history_len` others.

@@ -2,8 +2,7 @@
 //! what is simulated.
 
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Line, Param, ParamKind, Record, Run, Table,
-    cells,
+    Chart, Column, Context, Cost, Experiment, Kind, Line, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_policy::model::{EvictionModel, Expected, FilterModel, Popularity};
 use tachonym_policy::{AdmissionKind, CountersKind, EvictionKind, PolicyConfig};
@@ -21,7 +20,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-5.4",
     title: "Hit and insertion ratio of Filter by threshold and history, model and simulation",
     source: "Takemasa 2019, section 5.3.4; Takemasa et al. 2019 (JIP), Figure 4",
-    cost: Cost::minutes(0.7, 20.0),
+    cost: Cost::minutes(0.1, 20.0),
     needs: &[],
     params: &[
         shrink(["1k", "20", "1"]),
@@ -47,7 +46,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -1,6 +1,6 @@
 //! Figure 5.5: insertion ratios of Filter and TinyLFU on three workloads.
 
-use tachonym_bench::{Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells};
+use tachonym_bench::{Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 
 use super::grid::{self, Grid, MIN_REQUESTS, REQUESTS, Row, WARM, WEB_SHARE, percent, shrink};
 use super::policies;
@@ -23,7 +23,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         WEB_SHARE,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -1,6 +1,6 @@
 //! Figure 5.6: hit ratios of cache algorithms on three workloads.
 
-use tachonym_bench::{Context, Cost, Experiment, Kind, Need, Param, Record, Run};
+use tachonym_bench::{Context, Cost, Experiment, Kind, Need, Param, Record};
 use tachonym_policy::model::Popularity;
 
 use super::grid::{self, Grid, MIN_REQUESTS, REQUESTS, Row, WARM, WEB_SHARE, percent, shrink};
@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-5.6",
     title: "Hit ratios of cache algorithms on three workloads",
     source: "Takemasa 2019, section 5.4.2; Takemasa et al. 2019 (JIP), Figure 6",
-    cost: Cost::minutes(2.5, 120.0),
+    cost: Cost::minutes(0.8, 120.0),
     needs: &[Need::MemoryGib(1.0, 40.0)],
     params: &[
         policies(
@@ -33,7 +33,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         WEB_SHARE,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

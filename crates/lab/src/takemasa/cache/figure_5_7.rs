@@ -5,9 +5,7 @@
 //! this run say what it is here.
 
 use anyhow::Context as _;
-use tachonym_bench::{
-    Chart, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
-};
+use tachonym_bench::{Chart, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 use tachonym_policy::AdmissionKind;
 use tachonym_policy::model::BlockCycles;
 
@@ -40,7 +38,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["1", "11", "31"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// A policy at a size.

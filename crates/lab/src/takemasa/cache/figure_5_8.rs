@@ -4,7 +4,7 @@ use tachonym_bench::cpu::{note, on_pinned_thread};
 use tachonym_bench::stats::{Spread, median};
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Bound, Chart, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
+    Bound, Chart, Context, Cost, Experiment, Kind, Need, Param, Record, Table, Values, cells,
 };
 
 use super::policies;
@@ -45,7 +45,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["1", "15", "75"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -1,8 +1,7 @@
 //! k-LRU beside LRU and the other admissions of Mansilha et al. 2017, section 2.1.
 
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_policy::model::{KLruModel, Popularity};
 
@@ -39,7 +38,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// The hit ratio by the model, for LRU and k-LRU.

@@ -1,9 +1,7 @@
 //! LRU by local search: timestamps instead of a list, Yuan 2015, section 6.1.3.
 
 use tachonym_bench::stats::Spread;
-use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
-};
+use tachonym_bench::{Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 
 use super::cycles::{Measurement, Row};
 use super::policies;
@@ -22,7 +20,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "21", "45"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

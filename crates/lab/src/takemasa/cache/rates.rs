@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::ensure;
 use tachonym_bench::{
-    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::grid::{WEB_SHARE, shrink};
@@ -70,7 +69,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         WEB_SHARE,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -7,6 +7,7 @@
 
 use std::time::Instant;
 
+use crate::workloads::Requests;
 use tachonym_forward::BURST_DISTANCE;
 use tachonym_memory::{MemoryError, PagePreference, PlainWords, prefetch};
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
@@ -86,13 +87,6 @@ impl Counts {
             n_inserts: self.n_inserts - earlier.n_inserts,
         }
     }
-}
-
-/// Where requests come from.
-pub(crate) trait Requests {
-    /// Writes the next object numbers to `objects`; how many there were. Fewer than asked
-    /// for only at the end.
-    fn fill(&mut self, objects: &mut [u32]) -> usize;
 }
 
 /// Requests that were drawn before.

@@ -12,8 +12,9 @@ use anyhow::{Context as _, bail};
 use tachonym_bench::{Context, cpu};
 use tachonym_policy::{AdmissionKind, CountersKind, EvictionKind, PolicyConfig};
 
-use super::simulate::{Counts, Requests, Simulation};
+use super::simulate::{Counts, Simulation};
 use super::workload::{Independent, Mixed, Scans, Video};
+use crate::workloads::Requests;
 
 /// Objects of the web workload.
 pub(super) const N_WEB: u32 = 10_000_000;

@@ -5,13 +5,14 @@ use tachonym_bench::cpu::{note, on_pinned_thread};
 use tachonym_bench::stats::Spread;
 use tachonym_bench::turns::rotated;
 use tachonym_bench::{
-    Bound, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, Values, cells,
+    Bound, Context, Cost, Experiment, Kind, Need, Param, Record, Table, Values, cells,
 };
 
 use super::policies;
-use super::simulate::{Drawn, Requests as _, Simulation};
+use super::simulate::{Drawn, Simulation};
 use super::sources::{ALPHA, policy, words};
 use super::workload::Independent;
+use crate::workloads::Requests as _;
 
 /// Its experiments.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
@@ -37,7 +38,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "11", "31"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Millions a second of this thread's own time, so that other threads that use the processor

@@ -1,8 +1,6 @@
 //! Table 5.1: cycles of the blocks that are the same with every cache algorithm.
 
-use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
-};
+use tachonym_bench::{Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 use tachonym_forward::Block;
 
 use super::blocks::{self, PACKETS, PREFIXES, STORE};
@@ -15,7 +13,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/table-5.1",
     title: "Cost of the blocks of the packet path",
     source: "Takemasa 2019, section 5.4.3; Takemasa et al. 2019 (JIP), Table 1",
-    cost: Cost::minutes(0.3, 2.0),
+    cost: Cost::minutes(0.1, 2.0),
     needs: &[Need::MemoryGib(0.5, 4.0)],
     params: &[
         PREFIXES,
@@ -24,7 +22,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "11", "31"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

@@ -2,8 +2,7 @@
 
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 use tachonym_forward::Block;
 
@@ -47,7 +46,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         Param::rounds(["3", "15", "45"]),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

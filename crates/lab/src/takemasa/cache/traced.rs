@@ -316,9 +316,9 @@ impl Traced {
 #[cfg(test)]
 mod tests {
     use super::super::plain::{lru_hits, queue_hits};
-    use super::super::simulate::Requests as _;
     use super::super::workload::Independent;
     use super::*;
+    use crate::workloads::Requests as _;
 
     #[test]
     fn traced_caches_hit_as_plain_simulators_do() {

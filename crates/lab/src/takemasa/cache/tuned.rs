@@ -2,8 +2,7 @@
 
 use tachonym_bench::stats::Spread;
 use tachonym_bench::{
-    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Run, Table,
-    cells,
+    Bound, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
 
 use super::grid::{self, Grid, MIN_REQUESTS, REQUESTS, Row, WARM, WEB_SHARE, percent, shrink};
@@ -14,7 +13,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-tuned",
     title: "Filter that tunes itself beside Filter with fixed settings",
     source: "",
-    cost: Cost::minutes(1.5, 120.0),
+    cost: Cost::minutes(0.7, 120.0),
     needs: &[Need::MemoryGib(0.7, 20.0)],
     params: &[
         Param::new(
@@ -36,7 +35,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         WEB_SHARE,
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {

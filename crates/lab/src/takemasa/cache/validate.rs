@@ -2,23 +2,22 @@
 //! the same requests, and beside models.
 
 use tachonym_bench::turns::seconds_of;
-use tachonym_bench::{
-    Column, Context, Cost, Experiment, Kind, Need, Param, Record, Run, Table, cells,
-};
+use tachonym_bench::{Column, Context, Cost, Experiment, Kind, Need, Param, Record, Table, cells};
 use tachonym_policy::model::{EvictionModel, FilterModel, KLruModel, Popularity};
 
 use super::plain::{lfu_hits, lru_hits, queue_hits};
 use super::policies;
-use super::simulate::{Drawn, Requests as _, Simulation};
+use super::simulate::{Drawn, Simulation};
 use super::sources::{ALPHA, policy, words};
 use super::workload::Independent;
+use crate::workloads::Requests as _;
 
 /// Its experiments.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-validate",
     title: "Hit ratios of the policies beside plain simulators and models",
     source: "",
-    cost: Cost::minutes(1.0, 20.0),
+    cost: Cost::minutes(0.3, 20.0),
     needs: &[Need::MemoryGib(0.7, 4.0)],
     params: &[
         policies(
@@ -45,7 +44,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
         ),
         Param::seed(),
     ],
-    run: Run::Function(run),
+    run,
 }];
 
 /// Hits of a plain simulator, for the policies that have one.

@@ -16,11 +16,12 @@ use tachonym_packet::{
 };
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
-use super::simulate::{Requests as _, name_hash};
+use super::simulate::name_hash;
 use super::sources::policy;
 use super::workload::Independent;
 use crate::beds::engine::workload::Burst;
 use crate::beds::engine::{Kind, SendBuffer};
+use crate::workloads::Requests as _;
 
 const CONSUMER: FaceId = FaceId(256);
 const PRODUCER: FaceId = FaceId(257);

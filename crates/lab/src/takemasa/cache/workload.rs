@@ -4,11 +4,11 @@
 //! a cache: popularity that changes, scans, names that are asked for once. All follow from
 //! a seed.
 
+use crate::workloads::Requests;
 use std::collections::VecDeque;
 
-use super::simulate::Requests;
-use crate::random::Random;
 use crate::workloads::zipf::Zipf;
+use tachonym_bench::random::Random;
 
 /// Requests that do not depend on each other, for objects of Zipf popularity: the lower
 /// its number, the more popular an object. A Poisson process of any rate has its objects
@@ -252,6 +252,7 @@ impl Requests for Scans {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::Requests;
 
     fn draw(requests: &mut impl Requests, n: usize) -> Vec<u32> {
         let mut objects = vec![0; n];
