@@ -135,8 +135,9 @@ pub(super) fn send(
         sent.faces = Hops::of(&mut controller, faces)?;
     }
     if is_own && !matches!(sent.outcome, Outcome::Data { .. }) {
-        let since_ms = u64::try_from(asked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let drops = controller.recent_drops(&arguments.name)?;
+        // After the answer: ages are of the moment in which the router wrote it.
+        let since_ms = u64::try_from(asked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         sent.drop = drops
             .into_iter()
             .find(|it| it.name == arguments.name && it.kind == "Interest" && it.age_ms <= since_ms);
