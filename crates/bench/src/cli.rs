@@ -129,7 +129,7 @@ pub fn list(args: &ListArgs, catalogue: &Catalogue, registry: &Registry) {
             State::Reproduced(id) => {
                 n_reproduced += 1;
                 let minutes = registry.get(id).map_or(0.0, |it| it.cost.quick);
-                format!("run {id} (about {} min)", markdown::short(minutes))
+                format!("run {id} (about {minutes:.1} min)")
             }
             State::Excluded(why) => {
                 n_excluded += 1;
@@ -182,7 +182,7 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
     if experiment.cost.at(args.scale) >= 1.0 {
         let minutes = markdown::short(experiment.cost.at(args.scale));
         eprintln!(
-            "{}: about {minutes} min at scale {}",
+            "{}: about {minutes:.1} min at scale {}",
             experiment.id, args.scale
         );
     }

@@ -92,11 +92,10 @@ impl Report {
             let waiting = waiting.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
             let minutes: f64 = waiting.map(|(it, _)| it.cost.at(self.scale)).sum();
             eprintln!(
-                "[{}/{}] {} (about {} min left)",
+                "[{}/{}] {} (about {minutes:.1} min left)",
                 idx + 1,
                 experiments.len(),
-                experiment.id,
-                markdown::short(minutes)
+                experiment.id
             );
             outcomes[idx] = match self.run_one(experiment, program) {
                 Ok(result) => Outcome::Done(Box::new(result)),

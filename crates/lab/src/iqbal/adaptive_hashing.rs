@@ -17,7 +17,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/adaptive-hashing",
     title: "Adaptive hashing and order restoration beside LAPS",
     source: "Iqbal 2013, sections 2.3.1 and 2.3.2",
-    cost: Cost::minutes(0.7, 65.0),
+    cost: Cost::minutes(0.5, 65.0),
     needs: &[],
     params: &[
         traces::drawn("caida 1,auckland 1,large flow"),

@@ -30,7 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "iqbal/table-4.1",
         title: "Cost of the aggressive flow detector",
         source: "Iqbal 2013, section 4.4.3, Table 4.1",
-        cost: Cost::minutes(0.05, 0.3),
+        cost: Cost::minutes(0.1, 0.3),
         needs: &[],
         params: &[
             PACKETS,

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-4.12",
     title: "Flows in the queue of an overloaded core when one moves",
     source: "Iqbal 2013, section 4.5.3, Figures 4.12 and 4.13",
-    cost: Cost::minutes(0.3, 30.0),
+    cost: Cost::minutes(0.2, 30.0),
     needs: &[],
     params: &[
         traces::drawn("caida 1,caida 2,auckland 1,auckland 2"),

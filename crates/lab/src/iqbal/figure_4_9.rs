@@ -16,7 +16,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-4.9",
     title: "Drops, reordering and flow shifts by the flows tracked",
     source: "Iqbal 2013, section 4.5.2, Figures 4.9 to 4.11",
-    cost: Cost::minutes(5.2, 310.0),
+    cost: Cost::minutes(3.9, 310.0),
     needs: &[],
     params: &[
         traces::drawn("caida 1,caida 2,auckland 1,auckland 2,large flow"),

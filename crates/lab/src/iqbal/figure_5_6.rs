@@ -16,7 +16,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-5.6",
     title: "Throughput of four services on 16 cores",
     source: "Iqbal 2013, section 5.4.1, Figure 5.6",
-    cost: Cost::minutes(0.4, 14.0),
+    cost: Cost::minutes(0.3, 14.0),
     needs: &[],
     params: &[
         Param::new(

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "iqbal/figure-5.7",
     title: "Drops, cold caches and order in the scenarios T1 to T8",
     source: "Iqbal 2013, section 5.4.2, Figures 5.7 to 5.9",
-    cost: Cost::minutes(1.3, 13.0),
+    cost: Cost::minutes(0.8, 13.0),
     needs: &[],
     params: &[
         Param::new(

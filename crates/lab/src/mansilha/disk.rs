@@ -35,7 +35,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/hcs-disk",
     title: "The router's two levels on a disk: waiting or not, reading ahead or not",
     source: "",
-    cost: Cost::minutes(3.0, 40.0),
+    cost: Cost::minutes(1.5, 40.0),
     needs: &[Need::Disk, Need::IoUring, Need::MemoryGib(4.0, 14.0)],
     params: &[
         gbs("l1", "L1, GB", ["4", "1,4", "1,4"]),

@@ -22,7 +22,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-2",
     title: "Flow of misses by the size of the memory; where the SSD saturates",
     source: "Mansilha et al. 2017, section 2.2",
-    cost: Cost::minutes(0.6, 0.6),
+    cost: Cost::minutes(0.1, 0.6),
     needs: &[Need::Disk],
     params: &[
         Param::new("line", "line rate, Gbit/s", ParamKind::Number, ["40"; 3]),

@@ -21,7 +21,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-3",
     title: "Content store of one level and forwarding, by size; page faults and processor time",
     source: "Mansilha et al. 2017, section 4.1",
-    cost: Cost::minutes(0.6, 6.0),
+    cost: Cost::minutes(0.2, 6.0),
     needs: &[Need::MemoryGib(2.0, 2.0)],
     params: &[
         gbs(

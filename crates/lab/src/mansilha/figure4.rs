@@ -17,7 +17,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-4",
     title: "Throughput of the emulated L2 against the configured one, by memory and delay",
     source: "Mansilha et al. 2017, section 4.2",
-    cost: Cost::minutes(1.0, 20.0),
+    cost: Cost::minutes(0.7, 20.0),
     needs: &[Need::MemoryGib(2.5, 15.0)],
     params: &[
         gb("l1", "L1, GB", "1"),

@@ -31,7 +31,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "mansilha/figure-5",
         title: "Hit ratio of L1 and throughput by the size of L1, model and measured",
         source: "Mansilha et al. 2017, section 4.3.1",
-        cost: Cost::minutes(1.5, 30.0),
+        cost: Cost::minutes(1.6, 30.0),
         needs: &[Need::MemoryGib(3.2, 21.0)],
         params: &[
             gbs(

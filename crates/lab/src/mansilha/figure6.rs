@@ -30,7 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "mansilha/figure-6a",
         title: "Throughput of both levels by the size of L2, up to 1 TB",
         source: "Mansilha et al. 2017, section 4.4.1",
-        cost: Cost::minutes(1.2, 25.0),
+        cost: Cost::minutes(0.3, 25.0),
         needs: &[Need::MemoryGib(2.2, 12.0)],
         params: &[
             gb("l1", "L1, GB", "10"),
@@ -68,7 +68,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "mansilha/figure-6b",
         title: "Throughput of both levels by the rate of L2",
         source: "Mansilha et al. 2017, section 4.4.2",
-        cost: Cost::minutes(0.3, 15.0),
+        cost: Cost::minutes(0.1, 15.0),
         needs: &[Need::MemoryGib(2.4, 22.0)],
         params: &[
             gb("l1", "L1, GB", "1"),

@@ -16,7 +16,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-8a",
     title: "Load of the workers, by the hash of contents and of batches",
     source: "Mansilha et al. 2017, section 5.2",
-    cost: Cost::minutes(0.2, 0.2),
+    cost: Cost::minutes(0.1, 0.2),
     needs: &[],
     params: &[
         gbs("catalogue", "catalogue, GB", ["1", "10", "10"]),

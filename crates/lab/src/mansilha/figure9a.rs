@@ -16,7 +16,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/figure-9a",
     title: "Gain of parallel over serial lookups, by equations 7 to 11",
     source: "Mansilha et al. 2017, section 5.3",
-    cost: Cost::minutes(0.5, 10.0),
+    cost: Cost::minutes(0.1, 10.0),
     needs: &[Need::MemoryGib(2.0, 10.0)],
     params: &[
         gb("l1", "L1 of the equations, not divided, GB", "1"),

@@ -30,7 +30,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/content-table",
     title: "Searches a second and bytes for each Data of the content store's indexes",
     source: "Yuan 2015, section 6.1.2",
-    cost: Cost::minutes(0.7, 8.0),
+    cost: Cost::minutes(0.1, 8.0),
     needs: &[Need::HugePages, Need::MemoryGib(2.0, 12.0)],
     params: &[
         Param::new(

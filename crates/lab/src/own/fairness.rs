@@ -14,7 +14,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/fairness",
     title: "Rate of an honest program beside misbehaving ones",
     source: "",
-    cost: Cost::minutes(2.2, 10.0),
+    cost: Cost::minutes(1.9, 10.0),
     needs: &[Need::Router, Need::Cpus(3)],
     params: &[
         Param::new(

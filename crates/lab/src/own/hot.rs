@@ -34,7 +34,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/hot",
     title: "Answered Interests when one name has most of the traffic, by static hash and by LAPS",
     source: "",
-    cost: Cost::minutes(0.8, 3.0),
+    cost: Cost::minutes(0.6, 3.0),
     needs: &[Need::Cpus(2), Need::MemoryGib(1.0, 2.0)],
     params: &[
         Param::new(

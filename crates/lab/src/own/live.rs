@@ -24,7 +24,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "own/live",
         title: "Packets per second of the running router by its number of workers",
         source: "",
-        cost: Cost::minutes(0.8, 5.0),
+        cost: Cost::minutes(0.4, 5.0),
         needs: &[Need::Router, Need::Cpus(4)],
         params: &[
             Param::choice(
@@ -49,7 +49,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "own/live-dispatch",
         title: "Packets of each worker of the running router by the dispatch of names",
         source: "",
-        cost: Cost::minutes(1.4, 8.0),
+        cost: Cost::minutes(1.0, 8.0),
         needs: &[Need::Router, Need::Cpus(4)],
         params: &[
             Param::new(

@@ -35,7 +35,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "own/soak",
         title: "Memory of the router over names that never repeat",
         source: "",
-        cost: Cost::minutes(0.5, 5.0),
+        cost: Cost::minutes(0.2, 5.0),
         needs: &[Need::Router],
         params: &[Param::count(
             "names",

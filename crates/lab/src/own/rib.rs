@@ -28,7 +28,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/rib",
     title: "Loading of routes into RIB and FIB, without commands",
     source: "",
-    cost: Cost::minutes(0.3, 3.0),
+    cost: Cost::minutes(0.2, 3.0),
     needs: &[Need::MemoryGib(1.0, 5.0)],
     params: &[
         Param::new(

@@ -12,7 +12,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/transfer",
     title: "Objects at rates up to 1 GB/s and without a limit: goodput and loss",
     source: "",
-    cost: Cost::minutes(0.6, 2.0),
+    cost: Cost::minutes(0.3, 2.0),
     needs: &[Need::Router, Need::Cpus(2)],
     params: &[
         Param::new(

@@ -24,7 +24,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/verify",
     title: "CPU time to verify a Data, by kind of signature",
     source: "",
-    cost: Cost::minutes(0.2, 1.0),
+    cost: Cost::minutes(0.1, 1.0),
     needs: &[Need::Cpus(1)],
     params: &[
         Param::new(

@@ -19,7 +19,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/workers",
     title: "Packets per second by the number of workers, packets in memory",
     source: "",
-    cost: Cost::minutes(0.3, 5.0),
+    cost: Cost::minutes(0.2, 5.0),
     needs: &[Need::Cpus(2), Need::MemoryGib(1.0, 2.0)],
     params: &[
         Param::new(

@@ -21,7 +21,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/bottleneck",
     title: "Cycles, stalls and loads of a packet, whole and by block of the packet path",
     source: "Takemasa 2019, sections 3.2.3 and 3.3.2",
-    cost: Cost::minutes(0.7, 6.0),
+    cost: Cost::minutes(0.6, 6.0),
     needs: &[Need::Pmu, Need::MemoryGib(1.5, 8.0)],
     params: PARAMS,
     run,

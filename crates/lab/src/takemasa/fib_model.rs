@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
         id: "takemasa/dependent-accesses",
         title: "Reads of memory that depend on each other in a FIB search, by engine",
         source: "Takemasa 2019, section 4.1.2",
-        cost: Cost::minutes(0.6, 5.0),
+        cost: Cost::minutes(0.1, 5.0),
         needs: &[Need::MemoryGib(0.3, 4.0)],
         params: &[
             Param::count("prefixes", "prefixes in the FIB", ["2k", "1M", "13548815"]),

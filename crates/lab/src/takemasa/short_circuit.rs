@@ -22,7 +22,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/short-circuit",
     title: "False tag matches of speculative FIB lookups, and cache footprint of a burst",
     source: "Takemasa 2019, section 4.4.4",
-    cost: Cost::minutes(1.0, 12.0),
+    cost: Cost::minutes(0.3, 12.0),
     needs: &[Need::MemoryGib(0.5, 4.0)],
     params: &[
         Param::count(

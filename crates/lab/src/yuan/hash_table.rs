@@ -16,7 +16,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "yuan/figure-3.6",
         title: "Time of a FIB search by page size, and with names hashed before",
         source: "Yuan 2015, section 3.4.1",
-        cost: Cost::minutes(0.7, 20.0),
+        cost: Cost::minutes(0.5, 20.0),
         needs: &[Need::HugePages, Need::MemoryGib(1.5, 6.5)],
         params: ONE_FIB,
         run: pages,
@@ -25,7 +25,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "yuan/figure-3.7",
         title: "Time of a FIB search by what is prefetched",
         source: "Yuan 2015, section 3.4.1",
-        cost: Cost::minutes(0.4, 12.0),
+        cost: Cost::minutes(0.2, 12.0),
         needs: &[Need::MemoryGib(0.5, 6.5)],
         params: ONE_FIB,
         run: prefetching,
@@ -34,7 +34,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "yuan/figure-3.8",
         title: "Time of a FIB search by the number of rules of seven components",
         source: "Yuan 2015, section 3.4.1",
-        cost: Cost::minutes(2.0, 60.0),
+        cost: Cost::minutes(1.5, 60.0),
         needs: &[Need::MemoryGib(2.0, 2.0)],
         params: &[
             sizes_param([
@@ -52,7 +52,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "yuan/figure-3.9",
         title: "Time of a FIB search by the number of rules of 15 components",
         source: "Yuan 2015, section 3.4.1",
-        cost: Cost::minutes(0.8, 60.0),
+        cost: Cost::minutes(0.6, 60.0),
         needs: &[Need::MemoryGib(1.5, 1.5)],
         params: &[
             sizes_param(["600", "1M", "1M,2M,4M,8M,16M,32M,64M,128M,256M"]),
@@ -66,7 +66,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "yuan/figure-3.10",
         title: "Linear search of lengths beside binary search",
         source: "Yuan 2015, section 3.4.2",
-        cost: Cost::minutes(0.9, 60.0),
+        cost: Cost::minutes(0.6, 60.0),
         needs: &[Need::MemoryGib(2.0, 2.0)],
         params: &[
             sizes_param(["600", "1M", "1M,2M,4M,8M,16M,32M,64M,128M,256M"]),

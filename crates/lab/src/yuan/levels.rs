@@ -25,7 +25,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "yuan/table-4.2",
     title: "Hash lookups that level pulling saves",
     source: "Yuan 2015, section 4.1",
-    cost: Cost::minutes(0.6, 10.0),
+    cost: Cost::minutes(0.4, 10.0),
     needs: &[Need::MemoryGib(0.5, 4.0)],
     params: &[
         Param::count(

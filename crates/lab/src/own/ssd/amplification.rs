@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-amplification",
     title: "Bytes written by those of Data that arrive in many flows at once",
     source: "",
-    cost: Cost::minutes(0.5, 2.0),
+    cost: Cost::minutes(0.1, 2.0),
     needs: &[Need::Disk, Need::IoUring],
     params: &[
         store_mib(["64", "1024", "4096"]),

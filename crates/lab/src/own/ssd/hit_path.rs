@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-hit-path",
     title: "A hit in the DRAM level with and without an SSD level behind it",
     source: "",
-    cost: Cost::minutes(0.5, 5.0),
+    cost: Cost::minutes(0.2, 5.0),
     needs: &[Need::Disk, Need::IoUring, Need::MemoryGib(1.5, 1.5)],
     params: &[
         Param::new(

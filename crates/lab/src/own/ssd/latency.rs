@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-latency",
     title: "Delay of Interests for random batches at half the highest rate",
     source: "",
-    cost: Cost::minutes(0.5, 2.0),
+    cost: Cost::minutes(0.4, 2.0),
     needs: &[Need::Disk, Need::IoUring],
     params: &[
         store_mib(["32", "1024", "4096"]),

@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/ssd-serve",
     title: "Rate and processor time of serving objects from the disk",
     source: "",
-    cost: Cost::minutes(1.0, 3.0),
+    cost: Cost::minutes(0.5, 3.0),
     needs: &[Need::Disk, Need::IoUring],
     params: &[
         store_mib(["160", "2048", "4096"]),

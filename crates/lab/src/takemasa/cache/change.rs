@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-change",
     title: "How soon cache policies adapt when the popularity of all objects changes",
     source: "",
-    cost: Cost::minutes(0.7, 15.0),
+    cost: Cost::minutes(0.2, 15.0),
     needs: &[Need::MemoryGib(0.3, 0.7)],
     params: &[
         policies([

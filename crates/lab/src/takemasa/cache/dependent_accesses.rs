@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/dependent-accesses-cache",
     title: "Dependent memory accesses of cache algorithms, counted and by time",
     source: "Takemasa 2019, sections 4.2.2 and 4.2.3",
-    cost: Cost::minutes(0.4, 1.0),
+    cost: Cost::minutes(0.1, 1.0),
     needs: &[Need::MemoryGib(1.5, 3.0)],
     params: &[
         Param::count(

@@ -10,7 +10,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-5.5",
     title: "Insertion ratios of Filter and TinyLFU on three workloads",
     source: "Takemasa 2019, section 5.4.2; Takemasa et al. 2019 (JIP), Figure 5",
-    cost: Cost::minutes(1.0, 60.0),
+    cost: Cost::minutes(0.4, 60.0),
     needs: &[Need::MemoryGib(0.5, 20.0)],
     params: &[
         policies(["filter/fifo,tinylfu/random,filter-auto/gclock"; 3]),

@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-5.6",
     title: "Hit ratios of cache algorithms on three workloads",
     source: "Takemasa 2019, section 5.4.2; Takemasa et al. 2019 (JIP), Figure 6",
-    cost: Cost::minutes(0.8, 120.0),
+    cost: Cost::minutes(0.6, 120.0),
     needs: &[Need::MemoryGib(1.0, 40.0)],
     params: &[
         policies(

@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-5.7",
     title: "Average cycles of an exchange by cache size, from blocks and ratios",
     source: "Takemasa 2019, section 5.4.3; Takemasa et al. 2019 (JIP), Figure 7",
-    cost: Cost::minutes(2.0, 12.0),
+    cost: Cost::minutes(0.8, 12.0),
     needs: &[Need::MemoryGib(1.5, 4.0)],
     params: &[
         policies(["filter/fifo,tinylfu/random,fifo,random,arc,filter-auto/gclock"; 3]),

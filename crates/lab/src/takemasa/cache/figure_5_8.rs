@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-5.8",
     title: "Forwarding rate of one thread by cache algorithm",
     source: "Takemasa 2019, section 5.4.4; Takemasa et al. 2019 (JIP), Figure 8",
-    cost: Cost::minutes(1.5, 6.0),
+    cost: Cost::minutes(1.0, 6.0),
     needs: &[Need::MemoryGib(2.5, 8.0)],
     params: &[
         policies([

@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "mansilha/k-lru",
     title: "Hit ratio of k-LRU beside LRU and probabilistic admission, simulated and by a model",
     source: "Mansilha et al. 2017, section 2.1",
-    cost: Cost::minutes(0.5, 10.0),
+    cost: Cost::minutes(0.2, 10.0),
     needs: &[Need::MemoryGib(0.4, 2.0)],
     params: &[
         policies(["lru,lcp/lru,k-lru:2/lru,k-lru:3/lru,k-lru:4/lru,filter/lru"; 3]),

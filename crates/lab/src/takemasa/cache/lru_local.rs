@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "yuan/lru-local",
     title: "LRU and LFU by local search beside the same policies over all Data",
     source: "Yuan 2015, section 6.1.3",
-    cost: Cost::minutes(0.4, 2.0),
+    cost: Cost::minutes(0.2, 2.0),
     needs: &[Need::MemoryGib(0.5, 1.0)],
     params: &[
         policies(["lru,lru-local,lfu,lfu-local,fifo"; 3]),

@@ -18,7 +18,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-rates",
     title: "Hit and insertion ratios of any policies, on a workload or a trace",
     source: "",
-    cost: Cost::minutes(1.0, 20.0),
+    cost: Cost::minutes(0.2, 20.0),
     needs: &[Need::MemoryGib(0.5, 4.0)],
     params: &[
         policies(

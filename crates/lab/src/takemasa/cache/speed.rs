@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-speed",
     title: "Requests per second of the cache simulator on one core",
     source: "",
-    cost: Cost::minutes(0.4, 1.0),
+    cost: Cost::minutes(0.2, 1.0),
     needs: &[Need::MemoryGib(0.4, 0.4)],
     params: &[
         policies(["fifo,lru,sieve,filter/fifo"; 3]),

@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-tuned",
     title: "Filter that tunes itself beside Filter with fixed settings",
     source: "",
-    cost: Cost::minutes(0.7, 120.0),
+    cost: Cost::minutes(0.3, 120.0),
     needs: &[Need::MemoryGib(0.7, 20.0)],
     params: &[
         Param::new(

@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/cache-validate",
     title: "Hit ratios of the policies beside plain simulators and models",
     source: "",
-    cost: Cost::minutes(0.3, 20.0),
+    cost: Cost::minutes(0.2, 20.0),
     needs: &[Need::MemoryGib(0.7, 4.0)],
     params: &[
         policies(
