@@ -1,6 +1,7 @@
 //! The commands of the catalogue: `list`, `run`, `report`, `docs`.
 
 use std::fs;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -114,13 +115,17 @@ pub struct DocsArgs {
 }
 
 /// Prints the rows.
-pub fn list(args: &ListArgs, catalogue: &Catalogue, registry: &Registry) {
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn list(args: &ListArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
     let is_asked = |id: &str| args.document.is_none_or(|document| document.has(id));
     if args.experiments {
         for it in registry.all().iter().filter(|it| is_asked(it.id)) {
-            print_experiment(it);
+            write_experiment(&mut out, it)?;
         }
-        return;
+        return Ok(out.flush()?);
     }
     let (mut n_reproduced, mut n_excluded, mut n_missing) = (0, 0, 0);
     for row in catalogue.rows.iter().filter(|row| is_asked(&row.id)) {
@@ -147,27 +152,30 @@ pub fn list(args: &ListArgs, catalogue: &Catalogue, registry: &Registry) {
             [] => String::new(),
             also => format!(" = {}", also.join(" = ")),
         };
-        println!("{}{also}: {}\n    {text}", row.id, row.title);
+        writeln!(out, "{}{also}: {}\n    {text}", row.id, row.title)?;
     }
-    println!("{n_reproduced} reproduced, {n_missing} not yet, {n_excluded} not reproducible");
+    writeln!(
+        out,
+        "{n_reproduced} reproduced, {n_missing} not yet, {n_excluded} not reproducible"
+    )?;
+    Ok(out.flush()?)
 }
 
-fn print_experiment(it: &Experiment) {
-    println!(
-        "{}: {} (about {} min quick, {} min full)",
-        it.id,
-        it.title,
-        markdown::short(it.cost.quick),
-        markdown::short(it.cost.full)
-    );
+fn write_experiment(out: &mut impl Write, it: &Experiment) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}: {} (about {:.1} min quick, {:.1} min full)",
+        it.id, it.title, it.cost.quick, it.cost.full
+    )?;
     for param in it.params {
         let [_, quick, full] = param.defaults;
         let value = match quick == full {
             true => quick.to_owned(),
             false => format!("{quick}, full {full}"),
         };
-        println!("    --set {}={value}    {}", param.name, param.help);
+        writeln!(out, "    --set {}={value}    {}", param.name, param.help)?;
     }
+    Ok(())
 }
 
 /// Runs one experiment and prints its result.
@@ -180,7 +188,7 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
     let context = Context::new(experiment, args.scale, &args.set, &program)?;
     experiment.check_needs(&context)?;
     if experiment.cost.at(args.scale) >= 1.0 {
-        let minutes = markdown::short(experiment.cost.at(args.scale));
+        let minutes = experiment.cost.at(args.scale);
         eprintln!(
             "{}: about {minutes:.1} min at scale {}",
             experiment.id, args.scale
@@ -198,14 +206,16 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
     if let Some(folder) = &args.svg {
         write_drawings(&result, folder)?;
     }
+    let mut out = io::stdout().lock();
     if args.json {
-        println!("{}", serde_json::to_string(&result)?);
+        writeln!(out, "{}", serde_json::to_string(&result)?)?;
     } else {
         let source = match &*result.source {
             "" => "this project".to_owned(),
             source => source.to_owned(),
         };
-        println!(
+        writeln!(
+            out,
             "# {}\n\n{source}; {} at scale {}; {}; {:.0} s\n\n{}",
             result.title,
             result.record.kind.label(),
@@ -213,7 +223,7 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
             Machine::read(),
             result.seconds,
             markdown::record(&result.record)
-        );
+        )?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The `tachonym-lab` command.
 #![forbid(unsafe_code)]
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -53,10 +54,9 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Exchange(args) => return exit_code(exchange::run(&args)),
         Command::Instructions(args) => return exit_code(instructions::run(&args)),
-        Command::List(args) => catalogued(|catalogue, registry| {
-            cli::list(&args, catalogue, registry);
-            Ok(())
-        }),
+        Command::List(args) => {
+            catalogued(|catalogue, registry| cli::list(&args, catalogue, registry))
+        }
         Command::Run(args) => {
             catalogued(|catalogue, registry| cli::run(&args, catalogue, registry))
         }
@@ -84,9 +84,16 @@ fn catalogued(run: impl FnOnce(&Catalogue, &Registry) -> anyhow::Result<()>) -> 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
+        // `tachonym-lab list | head` has read enough.
+        Err(error) if is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tachonym-lab: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_reader_gone(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,6 +1,6 @@
 //! The catalogue and the commands that show it.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tachonym_bench::catalogue::State;
 use tachonym_lab::experiments;
@@ -77,4 +77,18 @@ fn a_result_names_machine_commit_date_and_command() {
     );
     let command = result["command"].as_str().expect("a command");
     assert_eq!(command, "tachonym-lab run yuan/table-5.1 --scale tiny");
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_failure() {
+    let mut list = Command::new(env!("CARGO_BIN_EXE_tachonym-lab"))
+        .arg("list")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built for this test");
+    drop(list.stdout.take());
+    let output = list.wait_with_output().expect("it ends by itself");
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
