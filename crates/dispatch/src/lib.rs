@@ -14,6 +14,7 @@
 //! | [`laps`] | all of these together: the locality-aware packet scheduler |
 //! | [`order`] | how packets of a name that moves keep their order |
 //! | [`publish`] | how receiving threads read what one thread decides |
+//! | [`power`] | how many workers run, and how fast |
 //! | [`baselines`], [`adaptive`], [`restoration`] | other schedulers, to compare with |
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ mod linear;
 mod map;
 pub mod migration;
 pub mod order;
+pub mod power;
 pub mod publish;
 pub mod restoration;
 mod worker;

@@ -1,0 +1,14 @@
+//! How many workers run, and how fast.
+//!
+//! Pure decisions: the time, counts and queue lengths come as arguments. No file, clock or
+//! thread is touched here.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`states`] | P-states, C-states, and the power of a core in them |
+//! | [`des`] | double exponential smoothing, and its training |
+//! | [`tap`] | traffic-aware power management (Iqbal 2013, chapter 6) |
+
+pub mod des;
+pub mod states;
+pub mod tap;
