@@ -45,6 +45,7 @@ mod system;
 mod transport;
 mod turns;
 mod tx_queue;
+mod waiting;
 mod waker;
 
 pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch};
@@ -61,4 +62,5 @@ pub use options::{
 pub use share::SystemShare;
 pub use system::{FaceSystem, Placement};
 pub use turns::TURN_PKTS;
+pub use waiting::{Wait, Waiting, WaitingLimits, WaitingStatus};
 pub use waker::Waker;

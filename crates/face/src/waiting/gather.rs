@@ -1,0 +1,255 @@
+//! When packets are gathered: only if that leaves their rate as it is.
+//!
+//! A sender with a window stops until it is answered, so waiting for more of its packets
+//! only slows it down. A sender at a rate of its own goes on. A trial tells them apart:
+//! slices of time with gathering and without take turns, and the rates are compared.
+//! Gathering stays on if the rate does not fall and each wake-up serves more packets; then
+//! the trial is repeated now and then. It ends at once when gathered packets become few.
+
+use tachonym_packet::MonoNs;
+
+use super::Wait;
+
+/// Least time over which a rate is measured, in nanoseconds.
+const WINDOW_NS: u64 = 4_000_000;
+/// Length of a slice of a trial.
+const SLICE_NS: u64 = 1_500_000;
+/// Slices of a trial, without and with gathering in turn.
+const N_SLICES: u32 = 12;
+/// Least packets expected from the longest time of gathering, and least mean of them.
+const MIN_PKTS: f64 = 3.0;
+/// Packets that one wake-up is to serve.
+const WANTED_PKTS: f64 = 24.0;
+/// After a burst of this many packets the next follows without gathering: the loop is busy.
+const FULL_BURST_PKTS: u64 = 32;
+/// A shorter sleep costs more than it gathers, in nanoseconds.
+const MIN_SLEEP_NS: u64 = 10_000;
+/// A trial succeeds if the rate with gathering is at least this part of that without.
+const KEPT_RATE: f64 = 0.92;
+/// A trial ends early below this part.
+const LOST_RATE: f64 = 0.7;
+/// While gathering: a rate that falls to this part calls for a new trial.
+const FALLEN_RATE: f64 = 0.6;
+/// A wake-up with gathering serves at least this many times the packets of one without.
+const MIN_GAIN: f64 = 1.3;
+/// Shortest and longest time between two trials while gathering, in nanoseconds.
+const HOLD_NS: [u64; 2] = [128_000_000, 1_024_000_000];
+/// The same after trials that failed.
+const BACK_OFF_NS: [u64; 2] = [64_000_000, 2_048_000_000];
+
+/// Packets and waits over some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    n_pkts: u64,
+    n_waits: u64,
+    lasted_ns: u64,
+}
+
+impl Sums {
+    /// Packets a nanosecond.
+    fn rate(&self) -> f64 {
+        self.n_pkts as f64 / self.lasted_ns.max(1) as f64
+    }
+
+    fn pkts_by_wait(&self) -> f64 {
+        self.n_pkts as f64 / self.n_waits.max(1) as f64
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Not gathering; the next trial begins at `until` at the earliest.
+    Off { until: MonoNs },
+    /// Slice `idx` of a trial.
+    Trial {
+        idx: u32,
+        plain: Sums,
+        gathered: Sums,
+    },
+    /// Gathering, with this rate in the trial.
+    On { until: MonoNs, rate: f64 },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Gathering {
+    max_ns: u64,
+    /// How long to gather at the present rate.
+    gather_ns: u64,
+    phase: Phase,
+    /// The present slice or window.
+    sums: Sums,
+    since: MonoNs,
+    hold_ns: u64,
+    back_off_ns: u64,
+    /// End of the latest wait: a period of gathering begins there.
+    period_began: MonoNs,
+}
+
+impl Gathering {
+    pub(super) fn new(max_ns: u64, now: MonoNs) -> Self {
+        Self {
+            max_ns,
+            gather_ns: max_ns,
+            phase: Phase::Off { until: now },
+            sums: Sums::default(),
+            since: now,
+            hold_ns: HOLD_NS[0],
+            back_off_ns: BACK_OFF_NS[0],
+            period_began: now,
+        }
+    }
+
+    /// Whether packets are gathered now.
+    pub(super) const fn is_on(&self) -> bool {
+        match self.phase {
+            Phase::Off { .. } => false,
+            Phase::Trial { idx, .. } => idx % 2 == 1,
+            Phase::On { .. } => true,
+        }
+    }
+
+    /// How long packets are gathered now.
+    pub(super) const fn gather_ns(&self) -> u64 {
+        match self.is_on() {
+            true => self.gather_ns,
+            false => 0,
+        }
+    }
+
+    /// The gathering before a burst of `n_new` packets is followed by, if it is by more.
+    pub(super) fn plan(&self, now: MonoNs, n_new: u64) -> Option<Wait> {
+        if !self.is_on() || n_new >= FULL_BURST_PKTS {
+            return None;
+        }
+        let elapsed_ns = now.saturating_since(self.period_began).as_nanos() as u64;
+        let ns = self.gather_ns.saturating_sub(elapsed_ns);
+        Some(match ns < MIN_SLEEP_NS {
+            true => Wait::Poll,
+            false => Wait::Gather { ns },
+        })
+    }
+
+    /// `n_new` packets have come since the last call, after `wait`, which ended at `ended`.
+    pub(super) fn note(&mut self, now: MonoNs, ended: MonoNs, n_new: u64, wait: Wait) {
+        if self.max_ns == 0 {
+            return;
+        }
+        self.sums.n_pkts += n_new;
+        self.sums.n_waits += u64::from(wait != Wait::Poll);
+        self.period_began = ended;
+        let lasted_ns = now.saturating_since(self.since).as_nanos() as u64;
+        let least_ns = match self.phase {
+            Phase::Trial { .. } => SLICE_NS,
+            Phase::Off { .. } | Phase::On { .. } => WINDOW_NS,
+        };
+        if lasted_ns < least_ns {
+            return;
+        }
+        let sums = Sums {
+            lasted_ns,
+            ..self.sums
+        };
+        (self.sums, self.since) = (Sums::default(), now);
+        self.phase = self.after(now, sums);
+    }
+
+    /// The phase after a slice or window.
+    fn after(&mut self, now: MonoNs, sums: Sums) -> Phase {
+        match self.phase {
+            Phase::Off { until } => match now >= until && self.is_worth_trying(sums) {
+                true => {
+                    self.set_time(sums.rate());
+                    Phase::Trial {
+                        idx: 0,
+                        plain: Sums::default(),
+                        gathered: Sums::default(),
+                    }
+                }
+                false => self.phase,
+            },
+            Phase::Trial {
+                idx,
+                mut plain,
+                mut gathered,
+            } => {
+                let of = match idx % 2 {
+                    0 => &mut plain,
+                    _ => &mut gathered,
+                };
+                of.n_pkts += sums.n_pkts;
+                of.n_waits += sums.n_waits;
+                of.lasted_ns += sums.lasted_ns;
+                match idx % 2 {
+                    1 => self.judge(now, idx, plain, gathered),
+                    _ => Phase::Trial {
+                        idx: idx + 1,
+                        plain,
+                        gathered,
+                    },
+                }
+            }
+            Phase::On { rate, until } => {
+                let has_fallen = sums.rate() < FALLEN_RATE * rate;
+                if has_fallen || sums.pkts_by_wait() < MIN_PKTS {
+                    self.hold_ns = HOLD_NS[0];
+                    return Phase::Off { until: now };
+                }
+                self.set_time(sums.rate());
+                match now >= until {
+                    true => Phase::Trial {
+                        idx: 0,
+                        plain: Sums::default(),
+                        gathered: Sums::default(),
+                    },
+                    false => self.phase,
+                }
+            }
+        }
+    }
+
+    /// Compares what a trial has found so far.
+    fn judge(&mut self, now: MonoNs, idx: u32, plain: Sums, gathered: Sums) -> Phase {
+        let kept = gathered.rate() / plain.rate().max(f64::MIN_POSITIVE);
+        let is_over = idx + 1 == N_SLICES;
+        if kept < LOST_RATE || is_over && kept < KEPT_RATE {
+            return self.back_off(now);
+        }
+        if !is_over {
+            return Phase::Trial {
+                idx: idx + 1,
+                plain,
+                gathered,
+            };
+        }
+        let by_wait = gathered.pkts_by_wait();
+        if by_wait < MIN_PKTS || by_wait < MIN_GAIN * plain.pkts_by_wait() {
+            return self.back_off(now);
+        }
+        let until = MonoNs(now.0.saturating_add(self.hold_ns));
+        self.hold_ns = (2 * self.hold_ns).min(HOLD_NS[1]);
+        self.back_off_ns = BACK_OFF_NS[0];
+        Phase::On {
+            until,
+            rate: gathered.rate(),
+        }
+    }
+
+    fn back_off(&mut self, now: MonoNs) -> Phase {
+        let until = MonoNs(now.0.saturating_add(self.back_off_ns));
+        self.back_off_ns = (2 * self.back_off_ns).min(BACK_OFF_NS[1]);
+        self.hold_ns = HOLD_NS[0];
+        Phase::Off { until }
+    }
+
+    /// Whether the longest gathering would bring enough, and waits bring few.
+    fn is_worth_trying(&self, sums: Sums) -> bool {
+        let expected = sums.rate() * self.max_ns as f64;
+        expected >= MIN_PKTS && sums.n_waits > 0 && sums.pkts_by_wait() < WANTED_PKTS
+    }
+
+    /// Gathers for as long as the wanted packets take at this rate.
+    fn set_time(&mut self, rate: f64) {
+        let ns = WANTED_PKTS / rate.max(f64::MIN_POSITIVE);
+        self.gather_ns = (ns as u64).clamp(MIN_SLEEP_NS.min(self.max_ns), self.max_ns);
+    }
+}

@@ -1,0 +1,108 @@
+//! How long a loop polls before it blocks: ski rental with a learned price.
+//!
+//! Polling for as long as a wake-up costs takes at most twice the CPU time of the best
+//! choice for each gap (Karlin et al. 1994). It pays only if most gaps are shorter, which
+//! is learned from the gaps themselves, those that ended in a wake-up included.
+
+/// A wake-up's CPU time before any was measured.
+const FIRST_WAKE_COST_NS: u64 = 5_000;
+/// A measured wake-up outside of these counts as the nearer one.
+const WAKE_COST_NS: [u64; 2] = [1_000, 50_000];
+/// A new sample's weight in a moving average: one by this.
+const SMOOTHING: i64 = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Spinning {
+    max_ns: u64,
+    wake_cost_ns: u64,
+    /// CPU time that polling saves in each gap, moving average.
+    saved_ns: i64,
+}
+
+impl Spinning {
+    pub(super) const fn new(max_ns: u64) -> Self {
+        Self {
+            max_ns,
+            wake_cost_ns: FIRST_WAKE_COST_NS,
+            saved_ns: 0,
+        }
+    }
+
+    pub(super) const fn wake_cost_ns(&self) -> u64 {
+        self.wake_cost_ns
+    }
+
+    /// How long to poll before blocking.
+    pub(super) fn limit_ns(&self) -> u64 {
+        match self.saved_ns > 0 {
+            true => self.longest_ns(),
+            false => 0,
+        }
+    }
+
+    fn longest_ns(&self) -> u64 {
+        self.wake_cost_ns.min(self.max_ns)
+    }
+
+    /// Packets came `gap_ns` after the loop had nothing to do.
+    pub(super) fn note_gap(&mut self, gap_ns: u64) {
+        let spin_ns = self.longest_ns();
+        let saved_ns = match gap_ns <= spin_ns {
+            true => self.wake_cost_ns as i64 - gap_ns as i64,
+            false => -(spin_ns as i64),
+        };
+        self.saved_ns += (saved_ns - self.saved_ns) / SMOOTHING;
+    }
+
+    /// A wake-up took so much CPU time.
+    pub(super) fn note_wake_cost(&mut self, cpu_ns: u64) {
+        let [least, most] = WAKE_COST_NS;
+        let cost_ns = cpu_ns.clamp(least, most) as i64;
+        let wake_cost_ns = self.wake_cost_ns as i64;
+        self.wake_cost_ns = (wake_cost_ns + (cost_ns - wake_cost_ns) / SMOOTHING) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_gaps_are_polled_through_and_long_ones_are_not() {
+        let mut spin = Spinning::new(20_000);
+        assert_eq!(spin.limit_ns(), 0);
+        for _ in 0..20 {
+            spin.note_gap(2_000);
+        }
+        assert_eq!(spin.limit_ns(), 5_000);
+        for _ in 0..40 {
+            spin.note_gap(1_000_000);
+        }
+        assert_eq!(spin.limit_ns(), 0);
+    }
+
+    #[test]
+    fn polling_lasts_as_long_as_a_wake_up_costs_up_to_its_bound() {
+        let mut spin = Spinning::new(20_000);
+        for _ in 0..200 {
+            spin.note_wake_cost(12_000);
+            spin.note_gap(2_000);
+        }
+        assert!((11_900..=12_000).contains(&spin.limit_ns()));
+        for _ in 0..200 {
+            spin.note_wake_cost(u64::MAX);
+            spin.note_gap(2_000);
+        }
+        assert_eq!(spin.limit_ns(), 20_000);
+        assert!(spin.wake_cost_ns() <= 50_000);
+    }
+
+    #[test]
+    fn no_bound_no_polling() {
+        let mut spin = Spinning::new(0);
+        for _ in 0..50 {
+            spin.note_gap(0);
+        }
+        assert_eq!(spin.limit_ns(), 0);
+    }
+}
