@@ -16,6 +16,12 @@ pub fn monotonic_now() -> MonoNs {
     MonoNs(secs.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
+/// CPU time of this thread in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

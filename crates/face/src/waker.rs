@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 struct Shared {
     eventfd: OwnedFd,
@@ -35,6 +36,22 @@ impl Waker {
         }
     }
 
+    /// Sleeps for `duration`, or until there is a wake; it stays pending.
+    ///
+    /// # Errors
+    /// If the kernel refuses to wait.
+    pub(crate) fn sleep(&self, duration: Duration) -> io::Result<()> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(duration.subsec_nanos()) as _,
+        };
+        let mut fds = [PollFd::new(&self.0.eventfd, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(crate) fn as_fd(&self) -> impl AsFd + '_ {
         &self.0.eventfd
     }
@@ -51,12 +68,22 @@ impl Waker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     fn is_readable(waker: &Waker) -> bool {
         let fd = waker.as_fd();
         let mut fds = [PollFd::new(&fd, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn a_wake_ends_a_sleep_and_stays_pending() {
+        let waker = Waker::new().unwrap();
+        waker.sleep(Duration::from_micros(10)).unwrap();
+        assert!(!is_readable(&waker));
+        waker.wake();
+        // Without an end the test would never get there.
+        waker.sleep(Duration::MAX).unwrap();
+        assert!(is_readable(&waker));
     }
 
     #[test]

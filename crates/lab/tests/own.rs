@@ -311,3 +311,17 @@ fn every_route_that_was_loaded_is_found() {
     let bytes = numbers(table, "RIB, bytes/route");
     assert!(bytes[1] > bytes[0], "{bytes:?}");
 }
+
+#[test]
+fn waiting_is_measured_at_each_load_with_gathering_and_without() {
+    let record = run_router("own/waiting", &[]);
+    let table = &record.tables[0];
+    // Seven loads, each without gathering and with it.
+    assert_eq!(table.rows.len(), 14);
+    assert_eq!(words(table, "gathering")[..2], ["off", "on"]);
+    for (load, cell) in words(table, "load").iter().zip(cells(table, "p99, µs")) {
+        assert_eq!(cell.number().is_some(), load != "rest", "{load}");
+    }
+    assert!(numbers(table, "lost").iter().all(|&lost| lost == 0.0));
+    assert_eq!(record.verdicts.len(), 6);
+}

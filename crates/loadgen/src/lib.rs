@@ -26,3 +26,4 @@ pub mod startup;
 #[allow(unsafe_code)] // System calls without a safe crate, see its comment.
 mod sys;
 pub mod transfer;
+pub mod waiting;

@@ -137,6 +137,12 @@
 //! | 37154 | NackedFace | TraceRecord |
 //! | 37156 | NackReason | TraceRecord |
 //! | 37157 | NMoreNacked | TraceRecord |
+//! | 37200 | WaitingStatus | WorkerStatus, ReceiverStatus |
+//! | 37201 | SpinNs | WaitingStatus |
+//! | 37203 | GatherNs | WaitingStatus |
+//! | 37205 | WakeCostNs | WaitingStatus |
+//! | 37207 | NWakeups | WaitingStatus |
+//! | 37209 | NGathers | WaitingStatus |
 
 use tachonym_packet::{DecodeError, Name};
 

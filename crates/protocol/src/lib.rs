@@ -39,4 +39,4 @@ pub use packet_trace::{
     TraceRecord,
 };
 pub use recent_drops::RecentDrop;
-pub use workers::{MovedName, ReceiverStatus, WorkerStatus, WorkersStatus};
+pub use workers::{MovedName, ReceiverStatus, WaitingStatus, WorkerStatus, WorkersStatus};

@@ -84,6 +84,8 @@ management_value! {
         n_pit_entries: Required<u64> = 133,
         /// Packets in its content store.
         n_cs_entries: Required<u64> = 135,
+        /// How it waits for packets; `None` from a router that does not say.
+        waiting: Optional<WaitingStatus> = 37200,
     }
 }
 
@@ -99,6 +101,25 @@ management_value! {
         busy_permille: Optional<u64> = 36936,
         /// Packets that it has received.
         n_received_pkts: Required<u64> = 36949,
+        /// How it waits for packets; `None` from a router that does not say.
+        waiting: Optional<WaitingStatus> = 37200,
+    }
+}
+
+management_value! {
+    /// How a thread waits for packets, of a [`WorkerStatus`] or [`ReceiverStatus`]: what it
+    /// has learned, and what it counts since its start.
+    WaitingStatus = 37200 {
+        /// Time that it polls without packets before it blocks; 0: it blocks at once.
+        spin_ns: Required<u64> = 37201,
+        /// Time for which it gathers packets now; 0: it does not.
+        gather_ns: Required<u64> = 37203,
+        /// CPU time of one wake-up, as measured.
+        wake_cost_ns: Required<u64> = 37205,
+        /// Waits that blocked.
+        n_wakeups: Required<u64> = 37207,
+        /// Waits that gathered.
+        n_gathers: Required<u64> = 37209,
     }
 }
 

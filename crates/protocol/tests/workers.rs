@@ -21,34 +21,52 @@ fn moved_name() -> impl Strategy<Value = MovedName> {
     )
 }
 
+fn waiting_status() -> impl Strategy<Value = Option<WaitingStatus>> {
+    any::<Option<[u64; 5]>>().prop_map(|numbers| {
+        numbers.map(|n| WaitingStatus {
+            spin_ns: n[0],
+            gather_ns: n[1],
+            wake_cost_ns: n[2],
+            n_wakeups: n[3],
+            n_gathers: n[4],
+        })
+    })
+}
+
 fn worker_status() -> impl Strategy<Value = WorkerStatus> {
     (
         prop::sample::select(WorkerState::ALL),
         any::<(String, Option<u64>, Option<u64>)>(),
         any::<[u64; 8]>(),
+        waiting_status(),
     )
-        .prop_map(|(state, (service, cpu, busy_permille), n)| WorkerStatus {
-            worker: n[0],
-            state,
-            service,
-            cpu,
-            busy_permille,
-            n_queued_pkts: n[1],
-            share_permille: n[2],
-            n_in_pkts: n[3],
-            n_crossed_pkts: n[4],
-            n_dropped_pkts: n[5],
-            n_pit_entries: n[6],
-            n_cs_entries: n[7],
-        })
+        .prop_map(
+            |(state, (service, cpu, busy_permille), n, waiting)| WorkerStatus {
+                worker: n[0],
+                state,
+                service,
+                cpu,
+                busy_permille,
+                n_queued_pkts: n[1],
+                share_permille: n[2],
+                n_in_pkts: n[3],
+                n_crossed_pkts: n[4],
+                n_dropped_pkts: n[5],
+                n_pit_entries: n[6],
+                n_cs_entries: n[7],
+                waiting,
+            },
+        )
 }
 
 fn receiver_status() -> impl Strategy<Value = ReceiverStatus> {
-    any::<([u64; 2], [Option<u64>; 2])>().prop_map(|(n, [cpu, busy_permille])| ReceiverStatus {
+    let numbers = any::<([u64; 2], [Option<u64>; 2])>();
+    (numbers, waiting_status()).prop_map(|((n, [cpu, busy_permille]), waiting)| ReceiverStatus {
         thread: n[0],
         cpu,
         busy_permille,
         n_received_pkts: n[1],
+        waiting,
     })
 }
 
@@ -117,6 +135,7 @@ fn status() -> WorkersStatus {
         n_dropped_pkts: 5,
         n_pit_entries: 4,
         n_cs_entries: 3,
+        waiting: None,
     };
     WorkersStatus {
         feed: "io".into(),
@@ -138,6 +157,7 @@ fn status() -> WorkersStatus {
             cpu: None,
             busy_permille: Some(999),
             n_received_pkts: 70,
+            waiting: None,
         }],
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver as Inbox, Sender, unbounded};
 use tachonym_dispatch::WorkerId;
-use tachonym_face::{FaceSystem, SystemOptions, Waker, monotonic_now};
+use tachonym_face::{FaceSystem, SystemOptions, Waiting, Waker, monotonic_now};
 use tachonym_forward::Engine;
 use tachonym_packet::Name;
 use tachonym_store::SecondLevel;
@@ -124,6 +124,10 @@ impl Crew {
         let mut first_engine = Some(first_engine);
         let mut ssds = ssds.into_iter();
         let (mut planes, mut views, mut commands) = (Vec::new(), Vec::new(), Vec::new());
+        let limits = orders
+            .config
+            .workers
+            .waiting_limits(layout.n_threads(), usable_cpus().len());
         let mut links = Links::mesh(layout.n_threads(), LinkConfig::default()).into_iter();
         for (thread, post) in posts.into_iter().enumerate() {
             let me = WorkerId(thread as u16);
@@ -164,6 +168,7 @@ impl Crew {
                 receiver: orders.receiver(&team, thread, &mut views),
                 news: post.news,
                 ssd,
+                waiting: Waiting::new(limits, monotonic_now()),
                 team: Arc::clone(&team),
             });
             planes.push((plane, post.jobs, post.waker));

@@ -83,14 +83,15 @@ impl Forwarder {
                 true => plane.timeout(),
                 false => Some(Duration::ZERO),
             };
-            let may_wait = timeout != Some(Duration::ZERO);
-            let before = may_wait.then(monotonic_now);
+            let before = monotonic_now();
             plane
-                .poll(timeout, &mut batch)
+                .poll(before, timeout, &mut batch)
                 .context("cannot wait for packets")?;
             let now = batch.received_at();
-            let waited = before.map(|before| now.saturating_since(before).as_nanos() as u64);
-            let waited_ns = waited.unwrap_or_default();
+            let waited_ns = match timeout {
+                Some(Duration::ZERO) => 0,
+                _ => now.saturating_since(before).as_nanos() as u64,
+            };
             plane.busy.note(waited_ns, now);
             plane.note_received(batch.len(), waited_ns);
             plane.handle_face_events();

@@ -8,7 +8,9 @@ use tachonym_dispatch::{Key, LapsError, MapError, MigrationState, ServiceId, Wor
 use tachonym_face::monotonic_now;
 use tachonym_manage::{ControlError, WorkersChange};
 use tachonym_packet::Name;
-use tachonym_protocol::{MovedName, ReceiverStatus, WorkerState, WorkerStatus, WorkersStatus};
+use tachonym_protocol::{
+    MovedName, ReceiverStatus, WaitingStatus, WorkerState, WorkerStatus, WorkersStatus,
+};
 use tachonym_workers::{Dispatcher, WaitingLengths, Worker};
 
 use crate::config::Workers;
@@ -44,6 +46,7 @@ struct Told {
     n_dropped_pkts: Vec<u64>,
     n_pit_entries: u64,
     n_cs_entries: u64,
+    waiting: WaitingStatus,
 }
 
 impl WorkersControl {
@@ -122,6 +125,7 @@ impl WorkersControl {
                     n_dropped_pkts: n_dropped(told.thread),
                     n_pit_entries: told.n_pit_entries,
                     n_cs_entries: told.n_cs_entries,
+                    waiting: Some(told.waiting.clone()),
                 }
             });
         let receivers = told.iter().filter(|told| told.thread >= n_workers);
@@ -130,6 +134,7 @@ impl WorkersControl {
             cpu: told.cpu,
             busy_permille: Some(told.busy_permille),
             n_received_pkts: told.n_received_pkts,
+            waiting: Some(told.waiting.clone()),
         });
         Ok(WorkersStatus {
             feed: self.config.feed.as_str().into(),
@@ -330,6 +335,17 @@ fn told(plane: &mut Plane, n_workers: usize) -> Told {
         n_dropped_pkts: n_dropped.collect(),
         n_pit_entries: sizes.map_or(0, |sizes| sizes.n_pit_entries as u64),
         n_cs_entries: sizes.map_or(0, |sizes| sizes.n_cs_entries as u64),
+        waiting: waiting(&plane.waiting.status()),
+    }
+}
+
+fn waiting(status: &tachonym_face::WaitingStatus) -> WaitingStatus {
+    WaitingStatus {
+        spin_ns: status.spin_ns,
+        gather_ns: status.gather_ns,
+        wake_cost_ns: status.wake_cost_ns,
+        n_wakeups: status.n_wakeups,
+        n_gathers: status.n_gathers,
     }
 }
 

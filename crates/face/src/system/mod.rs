@@ -85,6 +85,8 @@ pub struct FaceSystem {
     resume_listeners_at: MonoNs,
 
     now: MonoNs,
+    is_next_wait_measured: bool,
+    wait_cpu_ns: Option<u64>,
     alarms: BTreeSet<(MonoNs, FaceId)>,
     events: VecDeque<FaceEvent>,
     /// Faces in state Closing.
@@ -158,6 +160,8 @@ impl FaceSystem {
             paused_parts: Vec::new(),
             resume_listeners_at: MonoNs::NEVER,
             now: monotonic_now(),
+            is_next_wait_measured: false,
+            wait_cpu_ns: None,
             alarms: BTreeSet::new(),
             events: VecDeque::new(),
             closing: Vec::new(),

@@ -11,7 +11,7 @@ use tachonym_protocol::FaceScope;
 use super::FaceSystem;
 use super::eviction::CameBy;
 use crate::batch::{Frames, RxBatch, STREAM_READ_BYTES};
-use crate::clock::monotonic_now;
+use crate::clock::{monotonic_now, thread_cpu_ns};
 use crate::counters::DropReason;
 use crate::error::CloseReason;
 use crate::face::{Face, FaceState};
@@ -147,7 +147,12 @@ impl FaceSystem {
                 self.until_timer(timeout)
             };
             self.counters.n_poll_syscalls += 1;
+            let cpu_ns = match std::mem::take(&mut self.is_next_wait_measured) {
+                true => Some(thread_cpu_ns()),
+                false => None,
+            };
             self.poller.wait(timeout)?;
+            self.wait_cpu_ns = cpu_ns.map(|before| thread_cpu_ns().saturating_sub(before));
         }
         self.now = monotonic_now().max(self.now);
         batch.set_received_at(self.now);
@@ -156,6 +161,33 @@ impl FaceSystem {
         // After the reading: a face that has just been heard is not idle.
         self.handle_timeout();
         Ok(())
+    }
+
+    /// Sleeps for `duration`, so that packets gather in the sockets. A [`crate::Waker`], a
+    /// timer, or packets that [`poll`](Self::poll) has left over end the sleep early; a
+    /// signal may.
+    ///
+    /// # Errors
+    /// If the kernel refuses to wait.
+    pub fn gather(&mut self, duration: Duration) -> io::Result<()> {
+        let has_more =
+            self.poller.has_ready() || !self.unread.is_empty() || !self.events.is_empty();
+        let duration = match self.until_timer(Some(duration)) {
+            Some(duration) if !has_more && !duration.is_zero() => duration,
+            _ => return Ok(()),
+        };
+        self.counters.n_poll_syscalls += 1;
+        self.waker.sleep(duration)
+    }
+
+    /// Measures the CPU time of the next wait in [`poll`](Self::poll).
+    pub fn measure_next_wait(&mut self) {
+        self.is_next_wait_measured = true;
+    }
+
+    /// The CPU time of the latest wait in nanoseconds, if it was measured.
+    pub fn take_wait_cpu_ns(&mut self) -> Option<u64> {
+        self.wait_cpu_ns.take()
     }
 
     /// Serves the sockets that are ready and the WebSockets that may have

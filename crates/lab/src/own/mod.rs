@@ -16,6 +16,7 @@ pub(crate) mod ssd;
 mod startup;
 mod transfer;
 mod verify;
+mod waiting;
 mod workers;
 
 use tachonym_bench::Experiment;
@@ -31,6 +32,7 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     verify::EXPERIMENTS,
     rib::EXPERIMENTS,
     exchange::EXPERIMENTS,
+    waiting::EXPERIMENTS,
     routes::EXPERIMENTS,
     memory::EXPERIMENTS,
     startup::EXPERIMENTS,

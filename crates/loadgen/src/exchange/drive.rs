@@ -29,8 +29,8 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver that waits in poll(2), or with `is_spinning` asks again and
-    /// again without sleeping.
+    /// A driver that waits in poll(2), or with `is_spinning`, and wherever a flow has
+    /// a rate, asks again and again without sleeping.
     #[must_use]
     pub fn new(flows: Vec<Flow>, is_spinning: bool) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Driver {
             flow.send_interests(started)?;
         }
         while !self.flows.iter().all(Flow::is_done) {
-            let patience = if self.is_spinning {
+            let patience = if self.is_spinning || self.flows.iter().any(Flow::has_rate) {
                 Duration::ZERO
             } else {
                 next_tick.min(end).saturating_since(self.now())
@@ -132,6 +132,9 @@ impl Driver {
                     flow.serve_producer()?;
                 }
                 now = MonoNs::ZERO + self.origin.elapsed();
+            }
+            for flow in self.flows.iter_mut().filter(|flow| flow.has_rate()) {
+                flow.send_interests(now)?;
             }
             if is_sending && now >= send_until {
                 is_sending = false;

@@ -122,6 +122,26 @@ struct Place {
     sent_at: Option<MonoNs>,
 }
 
+/// When Interests of a flow at a rate are due.
+#[derive(Clone, Copy)]
+struct Pace {
+    interval_ns: f64,
+    /// The first is due as soon as it may be sent.
+    next_ns: Option<f64>,
+}
+
+impl Pace {
+    /// Takes one Interest that is due by `now`, if any is.
+    fn take(&mut self, now: MonoNs) -> bool {
+        let next_ns = *self.next_ns.get_or_insert(now.0 as f64);
+        let is_due = next_ns <= now.0 as f64;
+        if is_due {
+            self.next_ns = Some(next_ns + self.interval_ns);
+        }
+        is_due
+    }
+}
+
 /// A consumer and a producer with the Interests in flight between them.
 pub struct Flow {
     prefix: Name,
@@ -144,6 +164,7 @@ struct Requests {
     is_priming: bool,
     /// Free places whose names are all there, while priming.
     primed: Vec<usize>,
+    pace: Option<Pace>,
     quota: u64,
     nonce: u32,
     counters: Counters,
@@ -176,6 +197,7 @@ impl Flow {
             },
             is_priming: false,
             primed: Vec::new(),
+            pace: None,
             quota: 0,
             nonce: seed as u32,
             counters: Counters::default(),
@@ -242,6 +264,21 @@ impl Flow {
     /// and sets the counters to 0. Comes before any [`Self::allow`].
     pub fn prime(&mut self) {
         self.requests.begin(self.n_names(), true);
+    }
+
+    /// Sends `per_s` Interests a second from now on, whether they are answered or not, as
+    /// long as the window has room. What a busy generator is late with, it sends at once.
+    pub fn set_rate(&mut self, per_s: f64) {
+        self.requests.pace = Some(Pace {
+            interval_ns: 1e9 / per_s,
+            next_ns: None,
+        });
+    }
+
+    /// Whether the flow has a rate of its own.
+    #[must_use]
+    pub fn has_rate(&self) -> bool {
+        self.requests.pace.is_some()
     }
 
     /// Allows no further Interests.
@@ -393,6 +430,8 @@ impl Requests {
 
     fn fill_window(&mut self, now: MonoNs, outbox: &mut Outbox) {
         while self.quota > 0
+            && !self.free.is_empty()
+            && self.pace.as_mut().is_none_or(|pace| pace.take(now))
             && let Some(place_idx) = self.free.pop()
         {
             if self.is_priming && self.places[place_idx].round >= self.n_rounds {
@@ -557,6 +596,17 @@ mod tests {
         let prefix = Name::new().with("x");
         let flow = Flow::new(prefix, consumer, producer, &shape, 1);
         (flow, to_consumer, to_producer)
+    }
+
+    #[test]
+    fn a_rate_sends_what_is_due_and_no_more() {
+        let (mut flow, mut forwarder, _producer) = flow(Mode::Miss, None);
+        flow.set_rate(1e6);
+        flow.allow(100);
+        for (now, n_due) in [(5_000, 1), (5_999, 0), (6_000, 1), (8_100, 2), (8_200, 0)] {
+            flow.send_interests(MonoNs(now)).expect("open");
+            assert_eq!(read_frames(&mut forwarder).len(), n_due, "at {now}");
+        }
     }
 
     fn read_frames(link: &mut Link) -> Vec<Vec<u8>> {

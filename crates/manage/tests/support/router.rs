@@ -207,6 +207,7 @@ fn two_workers_and_a_spare() -> WorkersStatus {
         n_dropped_pkts: 0,
         n_pit_entries: 0,
         n_cs_entries: 0,
+        waiting: None,
     };
     WorkersStatus {
         feed: "io-threads".into(),
@@ -222,6 +223,7 @@ fn two_workers_and_a_spare() -> WorkersStatus {
             cpu: None,
             busy_permille: None,
             n_received_pkts: 0,
+            waiting: None,
         }],
         ..WorkersStatus::default()
     }

@@ -5,7 +5,7 @@ use std::num::{NonZeroU8, NonZeroU32};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_dispatch::{DispatchBy, MAX_WORKERS, MapKind, MoveRule};
-use tachonym_face::SystemShare;
+use tachonym_face::{SystemShare, WaitingLimits};
 
 use super::faults::Faults;
 
@@ -65,6 +65,15 @@ pub struct Workers {
     /// requested names of the worker, to the worker with the shortest queue (Iqbal 2013,
     /// section 4.4).
     pub migrate: Migrate,
+    /// Longest time, in microseconds, for which a thread under middling load gathers packets
+    /// instead of waking up for each, 0 to 1000; 0: never. Gathering takes less CPU time. It
+    /// stays off, and is tried again now and then, where it slows transfers down or gathers
+    /// few packets. An Interest and its Data may each be delayed by this time.
+    pub max_gather_us: u32,
+    /// Longest time, in microseconds, for which a thread polls without packets before it
+    /// blocks, 0 to 1000; 0: never. It polls only where most packets arrive within that
+    /// time, and where the process may use more cores than it has threads.
+    pub max_spin_us: u32,
 }
 
 impl Default for Workers {
@@ -82,6 +91,8 @@ impl Default for Workers {
             balance: true,
             map: Map::default(),
             migrate: Migrate::default(),
+            max_gather_us: 100,
+            max_spin_us: 20,
         }
     }
 }
@@ -198,6 +209,18 @@ impl Workers {
         }
     }
 
+    /// Bounds of how `n_threads` threads on `n_cpus` processor cores wait for packets.
+    #[must_use]
+    pub const fn waiting_limits(&self, n_threads: usize, n_cpus: usize) -> WaitingLimits {
+        WaitingLimits {
+            max_gather_ns: self.max_gather_us as u64 * 1_000,
+            max_spin_ns: match n_cpus > n_threads {
+                true => self.max_spin_us as u64 * 1_000,
+                false => 0,
+            },
+        }
+    }
+
     /// What decides which worker handles a name, in words.
     #[must_use]
     pub fn dispatch_words(&self) -> String {
@@ -231,6 +254,8 @@ pub(super) fn check(workers: &Workers, found: &mut Faults) {
         32,
     );
     found.range("workers.batch_segments", workers.batch_segments, 1, 1 << 20);
+    found.range("workers.max_gather_us", workers.max_gather_us, 0, 1_000);
+    found.range("workers.max_spin_us", workers.max_spin_us, 0, 1_000);
     let default = Workers::default();
     match workers.feed {
         Feed::IoThreads => {
@@ -339,6 +364,14 @@ mod tests {
     }
 
     #[test]
+    fn threads_poll_only_where_cores_are_left() {
+        let limits = |n_threads| Workers::default().waiting_limits(n_threads, 2);
+        assert_eq!(limits(1).max_spin_ns, 20_000);
+        assert_eq!(limits(2).max_spin_ns, 0);
+        assert_eq!(limits(2).max_gather_ns, 100_000);
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_a_remedy() {
         let cpu = usable_cpus()[0];
         for (text, key) in [
@@ -373,6 +406,9 @@ mod tests {
             assert_eq!(faults.len(), 1, "{text}: {faults:?}");
             assert!(faults[0].contains(key), "{text}: {faults:?}");
         }
+        assert_eq!(faults("max_gather_us = 1001"), ["workers.max_gather_us"]);
+        assert_eq!(faults("max_spin_us = 1001"), ["workers.max_spin_us"]);
+        assert!(faults("max_gather_us = 0\nmax_spin_us = 0").is_empty());
         assert!(faults("threads = 2\nmax_threads = 4").is_empty());
         assert!(faults("threads = 2\nmap = \"linear\"\nmigrate = \"published\"").is_empty());
         assert!(faults(&format!("cpus = [{cpu}]")).is_empty());

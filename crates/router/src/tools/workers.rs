@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tachonym_client::Controller;
 use tachonym_packet::Name;
 use tachonym_protocol::{
-    ControlParameters, MovedName, ReceiverStatus, WorkerStatus, WorkersStatus,
+    ControlParameters, MovedName, ReceiverStatus, WaitingStatus, WorkerStatus, WorkersStatus,
 };
 
 use super::{Management, name, text};
@@ -149,6 +149,7 @@ fn worker_json(worker: &WorkerStatus) -> Value {
         "dropped_pkts": worker.n_dropped_pkts,
         "pit_entries": worker.n_pit_entries,
         "cs_entries": worker.n_cs_entries,
+        "waiting": worker.waiting.as_ref().map(waiting_json),
     })
 }
 
@@ -158,6 +159,17 @@ fn receiver_json(receiver: &ReceiverStatus) -> Value {
         "cpu": receiver.cpu,
         "busy_permille": receiver.busy_permille,
         "received_pkts": receiver.n_received_pkts,
+        "waiting": receiver.waiting.as_ref().map(waiting_json),
+    })
+}
+
+fn waiting_json(waiting: &WaitingStatus) -> Value {
+    json!({
+        "spin_ns": waiting.spin_ns,
+        "gather_ns": waiting.gather_ns,
+        "wake_cost_ns": waiting.wake_cost_ns,
+        "wakeups": waiting.n_wakeups,
+        "gathers": waiting.n_gathers,
     })
 }
 
@@ -333,6 +345,7 @@ mod tests {
             n_dropped_pkts: 0,
             n_pit_entries: 10,
             n_cs_entries: 65_536,
+            waiting: None,
         };
         WorkersStatus {
             feed: "io-threads".into(),
@@ -365,6 +378,7 @@ mod tests {
                 cpu: None,
                 busy_permille: Some(999),
                 n_received_pkts: 7,
+                waiting: None,
             }],
         }
     }
