@@ -4,13 +4,17 @@
 //! Refuses to compare.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use tachonym_bench::random::fresh_seed;
 use tachonym_bench::stats::Histogram;
+use tachonym_client::{Controller, Endpoint};
 use tachonym_packet::Name;
+use tachonym_protocol::{FaceUri, WaitingStatus};
+use tachonym_security::Signer;
 
 use crate::exchange::address::Address;
 use crate::exchange::budget::{Deadline, Phase};
@@ -22,7 +26,6 @@ use crate::exchange::template::{InterestShape, Numbering};
 use crate::figures::WorkFolder;
 use crate::figures::peers::quoted;
 use crate::launch::{LOCAL_UDP, Running};
-use crate::process::Process;
 
 /// Longest wait for connections, routes and the first Data.
 const SET_UP: Duration = Duration::from_secs(30);
@@ -57,12 +60,19 @@ pub struct Take {
     pub n_sent: u64,
     /// Of these, those that were not answered.
     pub n_lost: u64,
+    /// Waits of the worker that blocked, a second.
+    pub wakeups_per_s: f64,
+    /// Waits of the worker that gathered packets, a second.
+    pub gathers_per_s: f64,
+    /// How the worker waited at the end.
+    pub waiting: WaitingStatus,
 }
 
 /// A running router with one worker, over a Unix socket.
 pub struct Bed {
     running: Running,
     forwarder: Forwarder,
+    socket: PathBuf,
     _folder: WorkFolder,
 }
 
@@ -88,7 +98,7 @@ impl Bed {
             quoted(&config)
         );
         let mut running = Running::start(&command)?;
-        let address = Address::Unix(socket);
+        let address = Address::Unix(socket.clone());
         running.first_exchange(&address, &address)?;
         Ok(Self {
             running,
@@ -98,6 +108,7 @@ impl Bed {
                 pid: None,
                 control: None,
             },
+            socket,
             _folder: folder,
         })
     }
@@ -120,15 +131,23 @@ impl Bed {
             Load::Window(in_flight) => Some(self.connect(in_flight)?),
         };
         run(driver.as_mut(), lasting / 4)?;
+        let waiting_before = self.waiting()?;
         let (before, started) = (process.cpu_ns()?, Instant::now());
         let busy = run(driver.as_mut(), lasting)?;
-        let (elapsed, after) = (started.elapsed(), Process::cpu_ns(process)?);
+        let (elapsed, after) = (started.elapsed(), process.cpu_ns()?);
+        let waiting = self.waiting()?;
+        let per_s = |of: fn(&WaitingStatus) -> u64| {
+            of(&waiting).saturating_sub(of(&waiting_before)) as f64 / elapsed.as_secs_f64()
+        };
         let mut taken = Take {
             exchanges_per_s: 0.0,
             router_cores: after.saturating_sub(before) as f64 / elapsed.as_nanos() as f64,
             latencies: Histogram::default(),
             n_sent: 0,
             n_lost: 0,
+            wakeups_per_s: per_s(|waiting| waiting.n_wakeups),
+            gathers_per_s: per_s(|waiting| waiting.n_gathers),
+            waiting,
         };
         for flow in driver.iter().flat_map(Driver::flows) {
             let counters = flow.counters();
@@ -138,6 +157,15 @@ impl Bed {
             taken.latencies.merge(flow.latencies());
         }
         Ok(taken)
+    }
+
+    fn waiting(&self) -> anyhow::Result<WaitingStatus> {
+        let uri = FaceUri::Unix(self.socket.display().to_string());
+        let mut endpoint = Endpoint::connect(&uri)?;
+        let status = Controller::new(&mut endpoint, Signer::digest()).workers()?;
+        let worker = status.workers.into_iter().next();
+        let waiting = worker.and_then(|worker| worker.waiting);
+        waiting.context("the router does not say how it waits")
     }
 
     fn connect(&self, in_flight: usize) -> anyhow::Result<Driver> {

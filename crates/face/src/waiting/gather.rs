@@ -14,8 +14,11 @@ use super::Wait;
 const WINDOW_NS: u64 = 4_000_000;
 /// Length of a slice of a trial.
 const SLICE_NS: u64 = 1_500_000;
-/// Slices of a trial, without and with gathering in turn.
-const N_SLICES: u32 = 12;
+/// Pairs of slices of a trial, without gathering and with it.
+const N_PAIRS: usize = 6;
+/// Bad pairs or windows in a row that end a trial or the gathering: a single one may be a
+/// thread that was not scheduled.
+const MAX_BAD: u32 = 2;
 /// Least packets expected from the longest time of gathering, and least mean of them.
 const MIN_PKTS: f64 = 3.0;
 /// Packets that one wake-up is to serve.
@@ -24,9 +27,10 @@ const WANTED_PKTS: f64 = 24.0;
 const FULL_BURST_PKTS: u64 = 32;
 /// A shorter sleep costs more than it gathers, in nanoseconds.
 const MIN_SLEEP_NS: u64 = 10_000;
-/// A trial succeeds if the rate with gathering is at least this part of that without.
+/// A trial succeeds if the rate with gathering is at least this part of that without, by the
+/// median of its pairs.
 const KEPT_RATE: f64 = 0.92;
-/// A trial ends early below this part.
+/// A pair below this part is bad.
 const LOST_RATE: f64 = 0.7;
 /// While gathering: a rate that falls to this part calls for a new trial.
 const FALLEN_RATE: f64 = 0.6;
@@ -46,6 +50,12 @@ struct Sums {
 }
 
 impl Sums {
+    fn add(&mut self, other: &Self) {
+        self.n_pkts += other.n_pkts;
+        self.n_waits += other.n_waits;
+        self.lasted_ns += other.lasted_ns;
+    }
+
     /// Packets a nanosecond.
     fn rate(&self) -> f64 {
         self.n_pkts as f64 / self.lasted_ns.max(1) as f64
@@ -60,14 +70,70 @@ impl Sums {
 enum Phase {
     /// Not gathering; the next trial begins at `until` at the earliest.
     Off { until: MonoNs },
-    /// Slice `idx` of a trial.
-    Trial {
-        idx: u32,
-        plain: Sums,
-        gathered: Sums,
-    },
+    /// A trial.
+    Trial(Trial),
     /// Gathering, with this rate in the trial.
-    On { until: MonoNs, rate: f64 },
+    On {
+        until: MonoNs,
+        rate: f64,
+        n_bad: u32,
+    },
+}
+
+/// What a trial has found so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    /// The present slice gathers.
+    is_gathering: bool,
+    n_pairs: usize,
+    /// The rate with gathering by that without, of each pair.
+    kept: [f64; N_PAIRS],
+    /// Bad pairs in a row.
+    n_bad: u32,
+    /// The slice without gathering of the present pair.
+    slice: Sums,
+    plain: Sums,
+    gathered: Sums,
+}
+
+impl Trial {
+    fn is_over(&self) -> bool {
+        self.n_pairs == N_PAIRS || self.n_bad == MAX_BAD
+    }
+
+    /// Takes the slice that has ended.
+    fn take(&mut self, sums: Sums) {
+        match self.is_gathering {
+            false => {
+                self.plain.add(&sums);
+                self.slice = sums;
+            }
+            true => {
+                self.gathered.add(&sums);
+                let kept = sums.rate() / self.slice.rate().max(f64::MIN_POSITIVE);
+                self.kept[self.n_pairs] = kept;
+                self.n_pairs += 1;
+                self.n_bad = match kept < LOST_RATE {
+                    true => self.n_bad + 1,
+                    false => 0,
+                };
+            }
+        }
+        self.is_gathering = !self.is_gathering;
+    }
+
+    /// Whether gathering kept the rate, and served more packets by each wake-up.
+    fn has_succeeded(&self) -> bool {
+        let mut kept = self.kept;
+        kept.sort_by(f64::total_cmp);
+        let median = (kept[(N_PAIRS - 1) / 2] + kept[N_PAIRS / 2]) / 2.0;
+        let by_wait = self.gathered.pkts_by_wait();
+        self.n_pairs == N_PAIRS
+            && self.n_bad < MAX_BAD
+            && median >= KEPT_RATE
+            && by_wait >= MIN_PKTS
+            && by_wait >= MIN_GAIN * self.plain.pkts_by_wait()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -103,7 +169,7 @@ impl Gathering {
     pub(super) const fn is_on(&self) -> bool {
         match self.phase {
             Phase::Off { .. } => false,
-            Phase::Trial { idx, .. } => idx % 2 == 1,
+            Phase::Trial(trial) => trial.is_gathering,
             Phase::On { .. } => true,
         }
     }
@@ -139,7 +205,7 @@ impl Gathering {
         self.period_began = ended;
         let lasted_ns = now.saturating_since(self.since).as_nanos() as u64;
         let least_ns = match self.phase {
-            Phase::Trial { .. } => SLICE_NS,
+            Phase::Trial(_) => SLICE_NS,
             Phase::Off { .. } | Phase::On { .. } => WINDOW_NS,
         };
         if lasted_ns < least_ns {
@@ -156,81 +222,48 @@ impl Gathering {
     /// The phase after a slice or window.
     fn after(&mut self, now: MonoNs, sums: Sums) -> Phase {
         match self.phase {
-            Phase::Off { until } => match now >= until && self.is_worth_trying(sums) {
-                true => {
-                    self.set_time(sums.rate());
-                    Phase::Trial {
-                        idx: 0,
-                        plain: Sums::default(),
-                        gathered: Sums::default(),
-                    }
+            Phase::Off { until } => {
+                if now < until || !self.is_worth_trying(sums) {
+                    return self.phase;
                 }
-                false => self.phase,
-            },
-            Phase::Trial {
-                idx,
-                mut plain,
-                mut gathered,
-            } => {
-                let of = match idx % 2 {
-                    0 => &mut plain,
-                    _ => &mut gathered,
-                };
-                of.n_pkts += sums.n_pkts;
-                of.n_waits += sums.n_waits;
-                of.lasted_ns += sums.lasted_ns;
-                match idx % 2 {
-                    1 => self.judge(now, idx, plain, gathered),
-                    _ => Phase::Trial {
-                        idx: idx + 1,
-                        plain,
-                        gathered,
-                    },
+                self.set_time(sums.rate());
+                Phase::Trial(Trial::default())
+            }
+            Phase::Trial(mut trial) => {
+                trial.take(sums);
+                match trial.is_over() {
+                    false => Phase::Trial(trial),
+                    true if trial.has_succeeded() => self.begin(now, trial.gathered.rate()),
+                    true => self.back_off(now),
                 }
             }
-            Phase::On { rate, until } => {
-                let has_fallen = sums.rate() < FALLEN_RATE * rate;
-                if has_fallen || sums.pkts_by_wait() < MIN_PKTS {
+            Phase::On { until, rate, n_bad } => {
+                let is_bad = sums.rate() < FALLEN_RATE * rate || sums.pkts_by_wait() < MIN_PKTS;
+                let n_bad = if is_bad { n_bad + 1 } else { 0 };
+                if n_bad == MAX_BAD {
                     self.hold_ns = HOLD_NS[0];
                     return Phase::Off { until: now };
                 }
-                self.set_time(sums.rate());
+                if !is_bad {
+                    self.set_time(sums.rate());
+                }
                 match now >= until {
-                    true => Phase::Trial {
-                        idx: 0,
-                        plain: Sums::default(),
-                        gathered: Sums::default(),
-                    },
-                    false => self.phase,
+                    true => Phase::Trial(Trial::default()),
+                    false => Phase::On { until, rate, n_bad },
                 }
             }
         }
     }
 
-    /// Compares what a trial has found so far.
-    fn judge(&mut self, now: MonoNs, idx: u32, plain: Sums, gathered: Sums) -> Phase {
-        let kept = gathered.rate() / plain.rate().max(f64::MIN_POSITIVE);
-        let is_over = idx + 1 == N_SLICES;
-        if kept < LOST_RATE || is_over && kept < KEPT_RATE {
-            return self.back_off(now);
-        }
-        if !is_over {
-            return Phase::Trial {
-                idx: idx + 1,
-                plain,
-                gathered,
-            };
-        }
-        let by_wait = gathered.pkts_by_wait();
-        if by_wait < MIN_PKTS || by_wait < MIN_GAIN * plain.pkts_by_wait() {
-            return self.back_off(now);
-        }
+    /// Gathers from now on, at this rate.
+    fn begin(&mut self, now: MonoNs, rate: f64) -> Phase {
         let until = MonoNs(now.0.saturating_add(self.hold_ns));
         self.hold_ns = (2 * self.hold_ns).min(HOLD_NS[1]);
         self.back_off_ns = BACK_OFF_NS[0];
         Phase::On {
             until,
-            rate: gathered.rate(),
+            rate,
+            n_bad: 0,
         }
     }
 

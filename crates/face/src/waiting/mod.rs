@@ -75,6 +75,8 @@ pub struct Waiting {
     gap_since: MonoNs,
     /// The loop has blocked in this gap.
     has_blocked: bool,
+    /// The loop has polled without packets in this gap.
+    has_polled: bool,
     wait_began: MonoNs,
     wait_ended: MonoNs,
     n_wakeups: u64,
@@ -92,6 +94,7 @@ impl Waiting {
             n_pkts: 0,
             gap_since: now,
             has_blocked: false,
+            has_polled: false,
             wait_began: now,
             wait_ended: now,
             n_wakeups: 0,
@@ -107,7 +110,8 @@ impl Waiting {
         self.gather.note(now, self.wait_ended, n_new, self.current);
         if n_new > 0 {
             self.note_gap();
-            (self.gap_since, self.has_blocked) = (now, false);
+            self.gap_since = now;
+            (self.has_blocked, self.has_polled) = (false, false);
         }
         self.wait_began = now;
         self.current = match may_wait {
@@ -129,10 +133,11 @@ impl Waiting {
             return wait;
         }
         let is_early = now.saturating_since(self.gap_since).as_nanos() < self.spin_ns().into();
-        match is_early && !self.has_blocked {
-            true => Wait::Poll,
-            false => Wait::Block,
+        if is_early && !self.has_blocked {
+            self.has_polled = true;
+            return Wait::Poll;
         }
+        Wait::Block
     }
 
     /// The wait that [`next`](Self::next) returned has ended.
@@ -169,11 +174,14 @@ impl Waiting {
             // They had arrived before the loop looked.
             return;
         }
-        let wake_ns = match self.has_blocked {
-            true => self.spin.wake_cost_ns(),
-            false => 0,
-        };
-        self.spin.note_gap(gap_ns.saturating_sub(wake_ns));
+        match self.has_blocked {
+            // It polled first, and nothing came within that time.
+            true if self.has_polled => self.spin.note_miss(),
+            true => self
+                .spin
+                .note_gap(gap_ns.saturating_sub(self.spin.wake_cost_ns())),
+            false => self.spin.note_gap(gap_ns),
+        }
     }
 
     fn spin_ns(&self) -> u64 {

@@ -10,6 +10,8 @@ const FIRST_WAKE_COST_NS: u64 = 5_000;
 const WAKE_COST_NS: [u64; 2] = [1_000, 50_000];
 /// A new sample's weight in a moving average: one by this.
 const SMOOTHING: i64 = 16;
+/// A sample moves the cost of a wake-up by one part of this number.
+const MEDIAN_STEP: u64 = 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct Spinning {
@@ -54,12 +56,21 @@ impl Spinning {
         self.saved_ns += (saved_ns - self.saved_ns) / SMOOTHING;
     }
 
-    /// A wake-up took so much CPU time.
+    /// Polling for the time of [`limit_ns`](Self::limit_ns) has brought nothing.
+    pub(super) fn note_miss(&mut self) {
+        self.note_gap(u64::MAX);
+    }
+
+    /// A wake-up took `cpu_ns`. The cost follows the median: what a hypervisor or an
+    /// interrupt adds to a few samples does not count.
     pub(super) fn note_wake_cost(&mut self, cpu_ns: u64) {
         let [least, most] = WAKE_COST_NS;
-        let cost_ns = cpu_ns.clamp(least, most) as i64;
-        let wake_cost_ns = self.wake_cost_ns as i64;
-        self.wake_cost_ns = (wake_cost_ns + (cost_ns - wake_cost_ns) / SMOOTHING) as u64;
+        let step_ns = self.wake_cost_ns / MEDIAN_STEP;
+        let cost_ns = match cpu_ns > self.wake_cost_ns {
+            true => self.wake_cost_ns.saturating_add(step_ns).min(cpu_ns),
+            false => self.wake_cost_ns.saturating_sub(step_ns).max(cpu_ns),
+        };
+        self.wake_cost_ns = cost_ns.clamp(least, most);
     }
 }
 
@@ -95,6 +106,15 @@ mod tests {
         }
         assert_eq!(spin.limit_ns(), 20_000);
         assert!(spin.wake_cost_ns() <= 50_000);
+    }
+
+    #[test]
+    fn single_long_wake_ups_do_not_count() {
+        let mut spin = Spinning::new(20_000);
+        for sample in 0..1_000 {
+            spin.note_wake_cost(if sample % 4 == 0 { u64::MAX } else { 3_000 });
+        }
+        assert!((2_900..=3_300).contains(&spin.wake_cost_ns()));
     }
 
     #[test]
