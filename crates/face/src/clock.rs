@@ -16,8 +16,9 @@ pub fn monotonic_now() -> MonoNs {
     MonoNs(secs.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
-/// CPU time of this thread in nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
+/// CPU time of the calling thread in nanoseconds.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
 }

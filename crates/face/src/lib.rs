@@ -49,7 +49,7 @@ mod waiting;
 mod waker;
 
 pub use batch::{BATCH_TARGET_PKTS, Frame, RxBatch};
-pub use clock::monotonic_now;
+pub use clock::{monotonic_now, thread_cpu_ns};
 pub use counters::{DropCounts, DropReason, FaceCounters, N_DROP_REASONS, SystemCounters};
 pub use error::{CloseReason, CreateError, CreateOutcome, ListenError, UpdateError};
 pub use framing::MAX_FRAME_BYTES;

@@ -203,6 +203,21 @@ impl Bed {
     }
 }
 
+/// CPU time of one sleep of `duration` on this machine, by which gathering pays or not: the
+/// mean of `n_sleeps`.
+#[must_use]
+pub fn sleep_cpu(duration: Duration, n_sleeps: u32) -> Duration {
+    let used = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let as_time = |used: rustix::time::Timespec| {
+        Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)
+    };
+    let before = as_time(used());
+    for _ in 0..n_sleeps {
+        thread::sleep(duration);
+    }
+    as_time(used()).saturating_sub(before) / n_sleeps.max(1)
+}
+
 /// Carries the load of a driver, or none, for `lasting`; until the last Data.
 fn run(driver: Option<&mut Driver>, lasting: Duration) -> anyhow::Result<Duration> {
     let Some(driver) = driver else {

@@ -11,6 +11,7 @@ use crossbeam_channel::Receiver as Inbox;
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{
     DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, Wait, Waiting, monotonic_now,
+    thread_cpu_ns,
 };
 use tachonym_forward::{
     Engine, FaceTraits, LinkType, RecentDrops, RxKind, RxPacket, Scope, relend,
@@ -416,7 +417,7 @@ impl Plane {
     ) -> std::io::Result<()> {
         let may_wait = timeout != Some(Duration::ZERO);
         let n_pkts = self.faces.counters().n_in_packets + self.counters.n_crossed;
-        match self.waiting.next(now, n_pkts, may_wait) {
+        match self.waiting.next(now, n_pkts, may_wait, thread_cpu_ns) {
             Wait::Poll => {
                 std::hint::spin_loop();
                 self.faces.poll(Some(Duration::ZERO), batch)?;

@@ -3,8 +3,10 @@
 //! A sender with a window stops until it is answered, so waiting for more of its packets
 //! only slows it down. A sender at a rate of its own goes on. A trial tells them apart:
 //! slices of time with gathering and without take turns, and the rates are compared.
-//! Gathering stays on if the rate does not fall and each wake-up serves more packets; then
-//! the trial is repeated now and then. It ends at once when gathered packets become few.
+//! Gathering stays on if the rate does not fall, each wake-up serves more packets, and a
+//! packet takes clearly less CPU time. The last cannot be taken for granted: on some virtual
+//! machines a timed sleep costs more than the wake-ups that it saves. The trial is repeated
+//! now and then, and gathering ends as soon as gathered packets become few.
 
 use tachonym_packet::MonoNs;
 
@@ -36,6 +38,11 @@ const LOST_RATE: f64 = 0.7;
 const FALLEN_RATE: f64 = 0.6;
 /// A wake-up with gathering serves at least this many times the packets of one without.
 const MIN_GAIN: f64 = 1.3;
+/// CPU time of a packet with gathering by that without, at most: less is not worth the delay.
+const MAX_CPU: f64 = 0.75;
+/// Windows of which the CPU time is not compared, and least number of those that follow.
+const SKIPPED_WINDOWS: u32 = 2;
+const TAKEN_WINDOWS: u32 = 4;
 /// Shortest and longest time between two trials while gathering, in nanoseconds.
 const HOLD_NS: [u64; 2] = [128_000_000, 1_024_000_000];
 /// The same after trials that failed.
@@ -47,6 +54,32 @@ struct Sums {
     n_pkts: u64,
     n_waits: u64,
     lasted_ns: u64,
+    cpu_ns: u64,
+}
+
+/// CPU time of a packet in windows of one kind that follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    n_windows: u32,
+    /// The latest windows, the older the lighter.
+    sums: Sums,
+}
+
+impl Cost {
+    /// Takes a window, unless it still shows what came before: processors and hypervisors
+    /// adapt to how long a thread sleeps.
+    fn add(&mut self, window: &Sums) {
+        self.n_windows = self.n_windows.saturating_add(1);
+        if self.n_windows > SKIPPED_WINDOWS {
+            self.sums.halve();
+            self.sums.add(window);
+        }
+    }
+
+    /// Whether enough windows were taken.
+    fn is_known(&self) -> bool {
+        self.n_windows >= SKIPPED_WINDOWS + TAKEN_WINDOWS
+    }
 }
 
 impl Sums {
@@ -54,11 +87,27 @@ impl Sums {
         self.n_pkts += other.n_pkts;
         self.n_waits += other.n_waits;
         self.lasted_ns += other.lasted_ns;
+        self.cpu_ns += other.cpu_ns;
+    }
+
+    fn halve(&mut self) {
+        for number in [
+            &mut self.n_pkts,
+            &mut self.n_waits,
+            &mut self.lasted_ns,
+            &mut self.cpu_ns,
+        ] {
+            *number /= 2;
+        }
     }
 
     /// Packets a nanosecond.
     fn rate(&self) -> f64 {
         self.n_pkts as f64 / self.lasted_ns.max(1) as f64
+    }
+
+    fn cpu_by_pkt(&self) -> f64 {
+        self.cpu_ns as f64 / self.n_pkts.max(1) as f64
     }
 
     fn pkts_by_wait(&self) -> f64 {
@@ -145,6 +194,11 @@ pub(super) struct Gathering {
     /// The present slice or window.
     sums: Sums,
     since: MonoNs,
+    /// CPU time of the thread at that time.
+    cpu_since_ns: u64,
+    /// Without gathering, since it was last off, and with gathering, since it is on.
+    plain_cost: Cost,
+    cost: Cost,
     hold_ns: u64,
     back_off_ns: u64,
     /// End of the latest wait: a period of gathering begins there.
@@ -159,6 +213,9 @@ impl Gathering {
             phase: Phase::Off { until: now },
             sums: Sums::default(),
             since: now,
+            cpu_since_ns: 0,
+            plain_cost: Cost::default(),
+            cost: Cost::default(),
             hold_ns: HOLD_NS[0],
             back_off_ns: BACK_OFF_NS[0],
             period_began: now,
@@ -196,7 +253,15 @@ impl Gathering {
     }
 
     /// `n_new` packets have come since the last call, after `wait`, which ended at `ended`.
-    pub(super) fn note(&mut self, now: MonoNs, ended: MonoNs, n_new: u64, wait: Wait) {
+    /// `cpu_ns` reads the CPU time of the thread.
+    pub(super) fn note(
+        &mut self,
+        now: MonoNs,
+        ended: MonoNs,
+        n_new: u64,
+        wait: Wait,
+        cpu_ns: impl FnOnce() -> u64,
+    ) {
         if self.max_ns == 0 {
             return;
         }
@@ -211,11 +276,14 @@ impl Gathering {
         if lasted_ns < least_ns {
             return;
         }
+        let cpu_ns = cpu_ns();
         let sums = Sums {
             lasted_ns,
+            cpu_ns: cpu_ns.saturating_sub(self.cpu_since_ns),
             ..self.sums
         };
-        (self.sums, self.since) = (Sums::default(), now);
+        self.sums = Sums::default();
+        (self.since, self.cpu_since_ns) = (now, cpu_ns);
         self.phase = self.after(now, sums);
     }
 
@@ -223,7 +291,9 @@ impl Gathering {
     fn after(&mut self, now: MonoNs, sums: Sums) -> Phase {
         match self.phase {
             Phase::Off { until } => {
-                if now < until || !self.is_worth_trying(sums) {
+                self.plain_cost.add(&sums);
+                let is_time = now >= until && self.plain_cost.is_known();
+                if !is_time || !self.is_worth_trying(sums) {
                     return self.phase;
                 }
                 self.set_time(sums.rate());
@@ -241,14 +311,22 @@ impl Gathering {
                 let is_bad = sums.rate() < FALLEN_RATE * rate || sums.pkts_by_wait() < MIN_PKTS;
                 let n_bad = if is_bad { n_bad + 1 } else { 0 };
                 if n_bad == MAX_BAD {
-                    self.hold_ns = HOLD_NS[0];
-                    return Phase::Off { until: now };
+                    return self.end(now);
+                }
+                self.cost.add(&sums);
+                if self.cost.is_known() && !self.saves_cpu() {
+                    return self.back_off(now);
                 }
                 if !is_bad {
                     self.set_time(sums.rate());
                 }
                 match now >= until {
-                    true => Phase::Trial(Trial::default()),
+                    true => {
+                        let hold_ns = (2 * self.hold_ns).min(HOLD_NS[1]);
+                        let off = self.end(now);
+                        (self.hold_ns, self.back_off_ns) = (hold_ns, BACK_OFF_NS[0]);
+                        off
+                    }
                     false => Phase::On { until, rate, n_bad },
                 }
             }
@@ -258,8 +336,7 @@ impl Gathering {
     /// Gathers from now on, at this rate.
     fn begin(&mut self, now: MonoNs, rate: f64) -> Phase {
         let until = MonoNs(now.0.saturating_add(self.hold_ns));
-        self.hold_ns = (2 * self.hold_ns).min(HOLD_NS[1]);
-        self.back_off_ns = BACK_OFF_NS[0];
+        self.cost = Cost::default();
         Phase::On {
             until,
             rate,
@@ -267,11 +344,22 @@ impl Gathering {
         }
     }
 
+    /// Gathers no more; another trial may follow soon.
+    fn end(&mut self, now: MonoNs) -> Phase {
+        self.hold_ns = HOLD_NS[0];
+        self.plain_cost = Cost::default();
+        Phase::Off { until: now }
+    }
+
+    /// Gathers no more: that slows packets down or saves nothing.
     fn back_off(&mut self, now: MonoNs) -> Phase {
         let until = MonoNs(now.0.saturating_add(self.back_off_ns));
         self.back_off_ns = (2 * self.back_off_ns).min(BACK_OFF_NS[1]);
-        self.hold_ns = HOLD_NS[0];
-        Phase::Off { until }
+        self.end(until)
+    }
+
+    fn saves_cpu(&self) -> bool {
+        self.cost.sums.cpu_by_pkt() <= MAX_CPU * self.plain_cost.sums.cpu_by_pkt()
     }
 
     /// Whether the longest gathering would bring enough, and waits bring few.

@@ -103,11 +103,19 @@ impl Waiting {
     }
 
     /// How to wait `now`, after `n_pkts` packets since the start. Without `may_wait` there is
-    /// other work, and the answer is [`Wait::Poll`].
-    pub fn next(&mut self, now: MonoNs, n_pkts: u64, may_wait: bool) -> Wait {
+    /// other work, and the answer is [`Wait::Poll`]. `cpu_ns` reads the CPU time of the
+    /// thread; it is called every few milliseconds at most.
+    pub fn next(
+        &mut self,
+        now: MonoNs,
+        n_pkts: u64,
+        may_wait: bool,
+        cpu_ns: impl FnOnce() -> u64,
+    ) -> Wait {
         let n_new = n_pkts.wrapping_sub(self.n_pkts);
         self.n_pkts = n_pkts;
-        self.gather.note(now, self.wait_ended, n_new, self.current);
+        self.gather
+            .note(now, self.wait_ended, n_new, self.current, cpu_ns);
         if n_new > 0 {
             self.note_gap();
             self.gap_since = now;

@@ -9,12 +9,16 @@ use super::*;
 const ROUND_NS: u64 = 1_000;
 const PKT_NS: u64 = 600;
 const WAKE_NS: u64 = 4_000;
+/// CPU time of a wait that blocks, and of a sleep.
+const BLOCK_CPU_NS: u64 = 4_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A loop, and the packets that are on their way to it.
 struct Bed {
     waiting: Waiting,
     now: u64,
+    cpu_ns: u64,
+    sleep_cpu_ns: u64,
     n_pkts: u64,
     arrivals: BinaryHeap<Reverse<(u64, Source)>>,
     longest_delay_ns: u64,
@@ -39,6 +43,8 @@ impl Bed {
         Self {
             waiting: Waiting::new(limits, MonoNs(0)),
             now: 0,
+            cpu_ns: 0,
+            sleep_cpu_ns: BLOCK_CPU_NS,
             n_pkts: 0,
             arrivals: BinaryHeap::new(),
             longest_delay_ns: 0,
@@ -65,22 +71,29 @@ impl Bed {
     fn run(&mut self, ns: u64) -> (u64, u64) {
         let (until, before, n_before) = (self.now + ns, self.waiting.status(), self.n_pkts);
         while self.now < until {
-            match self.waiting.next(MonoNs(self.now), self.n_pkts, true) {
+            let cpu_ns = self.cpu_ns;
+            match self
+                .waiting
+                .next(MonoNs(self.now), self.n_pkts, true, || cpu_ns)
+            {
                 Wait::Poll => {}
                 Wait::Gather { ns } => {
                     assert!(ns <= 100_000);
                     self.now += ns;
+                    self.cpu_ns += self.sleep_cpu_ns;
                 }
                 Wait::Block => {
                     let next = self.arrivals.peek().map_or(until, |it| it.0.0);
                     if next > self.now {
                         self.now = next.min(until) + WAKE_NS;
+                        self.cpu_ns += BLOCK_CPU_NS;
                     }
                 }
             }
             self.now += ROUND_NS / 2;
             self.waiting.ended(MonoNs(self.now));
             self.now += ROUND_NS / 2;
+            self.cpu_ns += ROUND_NS;
             self.take_burst();
         }
         let after = self.waiting.status();
@@ -100,6 +113,7 @@ impl Bed {
             self.arrivals.pop();
             self.n_pkts += 1;
             self.now += PKT_NS;
+            self.cpu_ns += PKT_NS;
             self.longest_delay_ns = self.longest_delay_ns.max(self.now - at);
             let next = match source {
                 Source::Rate(interval_ns) => at + (self.draw() * interval_ns as f64) as u64,
@@ -115,7 +129,7 @@ fn without_packets_the_loop_blocks() {
     let mut waiting = Bed::new(100, 20).waiting;
     for round in 0..10_000 {
         let now = MonoNs(round * 1_000_000);
-        assert_eq!(waiting.next(now, 0, true), Wait::Block);
+        assert_eq!(waiting.next(now, 0, true, || 0), Wait::Block);
         waiting.ended(now);
     }
     assert_eq!(
@@ -127,7 +141,7 @@ fn without_packets_the_loop_blocks() {
 #[test]
 fn other_work_is_never_made_to_wait() {
     let mut waiting = Bed::new(100, 20).waiting;
-    assert_eq!(waiting.next(MonoNs(1), 5, false), Wait::Poll);
+    assert_eq!(waiting.next(MonoNs(1), 5, false, || 0), Wait::Poll);
 }
 
 #[test]
@@ -145,6 +159,18 @@ fn packets_at_a_rate_are_gathered_within_the_bound() {
         "{gathered_wakeups} of {plain_wakeups}"
     );
     assert!(gathered.longest_delay_ns < 200_000);
+}
+
+#[test]
+fn a_sleep_that_costs_more_than_it_saves_ends_the_gathering() {
+    let mut bed = Bed::new(100, 0);
+    bed.sleep_cpu_ns = 33_000;
+    bed.add(Source::Rate(10_000), 1);
+    bed.run(2 * SECOND_NS);
+    let n_gathers = bed.waiting.status().n_gathers;
+    bed.run(2 * SECOND_NS);
+    // Of 20,000 that there was time for.
+    assert!(bed.waiting.status().n_gathers - n_gathers < 400);
 }
 
 #[test]
@@ -203,7 +229,7 @@ fn a_full_load_is_not_gathered() {
 #[test]
 fn gaps_shorter_than_a_wake_up_are_polled_through() {
     let mut bed = Bed::new(0, 20);
-    bed.add(Source::Window(2_500), 1);
+    bed.add(Source::Window(1_600), 1);
     bed.run(SECOND_NS / 10);
     assert_eq!(bed.waiting.status().spin_ns, 5_000);
     let (_, n_wakeups) = bed.run(SECOND_NS / 10);
@@ -219,7 +245,7 @@ fn a_measured_wake_up_moves_the_learned_cost() {
     let mut waiting = Bed::new(0, 20).waiting;
     let mut now = MonoNs(0);
     for n_pkts in 0..2_000 {
-        waiting.next(now, n_pkts, true);
+        waiting.next(now, n_pkts, true, || 0);
         let is_sample = waiting.wants_wake_cost();
         now = MonoNs(now.0 + 100_000);
         waiting.ended(now);

@@ -8,7 +8,7 @@ use tachonym_bench::turns::rotated;
 use tachonym_bench::{
     Bound, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells,
 };
-use tachonym_loadgen::waiting::{Bed, Load, Take};
+use tachonym_loadgen::waiting::{Bed, Load, Take, sleep_cpu};
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/waiting",
@@ -39,6 +39,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
 
 /// Interests in flight that saturate the router.
 const FULL_WINDOW: usize = 256;
+/// Sleeps whose CPU time is measured.
+const N_SLEEPS: u32 = 1_000;
 /// What is measured, by the saturation of the same round or by the window.
 const LOADS: [(&str, Of); 7] = [
     ("saturation", Of::Window(FULL_WINDOW)),
@@ -81,7 +83,7 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     let rounds = rotated(beds.len(), context.rounds(), |case, _| {
         measure(&beds[case], lasting)
     })?;
-    let columns: [Column; 9] = [
+    let columns: [Column; 11] = [
         "load".into(),
         "gathering".into(),
         "thousand exchanges/s".into(),
@@ -91,6 +93,8 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         "p50, µs".into(),
         "p99, µs".into(),
         "lost".into(),
+        Column::fixed("wake-ups/s", 0),
+        Column::fixed("gatherings/s", 0),
     ];
     let mut table = Table::new("", columns);
     let values = |case: usize, load: usize, of: fn(&Take) -> f64| -> Vec<f64> {
@@ -121,10 +125,18 @@ fn run(context: &Context) -> anyhow::Result<Record> {
                 quantile(500).filter(|_| has_load),
                 quantile(990).filter(|_| has_load),
                 lost,
+                Spread::of(&values(case, load, |take| take.wakeups_per_s)),
+                Spread::of(&values(case, load, |take| take.gathers_per_s)),
             ]);
         }
     }
     judge(&rounds, &mut record);
+    let sleep = sleep_cpu(Duration::from_micros(u64::from(gather_us)), N_SLEEPS);
+    record.note(format!(
+        "A sleep of {gather_us} µs takes {:.1} µs of CPU time here: with cheap sleeps gathering \
+         stays on, otherwise it is tried now and then.",
+        sleep.as_secs_f64() * 1e6
+    ));
     record.tables.push(table);
     record.note(
         "Over a Unix socket, one worker. Rates are parts of the exchanges at saturation in the \
