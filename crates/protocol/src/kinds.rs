@@ -121,6 +121,9 @@ closed_numbers! {
         Failed = 3, "failed";
         /// It can be added, and has not been.
         Spare = 4, "spare";
+        /// The power governor needs fewer workers now: its names are at home at others, and
+        /// it keeps its tables.
+        Asleep = 5, "asleep";
     }
 }
 
@@ -319,7 +322,7 @@ mod tests {
         assert_eq!(LinkType::from_code(u64::MAX), None);
         assert_eq!(FaceEventKind::from_code(0), None);
         assert_eq!(WorkerState::from_code(0), None);
-        assert_eq!(WorkerState::from_code(5), None);
+        assert_eq!(WorkerState::from_code(6), None);
     }
 
     #[test]

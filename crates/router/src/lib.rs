@@ -16,6 +16,7 @@ mod explain_control;
 mod face_jobs;
 mod face_status;
 mod fib_jobs;
+mod governor;
 mod handle;
 pub mod help;
 mod internal;

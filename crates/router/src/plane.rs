@@ -454,6 +454,14 @@ impl Plane {
         outcome
     }
 
+    /// Tells the governor what the thread has done until `now`.
+    pub(crate) fn publish_done(&self, now: MonoNs) {
+        if !self.team.layout.is_single() {
+            let done = self.team.done(self.me);
+            done.set(self.counters.n_at_home, self.busy.busy_ns(now));
+        }
+    }
+
     /// So many packets have come, after so long a wait.
     pub(crate) fn note_received(&mut self, n_received: usize, waited_ns: u64) {
         let before = match waited_ns >= PAUSE_NS {

@@ -166,7 +166,8 @@ impl Router {
         let scheduler = (config.workers.most() > 1)
             .then(|| {
                 let notice = EndNotice(notices.clone());
-                SchedulerThread::spawn(scheduling.clone(), threads.clone(), notice)
+                let governor = config.power.governor;
+                SchedulerThread::spawn(scheduling.clone(), threads.clone(), governor, notice)
             })
             .transpose()?;
 
@@ -191,6 +192,7 @@ impl Router {
                     scheduling,
                     running.waiting,
                     config.workers.clone(),
+                    config.power.governor,
                 ),
                 link_options(config),
                 config.memory.pages.into(),

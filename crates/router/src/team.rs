@@ -1,6 +1,6 @@
 //! What the threads of the router know of each other.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crossbeam_channel::Sender;
 use tachonym_dispatch::{WorkerId, WorkerSet};
@@ -31,20 +31,44 @@ pub(crate) struct Team {
     members: Box<[Member]>,
 }
 
+/// What a thread has done since its start, as it alone writes it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct WorkDone {
+    n_pkts: AtomicU64,
+    busy_ns: AtomicU64,
+}
+
+impl WorkDone {
+    /// Both, as they are after a round.
+    pub(crate) fn set(&self, n_pkts: u64, busy_ns: u64) {
+        self.n_pkts.store(n_pkts, Ordering::Relaxed);
+        self.busy_ns.store(busy_ns, Ordering::Relaxed);
+    }
+
+    /// Packets that were at home there, and the time in which the thread did not wait.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        let n_pkts = self.n_pkts.load(Ordering::Relaxed);
+        (n_pkts, self.busy_ns.load(Ordering::Relaxed))
+    }
+}
+
 /// What the others know of a thread.
 #[repr(align(64))]
 pub(crate) struct Member {
     /// It waits, or is about to: what it is sent by rings it does not see by itself.
     is_asleep: AtomicBool,
+    done: WorkDone,
     waker: Waker,
     news: Sender<FaceNews>,
 }
 
 impl Member {
     /// A thread that is woken by `waker`, and told of faces by `news`.
-    pub(crate) const fn new(waker: Waker, news: Sender<FaceNews>) -> Self {
+    pub(crate) fn new(waker: Waker, news: Sender<FaceNews>) -> Self {
         Self {
             is_asleep: AtomicBool::new(false),
+            done: WorkDone::default(),
             waker,
             news,
         }
@@ -58,6 +82,11 @@ impl Team {
             blueprint,
             members: members.into(),
         }
+    }
+
+    /// What a thread has done.
+    pub(crate) fn done(&self, thread: WorkerId) -> &WorkDone {
+        &self.members[thread.idx()].done
     }
 
     /// A thread is about to wait, unless there is something in its rings by now.

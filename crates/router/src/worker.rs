@@ -38,6 +38,9 @@ pub(crate) struct Forwarder {
 pub(crate) struct Busy {
     since: MonoNs,
     waited_ns: u64,
+    /// Since the thread began.
+    began: MonoNs,
+    all_waited_ns: u64,
     /// Of the last whole window.
     pub(crate) permille: u64,
 }
@@ -45,9 +48,12 @@ pub(crate) struct Busy {
 impl Busy {
     /// From now on.
     pub(crate) fn new() -> Self {
+        let now = monotonic_now();
         Self {
-            since: monotonic_now(),
+            since: now,
             waited_ns: 0,
+            began: now,
+            all_waited_ns: 0,
             permille: 0,
         }
     }
@@ -55,12 +61,20 @@ impl Busy {
     /// By `now` the thread has waited for so long since it was last told.
     fn note(&mut self, waited_ns: u64, now: MonoNs) {
         self.waited_ns += waited_ns;
+        self.all_waited_ns += waited_ns;
         let window_ns = now.saturating_since(self.since).as_nanos() as u64;
         if window_ns >= BUSY_WINDOW_NS {
             let busy_ns = window_ns.saturating_sub(self.waited_ns);
             self.permille = busy_ns.saturating_mul(1_000) / window_ns;
             (self.since, self.waited_ns) = (now, 0);
         }
+    }
+
+    /// How long the thread has not waited until `now`, since it began.
+    pub(crate) const fn busy_ns(&self, now: MonoNs) -> u64 {
+        now.0
+            .saturating_sub(self.began.0)
+            .saturating_sub(self.all_waited_ns)
     }
 }
 
@@ -93,6 +107,7 @@ impl Forwarder {
                 _ => now.saturating_since(before).as_nanos() as u64,
             };
             plane.busy.note(waited_ns, now);
+            plane.publish_done(now);
             plane.note_received(batch.len(), waited_ns);
             plane.handle_face_events();
             spare = plane.receive_all(&batch, spare);

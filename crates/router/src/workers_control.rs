@@ -13,7 +13,7 @@ use tachonym_protocol::{
 };
 use tachonym_workers::{Dispatcher, WaitingLengths, Worker};
 
-use crate::config::Workers;
+use crate::config::{Governor, Workers};
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
 use crate::run::VERIFICATION;
@@ -28,6 +28,7 @@ pub(crate) struct WorkersControl {
     scheduling: Scheduling,
     waiting: Arc<WaitingLengths>,
     config: Workers,
+    governor: Governor,
     dispatcher: Dispatcher,
     /// The names that an operator has pinned; others are known by their keys alone.
     pinned: BTreeMap<(ServiceId, Key), Name>,
@@ -55,6 +56,7 @@ impl WorkersControl {
         scheduling: Scheduling,
         waiting: Arc<WaitingLengths>,
         config: Workers,
+        governor: Governor,
     ) -> Self {
         let dispatcher = scheduling.dispatcher(&config, &threads.team().blueprint);
         Self {
@@ -62,6 +64,7 @@ impl WorkersControl {
             scheduling,
             waiting,
             config,
+            governor,
             dispatcher,
             pinned: BTreeMap::new(),
         }
@@ -101,7 +104,10 @@ impl WorkersControl {
                 let worker = WorkerId(told.thread as u16);
                 let state = match told.state {
                     Some(WorkerState::Running) if !homes.workers().contains(worker) => {
-                        WorkerState::Removed
+                        match self.governor {
+                            Governor::None => WorkerState::Removed,
+                            Governor::Tap => WorkerState::Asleep,
+                        }
                     }
                     Some(state) => state,
                     None => WorkerState::Spare,
@@ -164,6 +170,13 @@ impl WorkersControl {
     pub(crate) fn change(&mut self, change: &WorkersChange) -> Result<bool, ControlError> {
         if self.threads.team().layout.n_worker_threads() == 1 {
             return Err(refusal(of_one(change)));
+        }
+        let is_number = matches!(change, WorkersChange::Add | WorkersChange::Remove { .. });
+        if is_number && self.governor != Governor::None {
+            return Err(refusal(
+                "the power governor decides how many workers run; set power.governor = \"none\" \
+                 and restart the router",
+            ));
         }
         match change {
             WorkersChange::Freeze => self.scheduling.lock().laps_mut().freeze(),

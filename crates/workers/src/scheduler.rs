@@ -92,8 +92,13 @@ impl Scheduler {
         }
         self.allocate(now);
         let n_moved = self.laps.handle_queue_lengths(&self.queue_lens);
-        self.publisher.publish(self.laps.homes());
+        self.publish();
         n_moved
+    }
+
+    /// Publishes what has been changed by [`laps_mut`](Self::laps_mut).
+    pub fn publish(&mut self) {
+        self.publisher.publish(self.laps.homes());
     }
 
     /// Passes workers between services as their loads demand, every now and then.
@@ -176,7 +181,7 @@ impl Scheduler {
     }
 
     /// What decides, to be told by an operator; known to receivers after the next
-    /// [`tick`](Self::tick).
+    /// [`publish`](Self::publish) or [`tick`](Self::tick).
     pub const fn laps_mut(&mut self) -> &mut Laps {
         &mut self.laps
     }

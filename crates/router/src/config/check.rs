@@ -6,8 +6,8 @@
 
 use super::faults::{Fault, Faults};
 use super::{
-    Config, content_store, faces, forwarding, locality, management, routes, second_level, signers,
-    tables, workers,
+    Config, content_store, faces, forwarding, locality, management, power, routes, second_level,
+    signers, tables, workers,
 };
 
 /// Words that are a log level by themselves.
@@ -19,6 +19,7 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     faces::check(config, &mut found);
     tables::check(config, &mut found);
     workers::check(&config.workers, &mut found);
+    power::check(config, &mut found);
     content_store::check(config, &mut found);
     second_level::check(&config.second_level, config.workers.most(), &mut found);
     forwarding::check(config, &mut found);

@@ -18,6 +18,7 @@ mod locality;
 mod machine;
 mod management;
 mod origin;
+mod power;
 pub mod reference;
 mod routes;
 mod second_level;
@@ -42,6 +43,7 @@ pub use load::ConfigError;
 pub use locality::{Local, Transport};
 pub use management::{Authorize, Management};
 pub use origin::{Origin, StartError};
+pub use power::{Governor, Power};
 pub use routes::{Persistency, StaticFace, StaticRoute};
 pub use second_level::{Io, SecondLevel, Volume};
 pub use signers::{Announcements, Localhop, Names, Verification};
@@ -67,6 +69,8 @@ pub struct Config {
     /// Threads that receive and forward. Each worker thread has a PIT and a content store of
     /// its own, with its share of the sizes in `[tables]`; the FIB is shared.
     pub workers: Workers,
+    /// How the power that the router takes follows its traffic.
+    pub power: Power,
     /// Memory pages of the tables.
     pub memory: Memory,
     /// The policy of the DRAM level of the content store. Its size is set in `[tables]`.
