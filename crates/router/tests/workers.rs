@@ -265,3 +265,58 @@ fn workers_that_come_and_go_share_one_content_store() {
     bed.text(&["cs", "config", "--capacity", "7"]);
     assert_eq!(capacity(), Some(7));
 }
+
+/// Asks until what `tachonym workers` shows is `wanted`.
+fn until(bed: &Bed, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    let begun = std::time::Instant::now();
+    loop {
+        let shown = bed.json(&["workers"]);
+        if wanted(&shown) {
+            return shown;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{shown}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_worker_that_is_not_needed_sleeps_and_wakes_under_load() {
+    for feed in &FEEDS[..2] {
+        let bed = Bed::of_workers(&format!(
+            "workers.threads = 2\nworkers.dispatch = \"name\"\npower.governor = \"tap\"\n{feed}"
+        ));
+        let is_asleep = |shown: &serde_json::Value| shown["workers"][1]["state"] == "asleep";
+        let folder = bed.folder.path();
+        let mut producer = Program::new(folder);
+        producer.register("/load");
+        let socket = producer.stream.try_clone().expect("a descriptor");
+        let answering = thread::spawn(move || producer.answer_all());
+        let asleep = until(&bed, is_asleep);
+        assert_eq!(asleep["workers"][0]["share_permille"], 1000, "{feed}");
+        let (_, error) = bed.failure(&["workers", "add"]);
+        assert!(error.contains("power.governor"), "{error}");
+
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let prefixes = [
+                "/load/a", "/load/b", "/load/c", "/load/d", "/load/e", "/load/f",
+            ];
+            let consumers = prefixes.map(|prefix| {
+                let (mut program, stop) = (Program::new(folder), &stop);
+                scope.spawn(move || program.ask(prefix, 1_000, stop))
+            });
+            let version = |shown: &serde_json::Value| shown["map_version"].as_u64();
+            until(&bed, |shown| version(shown) > version(&asleep));
+            stop.store(true, Ordering::Relaxed);
+            for consumer in consumers {
+                consumer
+                    .join()
+                    .expect("all that was asked for was answered");
+            }
+        });
+        assert_eq!(n_lost(&bed), 0, "{feed}");
+        until(&bed, is_asleep);
+        socket.shutdown(std::net::Shutdown::Both).expect("a socket");
+        answering.join().expect("it ends");
+    }
+}
