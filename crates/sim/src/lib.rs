@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`cores`] | cores, queues and what becomes of packets |
+//! | [`power`] | cores that sleep and change their frequency |
 //! | [`service`] | what packets cost |
 //! | [`traffic`] | which packets come: drawn, or recorded |
 //! | [`rate`] | how many of them |
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cores;
+pub mod power;
 pub mod random;
 pub mod rate;
 pub mod service;
