@@ -1,9 +1,10 @@
-//! Experiments of Iqbal 2013, chapters 3 to 5: packet schedulers on simulated cores.
+//! Experiments of Iqbal 2013, chapters 3 to 6: packet schedulers on simulated cores, and
+//! their power.
 //!
 //! The schedulers are those of the crate `dispatch`, which a router runs; cores and traffic
 //! are those of the crate `sim`. LAPS comes as a router runs it by default (what moves evens
 //! loads out and keeps its packets' order, and a table of buckets divides names), with
-//! linear hashing, and as published. Chapter 6, on power, is not here.
+//! linear hashing, and as published.
 
 mod adaptive_hashing;
 mod cost;
@@ -16,6 +17,7 @@ mod figure_5_10;
 mod figure_5_6;
 mod figure_5_7;
 mod holt_winters;
+mod power;
 mod simulation;
 mod table_5_1;
 mod traces;
@@ -36,4 +38,8 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     figure_5_7::EXPERIMENTS,
     figure_5_10::EXPERIMENTS,
     table_5_1::EXPERIMENTS,
+    power::EXPERIMENTS[0],
+    power::EXPERIMENTS[1],
+    power::EXPERIMENTS[2],
+    power::EXPERIMENTS[3],
 ];
