@@ -414,7 +414,7 @@ impl Run<'_> {
     }
 }
 
-/// Packets of two days in so many seconds of virtual time: this project's own rule, since
+/// Packets of two days in some seconds of virtual time: this project's own rule, since
 /// the published traces are in drawings only. A sine of two periods, and on it a deviation
 /// that lasts some intervals; packets come by chance (Poisson).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -450,8 +450,8 @@ impl TwoDays {
     }
 }
 
-/// When packets arrive by chance, at these rates, in packets per second, that divide so many
-/// seconds among them.
+/// When packets arrive by chance, at these rates, in packets per second, that divide `seconds`
+/// among them.
 #[must_use]
 pub fn arrivals_of(rates_pps: &[f64], seconds: f64, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed.wrapping_add(1));

@@ -1,3 +1,5 @@
+//! What TAP decides, interval by interval.
+
 use super::*;
 
 const INTERVAL_NS: u64 = 500_000;

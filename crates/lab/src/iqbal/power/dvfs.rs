@@ -74,5 +74,9 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     }
     record.tables.push(table);
     record.note("15 % is published for most applications. Traffic and watts: iqbal/table-6.2.");
+    record.note(
+        "Where frequencies cost power: the queue stays short until they are too low, fills before \
+         they have risen again, and wakes a core that the traffic does not need.",
+    );
     Ok(record)
 }
