@@ -27,6 +27,7 @@ mod siblings;
 mod sources;
 mod table;
 mod timers;
+mod wait;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};

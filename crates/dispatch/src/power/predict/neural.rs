@@ -11,7 +11,7 @@ const N_INPUTS: usize = 8;
 const N_HIDDEN: usize = 6;
 const EPOCHS: u32 = 60;
 
-/// See the [module](self).
+/// A network of 8 former values, 6 hidden units and the next value.
 #[derive(Clone, Debug)]
 pub struct Neural {
     mean: f64,
