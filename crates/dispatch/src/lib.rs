@@ -14,7 +14,7 @@
 //! | [`laps`] | all of these together: the locality-aware packet scheduler |
 //! | [`order`] | how packets of a name that moves keep their order |
 //! | [`publish`] | how receiving threads read what one thread decides |
-//! | [`power`] | how many workers run, and how fast |
+//! | [`power`] | how many workers run, how fast, and what a load costs in watts |
 //! | [`baselines`], [`adaptive`], [`restoration`] | other schedulers, to compare with |
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How many workers run, and how fast.
+//! How many workers run, how fast, and what a load costs in watts.
 //!
 //! Pure decisions: the time, counts and queue lengths come as arguments. No file, clock or
 //! thread is touched here.
@@ -10,9 +10,13 @@
 //! | [`tap`] | traffic-aware power management (Iqbal 2013, chapter 6) |
 //! | [`predict`] | other forecasts, to compare with |
 //! | [`governors`] | other governors, and all of them behind one type |
+//! | [`model`] | watts of a server's devices by their load (Takemasa 2019, chapter 6) |
+//! | [`servers`] | parameters of that model as TOML, and three published servers |
 
 pub mod des;
 pub mod governors;
+pub mod model;
 pub mod predict;
+pub mod servers;
 pub mod states;
 pub mod tap;
