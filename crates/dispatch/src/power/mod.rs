@@ -10,11 +10,13 @@
 //! | [`tap`] | traffic-aware power management (Iqbal 2013, chapter 6) |
 //! | [`predict`] | other forecasts, to compare with |
 //! | [`governors`] | other governors, and all of them behind one type |
+//! | [`load`] | cycles, bytes and IP packets of an exchange by block |
 //! | [`model`] | watts of a server's devices by their load (Takemasa 2019, chapter 6) |
 //! | [`servers`] | parameters of that model as TOML, and three published servers |
 
 pub mod des;
 pub mod governors;
+pub mod load;
 pub mod model;
 pub mod predict;
 pub mod servers;
