@@ -5,6 +5,7 @@ mod bottleneck_counters;
 mod bottleneck_published;
 pub(crate) mod cache;
 mod fib_model;
+mod power;
 mod schedules;
 mod short_circuit;
 mod throughput;
@@ -38,4 +39,8 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::change::EXPERIMENTS,
     cache::rates::EXPERIMENTS,
     cache::speed::EXPERIMENTS,
+    power::TABLES,
+    power::FIGURE_6_4,
+    power::FIGURE_6_9,
+    power::FIGURE_6_10,
 ];

@@ -8,7 +8,7 @@ mod blocks;
 mod cycles;
 mod grid;
 mod plain;
-mod published;
+pub(super) mod published;
 pub(crate) mod simulate;
 mod sources;
 mod traced;

@@ -32,7 +32,7 @@ pub(super) const WEB_HIT_RATIOS: [(&str, f64); 6] = [
 ];
 
 /// Cycles of B2, B12 and B13 (Table 5.2).
-pub(super) fn cycles(policy: &str) -> Option<[f64; 3]> {
+pub(in crate::takemasa) fn cycles(policy: &str) -> Option<[f64; 3]> {
     Some(match policy {
         "filter/fifo" => [83.0, 0.0, 28.0],
         "tinylfu/random" => [91.0, 0.0, 282.0],
@@ -45,7 +45,7 @@ pub(super) fn cycles(policy: &str) -> Option<[f64; 3]> {
 
 /// Cycles of the blocks that are the same with every policy (Table 5.1); 0 for numbers that
 /// are not among them.
-pub(super) const fn block(number: u8) -> f64 {
+pub(in crate::takemasa) const fn block(number: u8) -> f64 {
     match number {
         1 => 571.0,
         3 => 148.0,
