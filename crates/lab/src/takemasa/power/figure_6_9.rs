@@ -71,10 +71,10 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         optimised.filter(|_| is_published),
     );
     record.compare(
-        "data rate at which the naive router is full",
+        "last data rate of the figure, and the one that fills the naive router",
         FULL_GBPS,
         "Gbit/s",
-        Reference::inferred(DOCUMENT, "section 6.5.3, Tables 5.1 and 5.2"),
+        stated,
         Some(study.full_gbps(&study.routers[0])),
     );
     if let Some(cycles) = study.cycles_for(PUBLISHED_PERCENT, gbps) {
