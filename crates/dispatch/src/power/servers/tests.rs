@@ -1,3 +1,5 @@
+//! The published servers, and parameters that are refused.
+
 use super::super::model::CONSERVATIVE_THETA;
 use super::*;
 
