@@ -22,6 +22,7 @@ use crate::turns::seconds_of;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Document {
     /// Takemasa 2019 and Takemasa et al. 2019
+    #[value(alias = "jip")]
     Takemasa,
     /// Yuan 2015
     Yuan,

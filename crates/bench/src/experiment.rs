@@ -179,10 +179,20 @@ impl Experiment {
                         Scale::Full => *full,
                     };
                     let free_gib = available_bytes() as f64 / f64::from(1 << 30);
+                    // Values that were set may need more or less.
+                    let defaults = Values::new(self.params, context.scale, &[])?;
+                    if gib > free_gib && context.values != defaults {
+                        eprintln!(
+                            "{} at scale {} needs {gib:.1} GiB of memory without --set, and \
+                             {free_gib:.1} GiB are free",
+                            self.id, context.scale
+                        );
+                        continue;
+                    }
                     ensure!(
                         gib <= free_gib,
                         "{} at scale {} needs {gib:.1} GiB of memory, and {free_gib:.1} GiB are \
-                         free; use a smaller scale or --set",
+                         free; use a smaller scale",
                         self.id,
                         context.scale
                     );

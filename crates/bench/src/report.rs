@@ -121,20 +121,18 @@ impl Report {
     /// What is true of an experiment before anything runs: it has a result of a former run
     /// at this scale and commit, it cannot run here, or it waits.
     fn before(&self, experiment: &Experiment, commit: Option<&str>, program: &Path) -> Outcome {
+        if let Ok(result) = ResultFile::read(&self.result_path(experiment))
+            && !self.is_again
+            && result.scale == self.scale
+            && result.commit.as_deref() == commit
+        {
+            return Outcome::Done(Box::new(result));
+        }
         let needs = Context::new(experiment, self.scale, &[], program)
             .and_then(|context| experiment.check_needs(&context));
-        if let Err(error) = needs {
-            return Outcome::Failed(format!("{error:#}"));
-        }
-        match ResultFile::read(&self.result_path(experiment)) {
-            Ok(result)
-                if !self.is_again
-                    && result.scale == self.scale
-                    && result.commit.as_deref() == commit =>
-            {
-                Outcome::Done(Box::new(result))
-            }
-            _ => Outcome::Waiting,
+        match needs {
+            Ok(()) => Outcome::Waiting,
+            Err(error) => Outcome::Failed(format!("{error:#}")),
         }
     }
 
@@ -215,11 +213,14 @@ fn page(
     let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|it| is(it)).count();
     let n_done = count(|it| matches!(it, Outcome::Done(_)));
     let n_failed = count(|it| matches!(it, Outcome::Failed(_)));
+    let waiting = experiments.iter().zip(outcomes);
+    let waiting = waiting.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
+    let minutes: f64 = waiting.map(|(it, _)| it.cost.at(scale)).sum();
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <title>Tachonym: experiments</title><style>{STYLE}</style></head><body>\n\
          <h1>Tachonym: experiments at scale {scale}</h1>\n<p>{n_done} of {} done, {n_failed} \
-         failed. Values marked as published are those of the documents; all others were \
+         failed, about {minutes:.0} min left. Values marked as published are those of the documents; all others were \
          found in the run that their section names.</p>\n<ul>\n",
         experiments.len()
     );

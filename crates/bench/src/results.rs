@@ -68,7 +68,10 @@ impl ResultFile {
         let defaults = Values::new(experiment.params, scale, &[])?;
         for ((name, value), (_, default)) in values.iter().zip(defaults.iter()) {
             if value != default {
-                command.push_str(&format!(" --set {name}={value}"));
+                command.push_str(&match value.contains(char::is_whitespace) {
+                    true => format!(" --set \"{name}={value}\""),
+                    false => format!(" --set {name}={value}"),
+                });
             }
         }
         Ok(Self {
