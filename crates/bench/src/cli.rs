@@ -1,7 +1,8 @@
 //! The commands of the catalogue: `list`, `run`, `report`, `docs`.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -120,13 +121,13 @@ pub struct DocsArgs {
 /// # Errors
 /// If the output cannot be written.
 pub fn list(args: &ListArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = String::new();
     let is_asked = |id: &str| args.document.is_none_or(|document| document.has(id));
     if args.experiments {
         for it in registry.all().iter().filter(|it| is_asked(it.id)) {
-            write_experiment(&mut out, it)?;
+            write_experiment(&mut out, it);
         }
-        return Ok(out.flush()?);
+        return print(&out);
     }
     let (mut n_reproduced, mut n_excluded, mut n_missing) = (0, 0, 0);
     for row in catalogue.rows.iter().filter(|row| is_asked(&row.id)) {
@@ -153,30 +154,37 @@ pub fn list(args: &ListArgs, catalogue: &Catalogue, registry: &Registry) -> anyh
             [] => String::new(),
             also => format!(" = {}", also.join(" = ")),
         };
-        writeln!(out, "{}{also}: {}\n    {text}", row.id, row.title)?;
+        _ = writeln!(out, "{}{also}: {}\n    {text}", row.id, row.title);
     }
-    writeln!(
+    _ = writeln!(
         out,
         "{n_reproduced} reproduced, {n_missing} not yet, {n_excluded} not reproducible"
-    )?;
-    Ok(out.flush()?)
+    );
+    print(&out)
 }
 
-fn write_experiment(out: &mut impl Write, it: &Experiment) -> io::Result<()> {
-    writeln!(
+/// Writes to standard output. A reader that has read enough, as in `list | head`, is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn write_experiment(out: &mut String, it: &Experiment) {
+    _ = writeln!(
         out,
         "{}: {} (about {:.1} min quick, {:.1} min full)",
         it.id, it.title, it.cost.quick, it.cost.full
-    )?;
+    );
     for param in it.params {
         let [_, quick, full] = param.defaults;
         let value = match quick == full {
             true => quick.to_owned(),
             false => format!("{quick}, full {full}"),
         };
-        writeln!(out, "    --set {}={value}    {}", param.name, param.help)?;
+        _ = writeln!(out, "    --set {}={value}    {}", param.name, param.help);
     }
-    Ok(())
 }
 
 /// Runs one experiment and prints its result.
@@ -207,26 +215,23 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
     if let Some(folder) = &args.svg {
         write_drawings(&result, folder)?;
     }
-    let mut out = io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&result)?)?;
+        print(&format!("{}\n", serde_json::to_string(&result)?))
     } else {
         let source = match &*result.source {
             "" => "this project".to_owned(),
             source => source.to_owned(),
         };
-        writeln!(
-            out,
-            "# {}\n\n{source}; {} at scale {}; {}; {:.0} s\n\n{}",
+        print(&format!(
+            "# {}\n\n{source}; {} at scale {}; {}; {:.0} s\n\n{}\n",
             result.title,
             result.record.kind.label(),
             result.scale,
             Machine::read(),
             result.seconds,
             markdown::record(&result.record)
-        )?;
+        ))
     }
-    Ok(())
 }
 
 fn write_drawings(result: &ResultFile, folder: &std::path::Path) -> anyhow::Result<()> {

@@ -88,9 +88,7 @@ impl Report {
             if !matches!(outcomes[idx], Outcome::Waiting) {
                 continue;
             }
-            let waiting = experiments.iter().zip(&outcomes);
-            let waiting = waiting.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
-            let minutes: f64 = waiting.map(|(it, _)| it.cost.at(self.scale)).sum();
+            let minutes = minutes_left(self.scale, experiments, &outcomes);
             eprintln!(
                 "[{}/{}] {} (about {minutes:.1} min left)",
                 idx + 1,
@@ -203,6 +201,13 @@ table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:
 th{background:#f3f3f3;text-align:left}.failed{color:#b00}.source{color:#555}\
 svg{max-width:100%;height:auto}section{border-top:2px solid #ddd;margin-top:2em}";
 
+/// What the experiments that wait take by their stated costs.
+fn minutes_left(scale: Scale, experiments: &[&Experiment], outcomes: &[Outcome]) -> f64 {
+    let waiting = experiments.iter().zip(outcomes);
+    let waiting = waiting.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
+    waiting.map(|(it, _)| it.cost.at(scale)).sum()
+}
+
 /// One page with everything in it.
 fn page(
     scale: Scale,
@@ -213,15 +218,13 @@ fn page(
     let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|it| is(it)).count();
     let n_done = count(|it| matches!(it, Outcome::Done(_)));
     let n_failed = count(|it| matches!(it, Outcome::Failed(_)));
-    let waiting = experiments.iter().zip(outcomes);
-    let waiting = waiting.filter(|(_, outcome)| matches!(outcome, Outcome::Waiting));
-    let minutes: f64 = waiting.map(|(it, _)| it.cost.at(scale)).sum();
+    let minutes = minutes_left(scale, experiments, outcomes);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <title>Tachonym: experiments</title><style>{STYLE}</style></head><body>\n\
          <h1>Tachonym: experiments at scale {scale}</h1>\n<p>{n_done} of {} done, {n_failed} \
-         failed, about {minutes:.0} min left. Values marked as published are those of the documents; all others were \
-         found in the run that their section names.</p>\n<ul>\n",
+         failed, about {minutes:.0} min left. Values marked as published are those of the \
+         documents; all others were found in the run that their section names.</p>\n<ul>\n",
         experiments.len()
     );
     for (experiment, outcome) in experiments.iter().zip(outcomes) {

@@ -1,7 +1,6 @@
 //! The `tachonym-lab` command.
 #![forbid(unsafe_code)]
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -84,16 +83,9 @@ fn catalogued(run: impl FnOnce(&Catalogue, &Registry) -> anyhow::Result<()>) -> 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
-        // `tachonym-lab list | head` has read enough.
-        Err(error) if is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tachonym-lab: {error:#}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn is_reader_gone(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
-    cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

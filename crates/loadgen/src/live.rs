@@ -21,10 +21,9 @@ use tachonym_security::Signer;
 use crate::exchange::address::{Address, Transport};
 use crate::exchange::budget::{Deadline, Phase};
 use crate::exchange::drive::Driver;
-use crate::exchange::flow::{Flow, FlowShape, Mode};
+use crate::exchange::flow::{Flow, FlowShape};
 use crate::exchange::link::Link;
 use crate::exchange::measure::{Forwarder, Routes};
-use crate::exchange::template::{InterestShape, Numbering};
 use crate::figures::WorkFolder;
 use crate::figures::peers::{free_port, quoted};
 use crate::launch::{LOCAL_UDP, Running};
@@ -219,19 +218,7 @@ fn connect(load: &LiveLoad, forwarder: &Forwarder, skew: f64) -> anyhow::Result<
     let seed = fresh_seed();
     let windows = windows(load.n_objects, load.in_flight, skew);
     for (idx, in_flight) in windows.into_iter().enumerate() {
-        let shape = FlowShape {
-            mode: Mode::Miss,
-            in_flight,
-            catalogue: 1,
-            interest: InterestShape {
-                lifetime_ms: LIFETIME_MS,
-                must_be_fresh: false,
-                token_bytes: None,
-            },
-            content_bytes: load.content_bytes.into(),
-            freshness_ms: 1_000,
-            numbering: Numbering::Segment,
-        };
+        let shape = FlowShape::misses(in_flight, load.content_bytes.into(), LIFETIME_MS);
         let object = format!("{idx}");
         let prefix = Name::new()
             .with(format!("tachonym-lab-{seed:016x}").as_str())

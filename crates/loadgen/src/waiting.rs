@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tachonym_bench::random::fresh_seed;
 use tachonym_bench::stats::Histogram;
+use tachonym_bench::turns::cpu_seconds_of;
 use tachonym_client::{Controller, Endpoint};
 use tachonym_packet::Name;
 use tachonym_protocol::{FaceUri, WaitingStatus};
@@ -19,10 +20,9 @@ use tachonym_security::Signer;
 use crate::exchange::address::Address;
 use crate::exchange::budget::{Deadline, Phase};
 use crate::exchange::drive::Driver;
-use crate::exchange::flow::{Flow, FlowShape, Mode};
+use crate::exchange::flow::{Flow, FlowShape};
 use crate::exchange::link::Link;
 use crate::exchange::measure::{Forwarder, Routes};
-use crate::exchange::template::{InterestShape, Numbering};
 use crate::figures::WorkFolder;
 use crate::figures::peers::quoted;
 use crate::launch::{LOCAL_UDP, Running};
@@ -171,19 +171,7 @@ impl Bed {
     fn connect(&self, in_flight: usize) -> anyhow::Result<Driver> {
         let deadline = Deadline::at(Instant::now() + SET_UP);
         let seed = fresh_seed();
-        let shape = FlowShape {
-            mode: Mode::Miss,
-            in_flight,
-            catalogue: 1,
-            interest: InterestShape {
-                lifetime_ms: LIFETIME_MS,
-                must_be_fresh: false,
-                token_bytes: None,
-            },
-            content_bytes: CONTENT_BYTES,
-            freshness_ms: 1_000,
-            numbering: Numbering::Segment,
-        };
+        let shape = FlowShape::misses(in_flight, CONTENT_BYTES, LIFETIME_MS);
         let prefix = Name::new().with(format!("tachonym-lab-{seed:016x}").as_str());
         let consumer = Link::connect_by(&self.forwarder.consumer, deadline)?;
         let producer = Link::connect_by(&self.forwarder.producer, deadline)?;
@@ -207,15 +195,12 @@ impl Bed {
 /// mean of `n_sleeps`.
 #[must_use]
 pub fn sleep_cpu(duration: Duration, n_sleeps: u32) -> Duration {
-    let used = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let as_time = |used: rustix::time::Timespec| {
-        Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)
-    };
-    let before = as_time(used());
-    for _ in 0..n_sleeps {
-        thread::sleep(duration);
-    }
-    as_time(used()).saturating_sub(before) / n_sleeps.max(1)
+    let (seconds, ()) = cpu_seconds_of(|| {
+        for _ in 0..n_sleeps {
+            thread::sleep(duration);
+        }
+    });
+    Duration::from_secs_f64(seconds) / n_sleeps.max(1)
 }
 
 /// Carries the load of a driver, or none, for `lasting`; until the last Data.

@@ -6,15 +6,13 @@
 //! engine and content store, and its thread goes on receiving for its faces.
 
 use tachonym_dispatch::power::tap::{Interval, Tap, TapConfig};
-use tachonym_dispatch::{Migration, MigrationState, ServiceId, WorkerId};
+use tachonym_dispatch::{Migration, MigrationState, WorkerId};
 use tachonym_packet::MonoNs;
 use tachonym_workers::{ReceiverConfig, Scheduler};
 use tracing::debug;
 
+use crate::run::FORWARDING;
 use crate::team::Team;
-
-/// What all governed workers do.
-const FORWARDING: ServiceId = ServiceId(0);
 
 /// See the module.
 pub(crate) struct Governor {
@@ -22,16 +20,20 @@ pub(crate) struct Governor {
     /// What the workers had done at the latest look.
     before: Vec<(u64, u64)>,
     queue_pkts: u32,
+    /// Most that counts of a worker's queue: sockets do not tell how much they hold, and a
+    /// thread without a pause counts ever more.
+    max_queue_pkts: u32,
 }
 
 impl Governor {
     /// Governs workers 0 to `n_workers` - 1, which all run.
     pub(crate) fn new(n_workers: usize) -> Self {
-        let queue_pkts = f64::from(ReceiverConfig::default().max_queue_pkts);
+        let max_queue_pkts = ReceiverConfig::default().max_queue_pkts;
         Self {
-            tap: Tap::new(TapConfig::live(n_workers, queue_pkts)),
+            tap: Tap::new(TapConfig::live(n_workers, max_queue_pkts.into())),
             before: vec![(0, 0); n_workers],
             queue_pkts: 0,
+            max_queue_pkts,
         }
     }
 
@@ -60,7 +62,8 @@ impl Governor {
             busy_ns += done.1.saturating_sub(before.1);
             *before = done;
         }
-        let queue_pkts = scheduler.queue_lens().iter().sum();
+        let queue_lens = scheduler.queue_lens().iter();
+        let queue_pkts = queue_lens.map(|&len| len.min(self.max_queue_pkts)).sum();
         let queue_before = u64::from(std::mem::replace(&mut self.queue_pkts, queue_pkts));
         let n_arrived = (n_done + u64::from(queue_pkts)).saturating_sub(queue_before);
         Interval {

@@ -40,6 +40,8 @@ const FORWARDING_PPS: f64 = 500e3;
 const VERIFICATION_PPS: f64 = 20e3;
 /// A service gives a worker back when it has not needed it for so long.
 const SURPLUS_AFTER_NS: u64 = 10_000_000_000;
+/// All other names.
+pub(crate) const FORWARDING: ServiceId = ServiceId(0);
 /// Names whose Data are verified; see [`Config::verification`].
 pub(crate) const VERIFICATION: ServiceId = ServiceId(1);
 

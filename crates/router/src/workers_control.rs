@@ -16,11 +16,8 @@ use tachonym_workers::{Dispatcher, WaitingLengths, Worker};
 use crate::config::{Governor, Workers};
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
-use crate::run::VERIFICATION;
+use crate::run::{FORWARDING, VERIFICATION};
 use crate::scheduling::Scheduling;
-
-/// What workers that are added do first.
-const FORWARDING: ServiceId = ServiceId(0);
 
 /// The manager's hold on the workers.
 pub(crate) struct WorkersControl {

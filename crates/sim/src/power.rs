@@ -7,8 +7,6 @@
 //! a core that is active takes it whether or not it has a packet (equation 2.1). The thesis
 //! does not say in which P-state a core sleeps: here in the lowest, under any governor.
 
-use std::collections::VecDeque;
-
 use tachonym_dispatch::power::governors::{Governor, WorkerLoad, ladder_state};
 use tachonym_dispatch::power::states::{CState, P_STATES};
 use tachonym_dispatch::power::tap::{Decision, Interval};
@@ -23,7 +21,7 @@ pub struct PowerConfig {
     /// Watts of a core at P0.
     pub core_w: f64,
     /// Packets of the queue.
-    pub queue_pkts: usize,
+    pub queue_pkts: u32,
     /// What a packet takes at P0.
     pub packet_ns: u64,
     /// How often the governor hears of loads.
@@ -117,7 +115,7 @@ struct Run<'a> {
     config: &'a PowerConfig,
     governor: &'a mut Governor,
     cores: Vec<Core>,
-    queue: VecDeque<()>,
+    n_queued: u32,
     /// Work done, in nanoseconds at P0, and packets, since the interval began.
     busy_ns: f64,
     n_done: u64,
@@ -151,7 +149,7 @@ pub fn run(
         config,
         governor,
         cores: vec![core; config.n_cores],
-        queue: VecDeque::with_capacity(config.queue_pkts),
+        n_queued: 0,
         busy_ns: 0.0,
         n_done: 0,
         n_arrived: 0,
@@ -187,7 +185,7 @@ pub fn run(
             next_step += config.step_ns;
             let decision = run.governor.handle_step();
             let filtered = run.governor.tap().map_or(0.0, |it| it.filtered_pkts());
-            run.outcome.queue.push((run.queue.len() as u32, filtered));
+            run.outcome.queue.push((run.n_queued, filtered));
             run.carry_out(&decision, now_ns);
         }
     }
@@ -222,12 +220,12 @@ impl Run<'_> {
                     );
                 }
             }
-        } else if self.queue.len() < self.config.queue_pkts {
-            self.queue.push_back(());
+        } else if self.n_queued < self.config.queue_pkts {
+            self.n_queued += 1;
         } else {
             self.outcome.n_dropped += 1;
         }
-        self.governor.sample_queue(self.queue.len() as u32);
+        self.governor.sample_queue(self.n_queued);
     }
 
     const fn wake_ns(&self, state: CState) -> u64 {
@@ -255,7 +253,8 @@ impl Run<'_> {
         }
         if let Some(state) = self.cores[idx].sleep_after.take() {
             self.turn(idx, Doing::Sleeps(state), now_ns);
-        } else if self.queue.pop_front().is_some() {
+        } else if let Some(n_queued) = self.n_queued.checked_sub(1) {
+            self.n_queued = n_queued;
             self.start(idx, now_ns);
         } else {
             self.turn(idx, Doing::Idle, now_ns);
@@ -343,7 +342,7 @@ impl Run<'_> {
             n_arrived: std::mem::take(&mut self.n_arrived),
             n_done: std::mem::take(&mut self.n_done),
             busy_ns: std::mem::take(&mut self.busy_ns) as u64,
-            queue_pkts: self.queue.len() as u32,
+            queue_pkts: self.n_queued,
         };
         let decision = self.governor.handle_interval(&interval, &loads);
         self.carry_out(&decision, now_ns);

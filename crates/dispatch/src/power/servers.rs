@@ -143,13 +143,15 @@ impl Server {
                 remedy: "add a row for each core but the first",
             });
         }
-        let mut before = 0.0;
+        let (mut before, mut min_w) = (0.0, cpu.active_min_w);
         for (idx, row) in cpu.p_states.iter().enumerate() {
             let field = |name| format!("cpu.p_states[{idx}].{name}");
             let value = row.frequency_hz;
             range(field("frequency_hz"), value, (MIN_HZ, MAX_HZ), "hertz")?;
             range(field("sigma"), row.sigma, (0.0, 4.0), "no unit")?;
-            watts(&field("max_w"), row.max_w)?;
+            // A higher frequency takes more, and none less than an active core does.
+            range(field("max_w"), row.max_w, (min_w, MAX_W), "watts")?;
+            min_w = row.max_w;
             if value <= before {
                 return Err(ServerError::Order { idx, value, before });
             }

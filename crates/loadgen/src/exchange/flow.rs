@@ -114,6 +114,26 @@ pub struct FlowShape {
     pub numbering: Numbering,
 }
 
+impl FlowShape {
+    /// Interests for segments that no store has, `in_flight` at a time.
+    #[must_use]
+    pub const fn misses(in_flight: usize, content_bytes: usize, lifetime_ms: u64) -> Self {
+        Self {
+            mode: Mode::Miss,
+            in_flight,
+            catalogue: 1,
+            interest: InterestShape {
+                lifetime_ms,
+                must_be_fresh: false,
+                token_bytes: None,
+            },
+            content_bytes,
+            freshness_ms: 1_000,
+            numbering: Numbering::Segment,
+        }
+    }
+}
+
 /// One place in flight. Its numbers are `round × window + place`.
 #[derive(Clone, Copy)]
 struct Place {

@@ -9,8 +9,6 @@
 //! | `idle-thread` | by idle workers | by ondemand |
 //! | `greedy-epi` | sleep by idle time | by energy per packet |
 
-use std::str::FromStr;
-
 use super::states::{CState, P_STATES};
 use super::tap::{Decision, Interval, Tap, TapConfig};
 use crate::worker::WorkerId;
@@ -26,47 +24,6 @@ pub enum GovernorKind {
     Ladder,
     IdleThread,
     GreedyEpi,
-}
-
-impl GovernorKind {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::None,
-        Self::Tap,
-        Self::Ondemand,
-        Self::Conservative,
-        Self::Ladder,
-        Self::IdleThread,
-        Self::GreedyEpi,
-    ];
-
-    /// Its name in a configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Tap => "tap",
-            Self::Ondemand => "ondemand",
-            Self::Conservative => "conservative",
-            Self::Ladder => "ladder",
-            Self::IdleThread => "idle-thread",
-            Self::GreedyEpi => "greedy-epi",
-        }
-    }
-}
-
-/// A name that no governor has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such governor")]
-pub struct UnknownGovernor;
-
-impl FromStr for GovernorKind {
-    type Err = UnknownGovernor;
-
-    fn from_str(name: &str) -> Result<Self, UnknownGovernor> {
-        let found = Self::ALL.into_iter().find(|it| it.name() == name);
-        found.ok_or(UnknownGovernor)
-    }
 }
 
 /// What a worker did in an interval.
@@ -298,14 +255,6 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_read_back() {
-        for kind in GovernorKind::ALL {
-            assert_eq!(kind.name().parse(), Ok(kind));
-        }
-        assert_eq!("turbo".parse::<GovernorKind>(), Err(UnknownGovernor));
-    }
 
     #[test]
     fn ondemand_jumps_up_and_steps_down() {

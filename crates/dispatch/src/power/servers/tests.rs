@@ -85,6 +85,16 @@ fn wrong_parameters_are_refused_with_field_and_remedy() {
     assert!(error.contains("chassis_w is -1"), "{error}");
     let error = refused("max_w = 6.69", "max_w = 6.69e9");
     assert!(error.contains("cpu.p_states[1].max_w"), "{error}");
+    let error = refused("max_w = 6.69", "max_w = 6.0");
+    assert!(
+        error.contains("p_states[1].max_w is 6, but must be from 6.25"),
+        "{error}"
+    );
+    let error = refused("active_min_w = 3.63", "active_min_w = 50.0");
+    assert!(
+        error.contains("p_states[0].max_w") && error.contains("from 50"),
+        "{error}"
+    );
     let error = refused("sigma = 0.59", "sigma = nan");
     assert!(error.contains("cpu.further_cores[0].sigma"), "{error}");
     let error = refused("frequency_hz = 2.0e9", "frequency_hz = 1.7e9");

@@ -80,6 +80,12 @@ fn accuracy(context: &Context) -> anyhow::Result<Record> {
         for (name, what, mut predictor) in predictors {
             train.iter().for_each(|&it| predictor.observe(it));
             let found = nmse(&mut *predictor, test).context("the traffic changes")?;
+            if !found.is_finite() {
+                record.note(format!(
+                    "{name} diverges on trace {}: its fitted terms of former errors add up.",
+                    trace + 1
+                ));
+            }
             best = best.min(found);
             if name == "DES" {
                 of_des = found;

@@ -113,11 +113,12 @@ fn traces(context: &Context) -> anyhow::Result<Record> {
          A policy drops no more than TAP if it drops at most {EQUAL_LOSS} points more."
     ));
     record.note(
-        "Where TAP is not the least: by equation 2.1 and Table 2.1 a core at P4 takes 0.32 of the \
-         power for half of the work, so that many slow cores, which the other policies come to, \
-         take less than few fast ones. No power that does not depend on frequency is published. \
-         And frequency falls below what the traffic needs while the queue is short; the queue \
-         then fills faster than steps of 50 us raise it, and one more core wakes.",
+        "Where TAP is not the least, likely reasons, which no run has isolated: by equation 2.1 and \
+         Table 2.1 a core at P4 takes 0.32 of the power for half of the work, so that many slow \
+         cores take less than few fast ones, and no power that does not depend on frequency is \
+         published; and frequency falls below what the traffic needs while the queue is short, so \
+         that one more core wakes. Why TAP drops more of IPSEC and SSLD than other policies do is \
+         not known.",
     );
     Ok(record)
 }

@@ -11,7 +11,7 @@ pub(in super::super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-6.4",
     title: "Power of three processors by load, and its linear approximation",
     source: "Takemasa 2019, section 6.3.3, Figure 6.4",
-    cost: Cost::minutes(0.01, 0.01),
+    cost: Cost::minutes(0.1, 0.1),
     needs: &[],
     params: &[
         Param::count("steps", "loads computed for each core", ["20", "100", "1k"]),

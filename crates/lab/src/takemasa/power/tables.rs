@@ -11,7 +11,7 @@ pub(in super::super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/table-6.1",
     title: "Largest power of a core in each P-state by equation 6.8, of three processors",
     source: "Takemasa 2019, section 6.3, Tables 6.1 to 6.3, Figure 6.3",
-    cost: Cost::minutes(0.01, 0.01),
+    cost: Cost::minutes(0.1, 0.1),
     needs: &[],
     params: &[],
     run,
