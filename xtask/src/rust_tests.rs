@@ -34,23 +34,25 @@ const BLOCK_DEVICES: [Program; 3] = [
 /// What tests of a whole router add to its configuration.
 pub(crate) const TEST_CONFIG: &str = "TACHONYM_TEST_CONFIG";
 
-/// With several workers a router does what it does with one: the same tests, fed each way.
+/// With several workers a router does what it does with one: the same tests, fed each way. All
+/// run: a worker that sleeps leaves the others less of each table.
 pub(crate) const SEVERAL_WORKERS: [(&str, &str); 2] = [
     (
         "two workers",
-        "workers.threads = 2\nworkers.max_threads = 3\n",
+        "workers.threads = 2\nworkers.max_threads = 3\npower.governor = \"none\"\n",
     ),
     (
         "two workers, io threads",
         "workers.threads = 2\nworkers.feed = \"io-threads\"\nworkers.io_threads = 2\n\
-         workers.dispatch = \"name\"\n",
+         workers.dispatch = \"name\"\npower.governor = \"none\"\n",
     ),
 ];
 
 /// The same with PIT tokens, which not all peers know.
 const WITH_TOKENS: (&str, &str) = (
     "two workers, PIT tokens",
-    "workers.threads = 2\nworkers.dispatch = \"batch\"\nworkers.pit_tokens = true\n",
+    "workers.threads = 2\nworkers.dispatch = \"batch\"\nworkers.pit_tokens = true\n\
+     power.governor = \"none\"\n",
 );
 
 /// Runs the tests that need nothing but Rust, and Debian's `openssl`.

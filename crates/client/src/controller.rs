@@ -10,8 +10,8 @@ use tachonym_protocol::segments::{Reassembly, ReassemblyError};
 use tachonym_protocol::{
     CommandName, ControlParameters, ControlResponse, CsInfo, CsPopularity, CsStats, DropCount,
     ExplainQuery, FaceEventNotification, FaceProgram, FaceQueryFilter, FaceStatus, FibEntry,
-    ForwarderStatus, NameExplanation, RecentDrop, RibEntry, Scope, StrategyChoice, TableMemory,
-    TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
+    ForwarderStatus, NameExplanation, PowerStatus, RecentDrop, RibEntry, Scope, StrategyChoice,
+    TableMemory, TraceBatch, TraceQuery, WorkersStatus, face_flags, status_code,
 };
 use tachonym_security::{CommandSigner, KeyError, Signer};
 
@@ -452,6 +452,16 @@ impl<'e> Controller<'e> {
     pub fn workers(&mut self) -> Result<WorkersStatus, CommandError> {
         Ok(WorkersStatus::decode(
             &self.dataset("workers", "list", None)?,
+        )?)
+    }
+
+    /// How the router governs its power; only routers of this kind have this dataset.
+    ///
+    /// # Errors
+    /// If the router refuses, does not answer, or its answer is malformed.
+    pub fn power(&mut self) -> Result<PowerStatus, CommandError> {
+        Ok(PowerStatus::decode(
+            &self.dataset("status", "power", None)?,
         )?)
     }
 

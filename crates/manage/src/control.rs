@@ -12,7 +12,8 @@ use tachonym_packet::{FaceId, Name};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
     FacePersistency, FaceProgram, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
-    RecentDrop, StrategyChoice, TableMemory, TraceBatch, WorkersStatus, face_flags, status_code,
+    PowerStatus, RecentDrop, StrategyChoice, TableMemory, TraceBatch, WorkersStatus, face_flags,
+    status_code,
 };
 
 /// The data plane, as the manager sees it.
@@ -187,6 +188,12 @@ pub trait ControlPlane {
     ///
     /// [`workers`]: Self::workers
     fn change_workers(&mut self, change: &WorkersChange) -> Result<(), ControlError>;
+
+    /// How the router governs its power; within the bounds that [`PowerStatus`] has.
+    ///
+    /// # Errors
+    /// If the router cannot be reached.
+    fn power(&mut self) -> Result<PowerStatus, ControlError>;
 
     /// Packets under `prefix` that were dropped lately, newest first, `limit` at most.
     ///

@@ -602,6 +602,7 @@ impl<C: ControlPlane> Manager<C> {
             Dataset::RecentDrops => packet_trace::recent_drops(control, rest)?,
             Dataset::TraceRecords => packet_trace::records(control, rest)?,
             Dataset::Workers => control.workers()?.encode(),
+            Dataset::Power => control.power()?.encode(),
             Dataset::GeneralStatus => {
                 let mut content = Vec::new();
                 control.general_status()?.encode_value_into(&mut content);

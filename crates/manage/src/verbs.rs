@@ -124,6 +124,8 @@ pub(crate) enum Dataset {
     Workers,
     /// Packets that were dropped lately; this router's own.
     RecentDrops,
+    /// How the router governs its power; this router's own.
+    Power,
     /// What a trace of packets has recorded; this router's own.
     TraceRecords,
 }
@@ -157,6 +159,7 @@ impl Target {
             ("status", "memory") => Dataset::Memory,
             ("status", "explain") => Dataset::Explain,
             ("status", "recent-drops") => Dataset::RecentDrops,
+            ("status", "power") => Dataset::Power,
             ("trace", "records") => Dataset::TraceRecords,
             ("workers", "list") => Dataset::Workers,
             _ => return Self::command(module, verb),

@@ -1,7 +1,7 @@
 //! Status datasets and notifications: what the router tells about itself.
 //!
 //! Owns one value per kind of entry, and lists of them; those of `workers/list` are in
-//! `workers`, those of `status/explain` in `explain`. `segments` cuts datasets into
+//! `workers`, those of `status/explain` in `explain`, those of `status/power` in `power`. `segments` cuts datasets into
 //! segments.
 //! Source: NFD Management protocol, "ForwarderStatus", "FaceMgmt", "FibMgmt",
 //! "RibMgmt", "StrategyChoice", "CsMgmt".
@@ -143,6 +143,39 @@
 //! | 37205 | WakeCostNs | WaitingStatus |
 //! | 37207 | NWakeups | WaitingStatus |
 //! | 37209 | NGathers | WaitingStatus |
+//! | 37220 | PowerStatus | `status/power` |
+//! | 37221 | Governor | PowerStatus |
+//! | 37223 | NActive | PowerStatus |
+//! | 37224 | PowerLever | PowerStatus |
+//! | 37225 | LeverName | PowerLever, EnergyCounter |
+//! | 37227 | IsUsed | PowerLever |
+//! | 37229 | Detail | PowerLever |
+//! | 37230 | WorkerPower | PowerStatus |
+//! | 37231 | Sleep | WorkerPower |
+//! | 37233 | PState | WorkerPower |
+//! | 37234 | Khz | WorkerPower |
+//! | 37240 | TapStatus | PowerStatus |
+//! | 37241 | ForecastMillipkts | TapStatus |
+//! | 37243 | IntervalNs | TapStatus |
+//! | 37245 | TrafficFactorPermille | TapStatus |
+//! | 37246 | PacketNs | TapStatus |
+//! | 37249 | QueueMillipkts | TapStatus |
+//! | 37251 | LowMillipkts | TapStatus |
+//! | 37253 | HighMillipkts | TapStatus |
+//! | 37260 | EnergyCounter | PowerStatus |
+//! | 37261 | UsedUj | EnergyCounter |
+//! | 37263 | Model | PowerStatus |
+//! | 37265 | PowerWork | PowerStatus |
+//! | 37267 | AtNs | PowerWork |
+//! | 37269 | BusyNs | PowerWork |
+//! | 37271 | CyclesNs | PowerWork |
+//! | 37272 | MaxKhz | PowerWork |
+//! | 37275 | NInPkts | PowerWork |
+//! | 37277 | NOutPkts | PowerWork |
+//! | 37281 | NInterests | PowerWork |
+//! | 37283 | NHits | PowerWork |
+//! | 37285 | NData | PowerWork |
+//! | 37287 | NInserts | PowerWork |
 
 use tachonym_packet::{DecodeError, Name};
 

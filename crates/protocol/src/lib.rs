@@ -13,6 +13,7 @@ mod explain;
 pub mod face_uri;
 mod kinds;
 mod packet_trace;
+mod power;
 pub mod rdr;
 mod recent_drops;
 pub mod segments;
@@ -38,5 +39,6 @@ pub use packet_trace::{
     MAX_TRACES, TRACE_DEFAULT_MS, TRACE_LEASE_MS, TRACE_MAX_MS, TraceBatch, TraceFace, TraceQuery,
     TraceRecord,
 };
+pub use power::{EnergyCounter, PowerLever, PowerStatus, PowerWork, TapStatus, WorkerPower};
 pub use recent_drops::RecentDrop;
 pub use workers::{MovedName, ReceiverStatus, WaitingStatus, WorkerStatus, WorkersStatus};

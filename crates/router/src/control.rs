@@ -20,8 +20,8 @@ use tachonym_policy::PolicyConfig;
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
     FacePersistency, FaceProgram, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
-    NextHopRecord, PopularityClass, RecentDrop, StrategyChoice, TableMemory, TraceBatch,
-    WorkersStatus, cs_flags, face_flags,
+    NextHopRecord, PopularityClass, PowerStatus, RecentDrop, StrategyChoice, TableMemory,
+    TraceBatch, WorkersStatus, cs_flags, face_flags,
 };
 use tachonym_tables::{CsCapacity, MAX_PREFIX_COMPONENTS};
 
@@ -35,6 +35,7 @@ use crate::fib_jobs;
 use crate::handle::{Threads, WorkerGone};
 use crate::null_face;
 use crate::plane::Plane;
+use crate::power::Power;
 use crate::recent_drops;
 use crate::second_level;
 use crate::trace_control::TraceControl;
@@ -51,6 +52,7 @@ const ANNOUNCEMENTS_PER_JOB: usize = 256;
 pub(crate) struct RouterControl {
     threads: Threads,
     workers: WorkersControl,
+    power: Power,
     traces: TraceControl,
     routes: Routes,
     link: FaceOptions,
@@ -65,6 +67,7 @@ impl RouterControl {
     pub(crate) fn new(
         threads: Threads,
         workers: WorkersControl,
+        power: Power,
         link: FaceOptions,
         pages: PagePreference,
         content_store: ContentStore,
@@ -74,6 +77,7 @@ impl RouterControl {
             traces: TraceControl::new(threads.clone()),
             threads,
             workers,
+            power,
             link,
             pages,
             content_store,
@@ -629,6 +633,11 @@ impl ControlPlane for RouterControl {
 
     fn workers(&mut self) -> Result<WorkersStatus, ControlError> {
         let status = self.workers.status();
+        status.map_err(|WorkerGone| ControlError::Unavailable)
+    }
+
+    fn power(&mut self) -> Result<PowerStatus, ControlError> {
+        let status = self.power.status(&self.threads);
         status.map_err(|WorkerGone| ControlError::Unavailable)
     }
 

@@ -174,7 +174,7 @@ impl Crew {
             planes.push((plane, post.jobs, post.waker));
         }
         orders.scheduling.lock().set_receivers(views);
-        let cpus = cpus(orders.config, layout);
+        let cpus = cpus_of_threads(orders.config, layout);
         let mut forwarders = Vec::with_capacity(planes.len());
         for (thread, (plane, jobs, waker)) in planes.into_iter().enumerate() {
             let stop = Arc::new(AtomicBool::new(false));
@@ -247,7 +247,7 @@ fn tell(config: &Config, layout: &Layout) {
 }
 
 /// The core of each thread, if threads are to be pinned.
-fn cpus(config: &Config, layout: &Layout) -> Vec<u16> {
+pub(crate) fn cpus_of_threads(config: &Config, layout: &Layout) -> Vec<u16> {
     if !config.workers.cpus.is_empty() {
         return config.workers.cpus.clone();
     }

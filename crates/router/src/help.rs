@@ -13,7 +13,9 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
     ("Router", &["run", "check-config"]),
     (
         "Manage a running router",
-        &["status", "face", "route", "strategy", "cs", "workers"],
+        &[
+            "status", "face", "route", "strategy", "cs", "workers", "power",
+        ],
     ),
     (
         "Find out what happens to Interests",

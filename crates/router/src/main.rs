@@ -14,8 +14,8 @@ use tachonym_client::transport;
 use tachonym_protocol::FaceUri;
 use tachonym_router::config::{Config, reference};
 use tachonym_router::tools::{
-    self, cs, dissect, explain, face, get, keys, output, peek, ping, pingserver, poke, put, route,
-    status, strategy, trace, workers,
+    self, cs, dissect, explain, face, get, keys, output, peek, ping, pingserver, poke, power, put,
+    route, status, strategy, trace, workers,
 };
 use tachonym_router::{Overrides, Router, help};
 use tracing_subscriber::EnvFilter;
@@ -61,6 +61,7 @@ enum Command {
     Strategy(strategy::Arguments),
     Cs(cs::Arguments),
     Workers(workers::Arguments),
+    Power(power::Arguments),
     Ping(ping::Arguments),
     Pingserver(pingserver::Arguments),
     Trace(trace::Arguments),
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         Command::Strategy(arguments) => strategy::run(&arguments),
         Command::Cs(arguments) => cs::run(&arguments),
         Command::Workers(arguments) => workers::run(&arguments),
+        Command::Power(arguments) => power::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Pingserver(arguments) => pingserver::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),

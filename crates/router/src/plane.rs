@@ -456,10 +456,8 @@ impl Plane {
 
     /// Tells the governor what the thread has done until `now`.
     pub(crate) fn publish_done(&self, now: MonoNs) {
-        if !self.team.layout.is_single() {
-            let done = self.team.done(self.me);
-            done.set(self.counters.n_at_home, self.busy.busy_ns(now));
-        }
+        let done = self.team.done(self.me);
+        done.set(self.counters.n_at_home, self.busy.busy_ns(now));
     }
 
     /// So many packets have come, after so long a wait.

@@ -17,13 +17,14 @@ use tracing::warn;
 
 use crate::config::Config;
 use crate::control::RouterControl;
-use crate::crew::{Crew, Orders};
+use crate::crew::{Crew, Orders, cpus_of_threads};
 use crate::drops;
 use crate::engines;
 use crate::handle::Threads;
 use crate::internal::{Queue, ToManager};
 use crate::layout::Layout;
 use crate::manager::ManagerThread;
+use crate::power::Power;
 use crate::scheduling::{SchedulerThread, Scheduling};
 use crate::second_level::Stores;
 use crate::start::{add_static_routes, link_options, listen};
@@ -163,13 +164,14 @@ impl Router {
             to_manager: &to_manager,
             notices: &notices,
         };
+        let power = Power::new(config, &layout, &cpus_of_threads(config, &layout))?;
         let running = Crew::new(layout, blueprint, systems)?.start(&orders, first_engine, ssds)?;
         let threads = running.threads;
-        let scheduler = (config.workers.most() > 1)
+        let scheduler = (config.workers.most() > 1 || power.is_governed())
             .then(|| {
                 let notice = EndNotice(notices.clone());
-                let governor = config.power.governor;
-                SchedulerThread::spawn(scheduling.clone(), threads.clone(), governor, notice)
+                let power = power.clone();
+                SchedulerThread::spawn(scheduling.clone(), threads.clone(), power, notice)
             })
             .transpose()?;
 
@@ -194,8 +196,9 @@ impl Router {
                     scheduling,
                     running.waiting,
                     config.workers.clone(),
-                    config.power.governor,
+                    config.governor(),
                 ),
+                power,
                 link_options(config),
                 config.memory.pages.into(),
                 config.content_store.clone(),

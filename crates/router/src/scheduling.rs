@@ -14,9 +14,9 @@ use tachonym_workers::{Dispatcher, Scheduler, Services, Tokens};
 use tracing::debug;
 
 use crate::blueprint::Blueprint;
-use crate::config::{self, Workers};
-use crate::governor::Governor;
+use crate::config::Workers;
 use crate::handle::Threads;
+use crate::power::{Looked, Power};
 use crate::team::Team;
 use crate::threads::EndNotice;
 
@@ -68,23 +68,19 @@ pub(crate) struct SchedulerThread {
 }
 
 impl SchedulerThread {
-    /// Starts it, with what decides how many workers run.
+    /// Starts it, with what governs the workers.
     pub(crate) fn spawn(
         scheduling: Scheduling,
         threads: Threads,
-        governor: config::Governor,
+        power: Power,
         notice: EndNotice,
     ) -> anyhow::Result<Self> {
-        let governor = match governor {
-            config::Governor::None => None,
-            config::Governor::Tap => Some(Governor::new(threads.team().layout.n_workers())),
-        };
         let (stop, stopped) = bounded(0);
         let thread = std::thread::Builder::new()
             .name("scheduler".into())
             .spawn(move || {
                 let _notice = notice;
-                run(&scheduling, governor, threads.team(), &stopped);
+                run(&scheduling, &power, threads.team(), &stopped);
             })
             .context("cannot start the scheduler thread")?;
         Ok(Self {
@@ -104,24 +100,22 @@ impl Drop for SchedulerThread {
     }
 }
 
-fn run(
-    scheduling: &Scheduling,
-    mut governor: Option<Governor>,
-    team: &Team,
-    stopped: &Receiver<()>,
-) {
+fn run(scheduling: &Scheduling, power: &Power, team: &Team, stopped: &Receiver<()>) {
     let mut pause = SHORTEST_PAUSE;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let mut scheduler = scheduling.lock();
         let n_samples = scheduler.n_samples();
         let now = monotonic_now();
         let n_moved = scheduler.tick(now);
-        let governor = governor.as_mut();
-        if governor.is_some_and(|it| it.tick(now, team, &mut scheduler)) {
+        let Looked {
+            has_changed,
+            is_busy,
+        } = power.tick(now, team, &mut scheduler);
+        if has_changed {
             scheduler.publish();
         }
         let is_in_effect = scheduler.is_in_effect();
-        let is_busy = scheduler.n_samples() > n_samples || !is_in_effect;
+        let is_busy = is_busy || scheduler.n_samples() > n_samples || !is_in_effect;
         drop(scheduler);
         if !is_in_effect {
             // Those that have nothing to do take what has changed, too.

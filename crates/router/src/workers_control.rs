@@ -101,9 +101,9 @@ impl WorkersControl {
                 let worker = WorkerId(told.thread as u16);
                 let state = match told.state {
                     Some(WorkerState::Running) if !homes.workers().contains(worker) => {
-                        match self.governor {
-                            Governor::None => WorkerState::Removed,
-                            Governor::Tap => WorkerState::Asleep,
+                        match self.governor.governs_workers() {
+                            false => WorkerState::Removed,
+                            true => WorkerState::Asleep,
                         }
                     }
                     Some(state) => state,
@@ -169,7 +169,7 @@ impl WorkersControl {
             return Err(refusal(of_one(change)));
         }
         let is_number = matches!(change, WorkersChange::Add | WorkersChange::Remove { .. });
-        if is_number && self.governor != Governor::None {
+        if is_number && self.governor.governs_workers() {
             return Err(refusal(
                 "the power governor decides how many workers run; set power.governor = \"none\" \
                  and restart the router",

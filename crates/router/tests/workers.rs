@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bed::Bed;
+use bed::{Bed, sysfs};
 use tachonym_packet::lp::LpView;
 use tachonym_packet::{
     Component, Data, DataView, Interest, InterestView, Name, SignatureInfo, tlv,
@@ -31,7 +31,7 @@ const FEEDS: [&str; 3] = [
 fn bed(feed: &str, n_workers: usize) -> Bed {
     let extra = format!(
         "workers.threads = {n_workers}\nworkers.max_threads = {}\nworkers.dispatch = \"name\"\n\
-         {feed}",
+         power.governor = \"none\"\n{feed}",
         n_workers + 1
     );
     Bed::of_workers(&extra)
@@ -249,8 +249,10 @@ fn data_of_a_face_that_closes_is_delivered_wherever_it_is_waited_for() {
 
 #[test]
 fn workers_that_come_and_go_share_one_content_store() {
-    let bed =
-        Bed::of_workers("workers.threads = 2\nworkers.max_threads = 3\ntables.cs_packets = 1000\n");
+    let bed = Bed::of_workers(
+        "workers.threads = 2\nworkers.max_threads = 3\npower.governor = \"none\"\n\
+         tables.cs_packets = 1000\n",
+    );
     let capacity = || bed.json(&["cs", "info"])["capacity"].as_u64();
     for change in [
         &["add"][..],
@@ -282,9 +284,11 @@ fn until(bed: &Bed, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::
 #[test]
 fn a_worker_that_is_not_needed_sleeps_and_wakes_under_load() {
     for feed in &FEEDS[..2] {
-        let bed = Bed::of_workers(&format!(
-            "workers.threads = 2\nworkers.dispatch = \"name\"\npower.governor = \"tap\"\n{feed}"
-        ));
+        let workers = format!("workers.threads = 2\nworkers.dispatch = \"name\"\n{feed}");
+        let bed = Bed::with_workers(&workers, |folder| {
+            sysfs(folder);
+            format!("power.sysfs = \"{}\"\n", folder.join("sys").display())
+        });
         let is_asleep = |shown: &serde_json::Value| shown["workers"][1]["state"] == "asleep";
         let folder = bed.folder.path();
         let mut producer = Program::new(folder);
@@ -295,6 +299,16 @@ fn a_worker_that_is_not_needed_sleeps_and_wakes_under_load() {
         assert_eq!(asleep["workers"][0]["share_permille"], 1000, "{feed}");
         let (_, error) = bed.failure(&["workers", "add"]);
         assert!(error.contains("power.governor"), "{error}");
+        let cpufreq = || {
+            let shown = bed.json(&["power", "--seconds", "0.1"]);
+            assert_eq!(
+                shown["governor"]["name"], "tap",
+                "the default of several workers"
+            );
+            shown["governor"]["levers"][1].clone()
+        };
+        assert_eq!(cpufreq()["used"], true);
+        std::fs::remove_dir_all(bed.path("sys/devices")).expect("it is there");
 
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -315,6 +329,12 @@ fn a_worker_that_is_not_needed_sleeps_and_wakes_under_load() {
             }
         });
         assert_eq!(n_lost(&bed), 0, "{feed}");
+        // A frequency that can't be set any more leaves the number of workers governed. Those
+        // on cores of their own got another one as they woke.
+        if !asleep["workers"][0]["cpu"].is_null() {
+            let detail = cpufreq()["detail"].to_string();
+            assert!(detail.contains("lost: cannot write"), "{detail}");
+        }
         until(&bed, is_asleep);
         socket.shutdown(std::net::Shutdown::Both).expect("a socket");
         answering.join().expect("it ends");

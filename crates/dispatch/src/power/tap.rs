@@ -96,13 +96,12 @@ impl TapConfig {
         }
     }
 
-    /// For a router: decisions every millisecond by one sample of the queue, workers alone,
-    /// constants learned on line. A queue of `queue_pkts` wakes a worker when half full.
+    /// For a router: decisions every millisecond by one sample of the queue, constants learned
+    /// on line. A queue of `queue_pkts` wakes a worker when half full.
     #[must_use]
-    pub fn live(n_workers: usize, queue_pkts: f64) -> Self {
+    pub fn live(n_workers: usize, queue_pkts: f64, frequency: FrequencyLever) -> Self {
         Self {
-            n_p_states: 1,
-            frequency: FrequencyLever::None,
+            frequency,
             interval_ns: 1_000_000,
             step_ns: 1_000_000,
             queue_pkts,
@@ -301,6 +300,19 @@ impl Tap {
     #[must_use]
     pub fn forecast_pkts(&self) -> f64 {
         self.forecast.forecast().max(0.0)
+    }
+
+    /// Nanoseconds of work in a packet with as many workers as run now, or with the nearest
+    /// number that was measured.
+    #[must_use]
+    pub fn current_packet_ns(&self) -> Option<f64> {
+        self.packet_ns(self.n_active())
+    }
+
+    /// From now on no frequency can be set: all workers run at P0.
+    pub fn lose_frequencies(&mut self) {
+        self.config.frequency = FrequencyLever::None;
+        self.p_states.fill(0);
     }
 
     /// Takes a length of the queue into account: equation 6.7.

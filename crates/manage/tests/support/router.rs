@@ -37,6 +37,7 @@ pub struct MemoryRouter {
     pub traces: BTreeMap<u64, TraceRequest>,
     /// Workers 0 and 1 run, 2 is spare.
     pub workers: WorkersStatus,
+    pub power: PowerStatus,
     /// Announcements by prefix, with their versions.
     pub announcements: BTreeMap<Name, (u64, Vec<u8>)>,
     pub max_announcements: usize,
@@ -68,6 +69,7 @@ impl MemoryRouter {
             recent_drops: Vec::new(),
             traces: BTreeMap::new(),
             workers: two_workers_and_a_spare(),
+            power: PowerStatus::default(),
             announcements: BTreeMap::new(),
             max_announcements: usize::MAX,
             failure: None,
@@ -614,6 +616,11 @@ impl ControlPlane for MemoryRouter {
         self.check()?;
         self.workers.n_away = self.workers.moved_names.len() as u64;
         Ok(self.workers.clone())
+    }
+
+    fn power(&mut self) -> Result<PowerStatus, ControlError> {
+        self.check()?;
+        Ok(self.power.clone())
     }
 
     fn change_workers(&mut self, change: &WorkersChange) -> Result<(), ControlError> {

@@ -43,6 +43,7 @@ pub use load::ConfigError;
 pub use locality::{Local, Transport};
 pub use management::{Authorize, Management};
 pub use origin::{Origin, StartError};
+pub(crate) use power::server;
 pub use power::{Governor, Power};
 pub use routes::{Persistency, StaticFace, StaticRoute};
 pub use second_level::{Io, SecondLevel, Volume};

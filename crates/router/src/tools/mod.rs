@@ -25,6 +25,7 @@ mod persistency;
 pub mod ping;
 pub mod pingserver;
 pub mod poke;
+pub mod power;
 mod programs;
 pub mod put;
 pub mod route;

@@ -42,6 +42,11 @@ impl Bed {
         Self::configured(workers, |_| String::new())
     }
 
+    /// The same, and its configuration ends with what `extra` says.
+    pub fn with_workers(workers: &str, extra: impl FnOnce(&Path) -> String) -> Self {
+        Self::configured(workers, extra)
+    }
+
     fn configured(workers: &str, extra: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
@@ -135,6 +140,28 @@ pub fn tachonym(arguments: &[&str]) -> Command {
     command.args(["--default-signal", env!("CARGO_BIN_EXE_tachonym")]);
     command.args(arguments);
     command
+}
+
+/// What looks like sysfs of a server, in the folder `sys`: a policy of frequencies for each
+/// core, and an energy counter.
+pub fn sysfs(folder: &Path) {
+    let write = |file: String, text: &str| {
+        let path = folder.join("sys").join(file);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    };
+    for core in 0..128 {
+        let policy = format!("devices/system/cpu/cpufreq/policy{core}");
+        write(format!("{policy}/affected_cpus"), &core.to_string());
+        write(format!("{policy}/cpuinfo_min_freq"), "1000000");
+        write(format!("{policy}/scaling_max_freq"), "3000000");
+        write(format!("{policy}/scaling_driver"), "intel_cpufreq");
+        write(format!("{policy}/scaling_governor"), "schedutil");
+    }
+    let package = "class/powercap/intel-rapl:0";
+    write(format!("{package}/name"), "package-0");
+    write(format!("{package}/energy_uj"), "1000000");
+    write(format!("{package}/max_energy_range_uj"), "9000000");
 }
 
 /// Makes a key for `identity` in the key store `store`, and returns its

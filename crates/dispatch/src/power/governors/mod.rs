@@ -121,6 +121,7 @@ pub struct Governor {
     p_states: Vec<u8>,
     n_light: Vec<u32>,
     searches: Vec<GreedyEpi>,
+    has_frequencies: bool,
 }
 
 impl Governor {
@@ -136,6 +137,7 @@ impl Governor {
             p_states: vec![0; n_workers],
             n_light: vec![0; n_workers],
             searches: vec![GreedyEpi::default(); n_workers],
+            has_frequencies: true,
         }
     }
 
@@ -149,6 +151,27 @@ impl Governor {
     #[must_use]
     pub const fn tap(&self) -> Option<&Tap> {
         self.tap.as_ref()
+    }
+
+    /// How deep each worker sleeps by its decisions.
+    #[must_use]
+    pub fn states(&self) -> &[CState] {
+        self.tap.as_ref().map_or(&self.states, Tap::states)
+    }
+
+    /// The P-state of each worker.
+    #[must_use]
+    pub fn p_states(&self) -> &[u8] {
+        self.tap.as_ref().map_or(&self.p_states, Tap::p_states)
+    }
+
+    /// From now on no frequency can be set: all workers run at P0.
+    pub fn lose_frequencies(&mut self) {
+        self.has_frequencies = false;
+        self.p_states.fill(0);
+        if let Some(tap) = &mut self.tap {
+            tap.lose_frequencies();
+        }
     }
 
     /// Whether idle workers sleep by [`ladder_state`].
@@ -185,7 +208,7 @@ impl Governor {
             self.follow_idle(interval, loads, &mut decision);
         }
         for (idx, load) in loads.iter().enumerate().take(self.states.len()) {
-            if self.states[idx] != CState::Active {
+            if self.states[idx] != CState::Active || !self.has_frequencies {
                 continue;
             }
             let before = self.p_states[idx];
@@ -287,6 +310,26 @@ mod tests {
             assert_eq!(search.next(1, Some(4.0)), 1);
         }
         assert_eq!(search.next(1, Some(4.0)), 0);
+    }
+
+    #[test]
+    fn without_frequencies_all_run_at_the_highest() {
+        for kind in [GovernorKind::Ondemand, GovernorKind::Tap] {
+            let mut governor = Governor::new(kind, TapConfig::published(2));
+            let idle = [WorkerLoad::default(); 2];
+            let mut set = Vec::new();
+            for _ in 0..2 {
+                set.extend(governor.handle_step().p_states);
+                let decision = governor.handle_interval(&Interval::default(), &idle);
+                set.extend(decision.p_states);
+            }
+            assert!(!set.is_empty(), "{kind:?}");
+            governor.lose_frequencies();
+            assert_eq!(governor.p_states(), [0, 0], "{kind:?}");
+            let step = governor.handle_step();
+            let interval = governor.handle_interval(&Interval::default(), &idle);
+            assert!(step.p_states.is_empty() && interval.p_states.is_empty());
+        }
     }
 
     #[test]

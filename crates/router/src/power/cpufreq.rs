@@ -1,0 +1,223 @@
+//! Frequencies of cores, by the kernel's cpufreq.
+//!
+//! Each policy is a group of cores with one frequency. Where its governor is `userspace`, the
+//! router sets the frequency; with any other it sets the highest one that is allowed, which
+//! `intel_pstate` and `amd-pstate` know, too. Dropped, it sets all as they were.
+
+use std::io;
+use std::path::PathBuf;
+
+use tachonym_dispatch::power::states::P_STATES;
+
+use super::sysfs::Folder;
+
+/// Why a frequency could not be set.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", .path.display())]
+pub(crate) struct WriteError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Cores with one frequency.
+#[derive(Debug)]
+struct Policy {
+    folder: Folder,
+    cpus: Vec<u32>,
+    /// The file that sets the frequency, and what it held before.
+    file: &'static str,
+    before: String,
+    /// By P-state, the highest first.
+    khz: Vec<u64>,
+    p_state: u8,
+    is_touched: bool,
+}
+
+/// The frequencies of all cores that the router may use.
+#[derive(Debug)]
+pub(crate) struct Cpufreq {
+    policies: Vec<Policy>,
+    driver: String,
+}
+
+impl Cpufreq {
+    /// Those of `cpus`.
+    ///
+    /// # Errors
+    /// Why none can be set, in words for an operator.
+    pub(crate) fn open(sys: &Folder, cpus: &[u32]) -> Result<Self, String> {
+        let root = sys.folder("devices/system/cpu/cpufreq");
+        let policies = root.numbered("policy");
+        if policies.is_empty() {
+            return Err(format!(
+                "{} has no policy: the kernel has no cpufreq driver for this processor, as on \
+                 most virtual machines",
+                root.path().display()
+            ));
+        }
+        let mut driver = String::new();
+        let mut taken = Vec::new();
+        for (_, folder) in policies {
+            let policy = Policy::open(folder).map_err(|it| it.to_string())?;
+            let serves = |cpu: &u32| policy.cpus.contains(cpu);
+            if cpus.iter().any(serves) {
+                driver = policy.folder.text("scaling_driver").unwrap_or_default();
+                taken.push(policy);
+            }
+        }
+        if taken.is_empty() {
+            return Err("no cpufreq policy has the cores on which the workers run".to_owned());
+        }
+        Ok(Self {
+            policies: taken,
+            driver,
+        })
+    }
+
+    /// Sets all to the highest, so that what cannot be written is known before it is needed.
+    ///
+    /// # Errors
+    /// Why it can't be written, in words for an operator.
+    pub(crate) fn claim(&mut self) -> Result<(), String> {
+        for policy in &mut self.policies {
+            policy.set(0).map_err(|it| {
+                format!("{it}; run the router as root, or give it write access to this file")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The highest frequency of any.
+    pub(crate) fn max_khz(&self) -> u64 {
+        self.policies.iter().map(|it| it.khz[0]).max().unwrap_or(0)
+    }
+
+    /// Whether each of these workers has a core and a policy of its own.
+    pub(crate) fn is_per_cpu(&self, workers: &[Option<u32>]) -> bool {
+        self.policies.iter().all(|policy| {
+            let here = |cpu: &&Option<u32>| cpu.is_none_or(|cpu| policy.cpus.contains(&cpu));
+            workers.iter().filter(here).count() <= 1
+        })
+    }
+
+    /// Which driver, and how many groups of cores.
+    pub(crate) fn describe(&self) -> String {
+        let n = self.policies.len();
+        let file = self.policies[0].file;
+        format!("driver {}, {n} policies, by {file}", self.driver)
+    }
+
+    /// Sets the frequencies for workers that run on these cores (none: on any) in these
+    /// P-states; of several workers on a policy the fastest counts.
+    ///
+    /// # Errors
+    /// If a write fails. The others are tried nevertheless.
+    pub(crate) fn set(&mut self, workers: &[(Option<u32>, u8)]) -> Result<(), WriteError> {
+        let mut outcome = Ok(());
+        for policy in &mut self.policies {
+            let here =
+                |&&(cpu, _): &&(Option<u32>, u8)| cpu.is_none_or(|cpu| policy.cpus.contains(&cpu));
+            let fastest = workers.iter().filter(here).map(|&(_, p_state)| p_state);
+            if let Some(p_state) = fastest.min()
+                && p_state != policy.p_state
+            {
+                outcome = outcome.and(policy.set(p_state));
+            }
+        }
+        outcome
+    }
+
+    /// The frequency that a worker on this core (none: on any) has been given, in kHz.
+    pub(crate) fn khz(&self, cpu: Option<u32>) -> u64 {
+        let here = |policy: &&Policy| cpu.is_none_or(|cpu| policy.cpus.contains(&cpu));
+        let khz = |policy: &Policy| policy.khz[usize::from(policy.p_state)];
+        self.policies
+            .iter()
+            .filter(here)
+            .map(khz)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The speed of that worker by the highest.
+    pub(crate) fn relative(&self, cpu: Option<u32>) -> f64 {
+        let here = |policy: &&Policy| cpu.is_none_or(|cpu| policy.cpus.contains(&cpu));
+        let relative =
+            |policy: &Policy| policy.khz[usize::from(policy.p_state)] as f64 / policy.khz[0] as f64;
+        let all = self.policies.iter().filter(here).map(relative);
+        all.fold(0.0, f64::max)
+    }
+}
+
+impl Drop for Policy {
+    fn drop(&mut self) {
+        if self.is_touched {
+            // It may have vanished.
+            let _ = self.folder.write(self.file, &self.before);
+        }
+    }
+}
+
+impl Policy {
+    fn open(folder: Folder) -> io::Result<Self> {
+        let cpus = folder.text("affected_cpus")?;
+        let cpus = cpus.split_whitespace().filter_map(|it| it.parse().ok());
+        let cpus = cpus.collect();
+        // Not more than an operator allows.
+        let (min_khz, max_khz) = (
+            folder.number("cpuinfo_min_freq")?,
+            folder.number("scaling_max_freq")?,
+        );
+        if min_khz == 0 || min_khz > max_khz {
+            let what = format!(
+                "{} has frequencies from {min_khz} to {max_khz} kHz",
+                folder.path().display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let file = match folder.text("scaling_governor")?.as_str() {
+            "userspace" => "scaling_setspeed",
+            _ => "scaling_max_freq",
+        };
+        let available = folder.text("scaling_available_frequencies");
+        let available = available.unwrap_or_default();
+        let available: Vec<u64> = available
+            .split_whitespace()
+            .filter_map(|it| it.parse().ok())
+            .filter(|khz| (min_khz..=max_khz).contains(khz))
+            .collect();
+        let before = folder.text(file)?;
+        Ok(Self {
+            khz: frequencies(min_khz, max_khz, &available),
+            before,
+            folder,
+            cpus,
+            file,
+            p_state: 0,
+            is_touched: false,
+        })
+    }
+
+    fn set(&mut self, p_state: u8) -> Result<(), WriteError> {
+        let khz = self.khz[usize::from(p_state)];
+        let written = self.folder.write(self.file, &khz.to_string());
+        written.map_err(|source| WriteError {
+            path: self.folder.path().join(self.file),
+            source,
+        })?;
+        self.p_state = p_state;
+        self.is_touched = true;
+        Ok(())
+    }
+}
+
+/// The frequencies of Table 2.1's P-states (Iqbal 2013) on this processor: shares of the
+/// highest, and of those that it has, the nearest that is not lower.
+fn frequencies(min_khz: u64, max_khz: u64, available: &[u64]) -> Vec<u64> {
+    let of = |share: f64| {
+        let wanted = ((max_khz as f64 * share).round() as u64).max(min_khz);
+        let nearest = available.iter().copied().filter(|&khz| khz >= wanted).min();
+        nearest.unwrap_or(wanted)
+    };
+    P_STATES.iter().map(|it| of(it.frequency)).collect()
+}
