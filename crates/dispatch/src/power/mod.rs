@@ -12,7 +12,7 @@
 //! | [`governors`] | other governors, and all of them behind one type |
 //! | [`load`] | cycles, bytes and IP packets of an exchange by block |
 //! | [`model`] | watts of a server's devices by their load (Takemasa 2019, chapter 6) |
-//! | [`fit`] | parameters of that model from measured watts |
+//! | [`fit`] | parameters of that model from measured watts: of one device, or of a server by a table of samples |
 //! | [`servers`] | parameters of that model as TOML, and three published servers |
 
 pub mod des;

@@ -93,6 +93,15 @@ impl Server {
         Ok(server)
     }
 
+    /// Its parameters as TOML, which [`Self::from_toml`] reads.
+    ///
+    /// # Panics
+    /// Never: text, numbers and lists of them have a form in TOML.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("text and numbers have a form in TOML")
+    }
+
     /// A server of Takemasa 2019, Tables 6.1 to 6.3, by its processor.
     ///
     /// # Errors
@@ -117,7 +126,6 @@ impl Server {
         energy("memory_j_per_byte", self.memory_j_per_byte, 1e-6)?;
         energy("nic_j_per_packet", self.nic_j_per_packet, 1e-2)?;
         let cpu = &self.cpu;
-        watts("cpu.active_min_w", cpu.active_min_w)?;
         range("cpu.nu".to_owned(), cpu.nu, (0.1, 1e6), "no unit")?;
         let (devices, cores) = (f64::from(cpu.n_devices), f64::from(cpu.n_cores));
         range(
@@ -143,13 +151,13 @@ impl Server {
                 remedy: "add a row for each core but the first",
             });
         }
-        let (mut before, mut min_w) = (0.0, cpu.active_min_w);
+        let (mut before, mut min_w) = (0.0, 0.0);
         for (idx, row) in cpu.p_states.iter().enumerate() {
             let field = |name| format!("cpu.p_states[{idx}].{name}");
             let value = row.frequency_hz;
             range(field("frequency_hz"), value, (MIN_HZ, MAX_HZ), "hertz")?;
             range(field("sigma"), row.sigma, (0.0, 4.0), "no unit")?;
-            // A higher frequency takes more, and none less than an active core does.
+            // A higher frequency takes as much or more.
             range(field("max_w"), row.max_w, (min_w, MAX_W), "watts")?;
             min_w = row.max_w;
             if value <= before {
@@ -157,6 +165,14 @@ impl Server {
             }
             before = value;
         }
+        // A core is active in every P-state, so none takes less than the least of these.
+        let least_w = (0.0, cpu.p_states[0].max_w);
+        range(
+            "cpu.active_min_w".to_owned(),
+            cpu.active_min_w,
+            least_w,
+            "watts",
+        )?;
         for (idx, row) in cpu.further_cores.iter().enumerate() {
             let field = |name| format!("cpu.further_cores[{idx}].{name}");
             range(field("sigma"), row.sigma, (0.0, 4.0), "no unit")?;

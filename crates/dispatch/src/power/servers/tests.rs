@@ -90,11 +90,13 @@ fn wrong_parameters_are_refused_with_field_and_remedy() {
         error.contains("p_states[1].max_w is 6, but must be from 6.25"),
         "{error}"
     );
-    let error = refused("active_min_w = 3.63", "active_min_w = 50.0");
-    assert!(
-        error.contains("p_states[0].max_w") && error.contains("from 50"),
-        "{error}"
-    );
+    // Over the watts of the highest frequency, and over those of the lowest alone.
+    for least in ["50.0", "10.41", "6.26", "-0.1", "nan"] {
+        let error = refused("active_min_w = 3.63", &format!("active_min_w = {least}"));
+        let range = "must be from 0 to 6.25";
+        assert!(error.contains("cpu.active_min_w"), "{least}: {error}");
+        assert!(error.contains(range), "{least}: {error}");
+    }
     let error = refused("sigma = 0.59", "sigma = nan");
     assert!(error.contains("cpu.further_cores[0].sigma"), "{error}");
     let error = refused("frequency_hz = 2.0e9", "frequency_hz = 1.7e9");

@@ -1,4 +1,13 @@
 //! Parameters of a server from measured watts, by least squares.
+//!
+//! Here are the fits of one device each. [`samples`] reads a table of a power meter,
+//! [`mod@server`] fits a whole server to it.
+
+pub mod samples;
+pub mod server;
+
+pub use samples::{Sample, SamplesError, read_samples};
+pub use server::{FitError, Fitted, Hardware, server};
 
 use super::model::CoreCurve;
 
