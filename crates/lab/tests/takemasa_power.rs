@@ -33,7 +33,7 @@ fn equation_6_8_comes_to_the_tables() {
 #[test]
 fn the_linear_approximations_come_close() {
     let record = run("takemasa/figure-6.4", &[]);
-    let at_all = |processor, from| number(&record, 0, &[processor, from], "W at four cores");
+    let at_all = |processor, line| number(&record, 0, &[processor, line], "W at four cores");
     for (processor, watts, published) in [
         ("Intel Xeon E5620", 47.04, 47.10),
         ("Intel Xeon E3-1220", 28.21, 28.83),
@@ -41,15 +41,34 @@ fn the_linear_approximations_come_close() {
     ] {
         assert_near(at_all(processor, "the model"), watts, 1e-9);
         assert_near(at_all(processor, "published"), published, 1e-9);
-        assert_near(at_all(processor, "1 core"), published, 0.5);
+        assert_near(at_all(processor, "here"), published, 0.2);
+        let compared = |what| {
+            let published = record.published(&format!("{processor}, {what}"));
+            let published = published.expect(what);
+            (published.here.expect("computed"), published.value)
+        };
+        let (slope, published) = compared("W by core");
+        assert_near(slope / published, 1.0, 0.02);
+        let (intercept, published) = compared("W at none");
+        assert_near(intercept / published, 1.0, 0.055);
+        let (r2, published) = compared("R²");
+        assert_near(r2, published, 0.022);
     }
-    for published in record.published.iter().filter(|it| it.what.contains("R²")) {
-        assert_near(published.here.expect("computed"), published.value, 0.02);
-    }
-    // A core at its utilization of one takes the same whatever the threshold; below it, not.
+    assert!(record.verdicts.iter().all(|it| it.is_met) && record.verdicts.len() == 1);
+    // Of three steps of a core: by hand for the E5620.
+    let thirds = "cores 2 to 4, each in steps of 1/3";
+    assert!(record.notes.iter().any(|it| it.contains(thirds)));
+    let off = |reading| number(&record, 1, &[reading], "Intel Xeon E5620, %");
+    assert_near(off(thirds), 100.0 * (5.8125 / 5.88 - 1.0), 0.05);
+    // Whole cores: (3 (47.04 - 29.22) + 40.53 - 35.16) / 10.
+    let whole = off("cores 1 to 4, each in steps of 1/1");
+    assert_near(whole, 100.0 * (5.883 / 5.88 - 1.0), 1e-6);
+    // Loads of the first core depend on the threshold, those of two cores do not.
     let other = run("takemasa/figure-6.4", &["theta=0.5"]);
-    let all = |record| number(record, 0, &["Intel Xeon E5620", "0 cores"], "W by core");
-    assert!(all(&other) != all(&record));
+    let all = |record, reading| number(record, 1, &[reading], "worst, %");
+    let first = "cores 1 to 4, each in steps of 1/10";
+    assert!(all(&other, first) != all(&record, first));
+    assert_eq!(all(&other, thirds), all(&record, thirds));
 }
 
 #[test]
@@ -96,4 +115,80 @@ fn watts_by_device_and_by_block_add_up() {
     let full = run("takemasa/figure-6.10", &["gbps=60"]);
     assert_eq!(full.tables[0].rows.len(), 2);
     assert!(full.notes.iter().any(|it| it.contains("naive: full at")));
+}
+
+#[test]
+fn fitted_cores_are_those_that_samples_were_drawn_from() {
+    for (id, n_fits, n_published) in [
+        ("takemasa/figure-6.1", 7 + 8 + 3 + 3, 8 + 3 + 2),
+        ("takemasa/figure-6.2", 3 * 3, 2 * 3),
+    ] {
+        let record = run(id, &[]);
+        assert_eq!(record.tables[0].rows.len(), n_fits, "{id}");
+        assert_eq!(record.published.len(), n_published, "{id}");
+        assert!(record.verdicts.len() == 1 && record.verdicts[0].is_met);
+        assert!(record.notes.iter().any(|it| it.contains("No power meter")));
+        // Without noise nothing is left to explain.
+        let exact = run(id, &["noise_w=0,0,0", "minutes=1"]);
+        let table = &exact.tables[0];
+        let r2 = table.column("R²").expect("a column");
+        for row in &table.rows {
+            assert!(row[r2].number().expect("fitted") > 0.999, "{id} {row:?}");
+        }
+        assert!(exact.verdicts[0].spread.max < 0.03);
+    }
+    let record = run("takemasa/figure-6.1", &[]);
+    let r2 = record.published("Intel Xeon E3-1220, core 1 at 1.800 GHz, R²");
+    assert_eq!(r2.expect("it is published").value, 0.946);
+    // The mean of what was drawn, and the curve: 28.36 W at 2.27 GHz.
+    let full = ["core 1 at 2.267 GHz", "1"];
+    assert_near(number(&record, 1, &full, "mean, W"), 28.36, 0.5);
+    assert_near(number(&record, 1, &full, "fitted, W"), 28.36, 0.25);
+    let record = run("takemasa/figure-6.2", &[]);
+    let full = ["core 3 at 2.400 GHz", "1"];
+    assert_near(number(&record, 1, &full, "fitted, W"), 5.37, 0.25);
+}
+
+#[test]
+fn fitted_energies_are_those_that_samples_were_drawn_from() {
+    for (id, nj) in [
+        ("takemasa/figure-6.5", 0.61),
+        ("takemasa/figure-6.6", 12_600.0),
+    ] {
+        let record = run(id, &[]);
+        assert_eq!(record.published.len(), 3, "{id}");
+        for published in &record.published {
+            assert_near(published.value, nj, nj * 1e-9);
+            assert_near(published.here.expect("computed"), nj, nj * 0.06);
+        }
+    }
+}
+
+#[test]
+fn samples_of_a_meter_are_fitted_instead_of_drawn_ones() {
+    let path = std::env::temp_dir().join(format!("samples-{}.csv", std::process::id()));
+    let csv = "device,n_cores,frequency_hz,utilization,rate,watts
+chassis,,,,,10
+cpu,1,2e9,0.25,,12
+cpu,1,2e9,1,,14
+cpu,2,2e9,0.5,,15
+cpu,2,2e9,1,,16
+memory,1,2e9,1,2e9,15
+nic,,,,1e6,11
+";
+    std::fs::write(&path, csv).expect("a folder for temporary files");
+    let samples = format!("samples={}", path.display());
+    let first = run("takemasa/figure-6.1", &[&samples]);
+    let label = path.display().to_string();
+    let full = number(&first, 0, &[&label, "core 1 at 2.000 GHz"], "full, W");
+    assert_near(full, 4.0, 1e-6);
+    assert_eq!((first.published.len(), first.verdicts.len()), (0, 0));
+    let second = run("takemasa/figure-6.2", &[&samples]);
+    let sigma = number(&second, 0, &[&label, "core 2 at 2.000 GHz"], "σ");
+    assert_near(sigma, 1.0, 1e-6);
+    let memory = run("takemasa/figure-6.5", &[&samples]);
+    assert_near(number(&memory, 0, &[&label], "energy, nJ"), 0.5, 1e-6);
+    let nic = run("takemasa/figure-6.6", &[&samples]);
+    assert_near(number(&nic, 0, &[&label], "energy, nJ"), 1_000.0, 1e-3);
+    std::fs::remove_file(&path).expect("it was written");
 }

@@ -40,7 +40,9 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     cache::rates::EXPERIMENTS,
     cache::speed::EXPERIMENTS,
     power::TABLES,
+    power::FIGURE_6_1,
     power::FIGURE_6_4,
+    power::FIGURE_6_5,
     power::FIGURE_6_9,
     power::FIGURE_6_10,
 ];

@@ -1,18 +1,24 @@
 //! Experiments of chapter 6: the power of a router by its load.
 //!
 //! The model is that of the crate `dispatch`. Its parameters are the published ones: no
-//! server of the thesis and no power meter is here.
+//! server of the thesis and no power meter is here. Samples that a meter would have are drawn
+//! (`meter`), or read from a file.
 
 mod case_study;
+mod figure_6_1;
 mod figure_6_10;
 mod figure_6_4;
+mod figure_6_5;
 mod figure_6_9;
+mod meter;
 mod tables;
 
 use tachonym_bench::{Param, ParamKind};
 use tachonym_dispatch::power::servers::Server;
 
+pub(super) use figure_6_1::EXPERIMENTS as FIGURE_6_1;
 pub(super) use figure_6_4::EXPERIMENTS as FIGURE_6_4;
+pub(super) use figure_6_5::EXPERIMENTS as FIGURE_6_5;
 pub(super) use figure_6_9::EXPERIMENTS as FIGURE_6_9;
 pub(super) use figure_6_10::EXPERIMENTS as FIGURE_6_10;
 pub(super) use tables::EXPERIMENTS as TABLES;
