@@ -3,14 +3,14 @@
 //! Cycles and bytes of each block are in drawings only (Figures 6.7 and 6.8). What stands for
 //! them here comes from the tables and from section 4.4.1; nothing is fitted to the result.
 
-use tachonym_bench::{Context, Param, ParamKind};
+use tachonym_bench::{Context, Need, Param, ParamKind, Record};
 use tachonym_dispatch::power::load::{Blocks, N_BLOCKS, Store};
 use tachonym_dispatch::power::model::Watts;
 use tachonym_dispatch::power::servers::Server;
 
 use super::super::bottleneck_published::MEMORY_BYTES;
 use super::super::cache::published::{block, cycles};
-use super::THETA;
+use super::{THETA, here};
 
 /// Bits of a Data packet of 1,024 bytes.
 const DATA_BITS: f64 = 8.0 * 1024.0;
@@ -28,7 +28,10 @@ const fn number(name: &'static str, help: &'static str, value: &'static str) -> 
     Param::new(name, help, ParamKind::Number, [value; 3])
 }
 
-pub(super) const PARAMS: [Param; 6] = [
+/// What measuring cycles here needs.
+pub(super) const NEEDS: &[Need] = &[Need::MemoryGib(1.0, 1.0)];
+
+const OWN_PARAMS: [Param; 6] = [
     number("hits", "hit ratio of the naive router", "0.238"),
     number(
         "optimised_hits",
@@ -49,6 +52,25 @@ pub(super) const PARAMS: [Param; 6] = [
     THETA,
 ];
 
+/// Of the study, and of the cycles that are measured here.
+pub(super) const PARAMS: [Param; 13] = joined(&OWN_PARAMS, &here::PARAMS);
+
+/// Both, one after the other.
+pub(super) const fn joined<const N: usize>(first: &[Param], second: &[Param]) -> [Param; N] {
+    assert!(first.len() + second.len() == N);
+    let mut all = [first[0]; N];
+    let mut idx = 0;
+    while idx < N {
+        all[idx] = if idx < first.len() {
+            first[idx]
+        } else {
+            second[idx - first.len()]
+        };
+        idx += 1;
+    }
+    all
+}
+
 /// A router of the case study.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Router {
@@ -56,6 +78,10 @@ pub(super) struct Router {
     pub(super) store: Store,
     pub(super) cycles: Blocks,
     pub(super) bytes: Blocks,
+    /// Which router it is compared with: index in [`Study::routers`].
+    naive: usize,
+    /// The data rate at which they are compared.
+    pub(super) gbps: f64,
 }
 
 impl Router {
@@ -72,10 +98,14 @@ impl Router {
     }
 }
 
-/// The server, and the routers to compare, the naive one first.
+/// Index of the optimised router with published cycles.
+pub(super) const OPTIMISED: usize = 2;
+
+/// The server, and the routers to compare: naive, with Filter alone and optimised by
+/// published cycles, then naive and optimised by those measured here.
 pub(super) struct Study {
-    pub(super) server: Server,
-    pub(super) routers: [Router; 3],
+    server: Server,
+    pub(super) routers: Vec<Router>,
     theta: f64,
 }
 
@@ -112,7 +142,8 @@ fn bytes(fib_bytes: f64) -> Blocks {
 }
 
 impl Study {
-    pub(super) fn new(context: &Context) -> anyhow::Result<Self> {
+    /// Notes of what is measured here go to the record.
+    pub(super) fn new(context: &Context, record: &mut Record) -> anyhow::Result<Self> {
         let mut server = Server::published("e3-1220")?;
         server.nic_j_per_packet = XL710_J_PER_PACKET;
         server.chassis_w = context.number("chassis_w");
@@ -129,25 +160,48 @@ impl Study {
             let is_share = (0.0..=1.0).contains(&value);
             anyhow::ensure!(is_share, "{share} is {value}, but must be from 0 to 1");
         }
+        let gbps = context.number("gbps");
         let router = |label, store, cycles, fib_bytes| Router {
             label,
             store,
             cycles,
             bytes: bytes(fib_bytes),
+            naive: 0,
+            gbps,
         };
         let [fifo_cycles, filter_cycles] = [table_cycles("fifo")?, table_cycles("filter/fifo")?];
         let [few, many] = FIB_BYTES;
-        let routers = [
-            router("naive", naive, fifo_cycles, few),
-            router("Filter alone", filter, filter_cycles, few),
-            router("optimised", filter, prefetched(filter_cycles), many),
-        ];
-        let theta = context.number("theta");
-        Ok(Self {
+        let mut study = Self {
             server,
-            routers,
-            theta,
-        })
+            routers: vec![
+                router("naive", naive, fifo_cycles, few),
+                router("Filter alone", filter, filter_cycles, few),
+                router("optimised", filter, prefetched(filter_cycles), many),
+            ],
+            theta: context.number("theta"),
+        };
+        if let Some(measured) = here::measure(context, [naive, filter], record)? {
+            let [naive_here, optimised_here] = measured.map(|it| it.cycles);
+            study.add_here(
+                router("naive, cycles here", naive, naive_here, few),
+                router("optimised, cycles here", filter, optimised_here, many),
+            );
+        }
+        Ok(study)
+    }
+
+    /// Adds two routers that are compared at the data rate of the study, or at the one that
+    /// fills the slower of them.
+    fn add_here(&mut self, naive: Router, optimised: Router) {
+        let full = self.full_gbps(&naive).min(self.full_gbps(&optimised));
+        // Rounding must not ask for more than all.
+        let gbps = naive.gbps.min(full * (1.0 - 1e-9));
+        let idx = self.routers.len();
+        self.routers.extend([naive, optimised].map(|it| Router {
+            naive: idx,
+            gbps,
+            ..it
+        }));
     }
 
     /// Power at a data rate; `None` if the router can't carry it.
@@ -164,16 +218,16 @@ impl Study {
         self.server.cpu.capacity_hz() / router.exchange() * DATA_BITS / 1e9
     }
 
-    /// By how much a router takes less than the naive one, %.
+    /// By how much a router takes less than its naive one at a data rate, %.
     pub(super) fn saved_percent(&self, router: &Router, gbps: f64) -> Option<f64> {
-        let naive_w = self.power(&self.routers[0], gbps)?.total_w();
+        let naive_w = self.power(&self.routers[router.naive], gbps)?.total_w();
         Some(100.0 * (1.0 - self.power(router, gbps)?.total_w() / naive_w))
     }
 
     /// The most cycles of an exchange with which the optimised router would save `percent`,
     /// all else as it is, found by halving.
     pub(super) fn cycles_for(&self, percent: f64, gbps: f64) -> Option<f64> {
-        let router = self.routers[2];
+        let router = self.routers[OPTIMISED];
         let saves = |cycles| self.saved_percent(&router.with_exchange(cycles), gbps);
         let (mut less, mut more) = (1.0, self.routers[0].exchange());
         if saves(less)? < percent || saves(more)? > percent {

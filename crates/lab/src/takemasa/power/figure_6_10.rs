@@ -2,22 +2,22 @@
 
 use tachonym_bench::{Chart, Column, Context, Cost, Experiment, Kind, Record, Table, cells};
 
-use super::case_study::{PARAMS, Study};
+use super::case_study::{NEEDS, PARAMS, Study};
 
 pub(in super::super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-6.10",
     title: "Power of processor, memory, network card and chassis of two routers, and by block",
     source: "Takemasa 2019, sections 6.5.3 and 6.5.4, Figure 6.10",
-    cost: Cost::minutes(0.1, 0.1),
-    needs: &[],
+    cost: Cost::minutes(0.3, 0.5),
+    needs: NEEDS,
     params: &PARAMS,
     run,
 }];
 
 fn run(context: &Context) -> anyhow::Result<Record> {
-    let study = Study::new(context)?;
-    let gbps = context.number("gbps");
     let mut record = Record::new(Kind::Computed);
+    let study = Study::new(context, &mut record)?;
+    let gbps = context.number("gbps");
     let watts = [
         "processor, W",
         "memory, W",
@@ -33,10 +33,14 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     let blocks = (1..=13).map(|n| Column::fixed(format!("B{n}"), 2));
     let mut by_block = Table::new("Watts of the processor by block", columns.chain(blocks));
     for router in &study.routers {
-        let Some(power) = study.power(router, gbps) else {
+        let rate = router.gbps;
+        if rate < gbps {
+            record.note(format!("{}: at {rate:.1} Gbit/s.", router.label));
+        }
+        let Some(power) = study.power(router, rate) else {
             let full = study.full_gbps(router);
             record.note(format!(
-                "{}: full at {full:.1} Gbit/s, under {gbps}.",
+                "{}: full at {full:.1} Gbit/s, under {rate}.",
                 router.label
             ));
             continue;

@@ -5,39 +5,34 @@ use tachonym_bench::{
 };
 
 use super::DOCUMENT;
-use super::case_study::{FULL_GBPS, PARAMS, PUBLISHED_PERCENT, Study};
+use super::case_study::{FULL_GBPS, NEEDS, OPTIMISED, PARAMS, PUBLISHED_PERCENT, Study, joined};
 
 pub(in super::super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-6.9",
     title: "Power of the naive and the optimised router by data rate",
     source: "Takemasa 2019, section 6.5, Figure 6.9",
-    cost: Cost::minutes(0.1, 0.1),
-    needs: &[],
-    params: &[
-        PARAMS[0],
-        PARAMS[1],
-        PARAMS[2],
-        PARAMS[3],
-        PARAMS[4],
-        PARAMS[5],
-        Param::count(
-            "steps",
-            "data rates from 0 to that of comparisons",
-            ["29", "58", "580"],
-        ),
-    ],
+    cost: Cost::minutes(0.3, 0.5),
+    needs: NEEDS,
+    params: &joined::<14>(&PARAMS, &[STEPS]),
     run,
 }];
 
+const STEPS: Param = Param::count(
+    "steps",
+    "data rates from 0 to that of comparisons",
+    ["29", "58", "580"],
+);
+
 fn run(context: &Context) -> anyhow::Result<Record> {
-    let study = Study::new(context)?;
-    let (gbps, steps) = (context.number("gbps"), context.count("steps"));
     let mut record = Record::new(Kind::Computed);
+    let study = Study::new(context, &mut record)?;
+    let (gbps, steps) = (context.number("gbps"), context.count("steps"));
     let columns = [
         "router",
         "cycles",
         "bytes",
         "full at, Gbit/s",
+        "compared at, Gbit/s",
         "power, W",
         "less, %",
     ];
@@ -49,8 +44,9 @@ fn run(context: &Context) -> anyhow::Result<Record> {
             router.exchange(),
             router.store.exchange(&router.bytes),
             study.full_gbps(router),
-            study.power(router, gbps).map(|it| it.total_w()),
-            study.saved_percent(router, gbps),
+            router.gbps,
+            study.power(router, router.gbps).map(|it| it.total_w()),
+            study.saved_percent(router, router.gbps),
         ]);
         for step in 0..=steps {
             let rate = gbps * step as f64 / steps as f64;
@@ -61,7 +57,7 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     record.tables.push(table);
     record.charts.push(chart);
     let is_published = gbps == FULL_GBPS;
-    let optimised = study.saved_percent(&study.routers[2], gbps);
+    let optimised = study.saved_percent(&study.routers[OPTIMISED], gbps);
     let stated = Reference::stated(DOCUMENT, "section 6.5.3");
     record.compare(
         "power that the optimised router saves",
@@ -78,7 +74,7 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         Some(study.full_gbps(&study.routers[0])),
     );
     if let Some(cycles) = study.cycles_for(PUBLISHED_PERCENT, gbps) {
-        let here = study.routers[2].exchange();
+        let here = study.routers[OPTIMISED].exchange();
         record.note(format!(
             "An optimised router that saves the published {PUBLISHED_PERCENT} % would take \
              {cycles:.0} cycles an exchange, all else as it is here; by the tables it takes \

@@ -99,8 +99,9 @@ impl Metered {
              `--set samples=FILE` fits the samples of a meter.",
         );
         record.note(
-            "R² here is lowered by noise alone. Published R² is lowered by what the model misses \
-             of a real server as well, so the two do not have to agree.",
+            "R² here is lowered by noise alone, that of means less than that of samples. Published \
+             R² is lowered by what the model misses of a real server as well, so they do not have \
+             to agree.",
         );
         Ok(drawn)
     }
@@ -147,6 +148,15 @@ impl Metered {
         let mut points: Vec<_> = points.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points
+    }
+
+    /// The share of the variance of means that the fitted watts explain.
+    pub(super) fn r2_of_means(points: &[(f64, f64, f64)]) -> f64 {
+        let mean = points.iter().map(|it| it.1).sum::<f64>() / points.len() as f64;
+        let squares = |off: &dyn Fn(&(f64, f64, f64)) -> f64| -> f64 {
+            points.iter().map(|it| off(it).powi(2)).sum()
+        };
+        1.0 - squares(&|it| it.1 - it.2) / squares(&|it| it.1 - mean)
     }
 
     /// The widest half of a 95 % interval.

@@ -10,6 +10,7 @@ mod figure_6_10;
 mod figure_6_4;
 mod figure_6_5;
 mod figure_6_9;
+mod here;
 mod meter;
 mod tables;
 
