@@ -83,6 +83,29 @@ pub struct Sample {
     pub watts: f64,
 }
 
+impl Sample {
+    /// Whether its numbers are in the ranges that [`read_samples`] accepts.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let has = |of: &Numbers, number: f64| (of.range.0..=of.range.1).contains(&number);
+        let (cores, rate) = match self.activity {
+            Activity::Chassis => (None, None),
+            Activity::Cpu(cores) => (Some(cores), None),
+            Activity::Memory { bytes_per_s, cores } => (cores, Some(bytes_per_s)),
+            Activity::Nic {
+                packets_per_s,
+                cores,
+            } => (cores, Some(packets_per_s)),
+        };
+        let cores = cores.is_none_or(|it| {
+            has(&N_CORES, it.n_cores.into())
+                && has(&FREQUENCY, it.frequency_hz)
+                && has(&UTILIZATION, it.utilization)
+        });
+        cores && rate.is_none_or(|it| has(&RATE, it)) && has(&WATTS, self.watts)
+    }
+}
+
 /// Why a text is no table of samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

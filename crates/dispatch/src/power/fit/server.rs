@@ -91,6 +91,17 @@ pub enum FitError {
         /// What to measure.
         remedy: &'static str,
     },
+    /// A sample that is of no table, with a number out of its range.
+    #[error(
+        "a sample of {activity:?} with {watts} W is impossible; utilization and rates must be over \
+         0, watts not negative"
+    )]
+    Sample {
+        /// Of what.
+        activity: Activity,
+        /// Its watts.
+        watts: f64,
+    },
     /// Samples of further cores at another frequency than the highest.
     #[error(
         "line {line}, column frequency_hz: {frequency_hz} with {n_cores} cores, but the highest \
@@ -155,6 +166,12 @@ pub enum FitError {
 /// # Errors
 /// If a device has no samples, or they contradict each other.
 pub fn server(hardware: &Hardware<'_>, samples: &[Sample]) -> Result<Fitted, FitError> {
+    if let Some(it) = samples.iter().find(|it| !it.is_valid()) {
+        let Sample {
+            activity, watts, ..
+        } = *it;
+        return Err(FitError::Sample { activity, watts });
+    }
     let mut fits = Vec::new();
     let chassis_w = chassis_w(samples)?;
     let cpu = cpu(hardware, samples, chassis_w, &mut fits)?;

@@ -134,6 +134,30 @@ fn a_table_of_samples_gives_the_same_server() {
 }
 
 #[test]
+fn samples_of_no_table_are_checked_as_well() {
+    let server = published("9520");
+    let idle = Cores {
+        n_cores: 1,
+        frequency_hz: 1.6e9,
+        utilization: 0.0,
+    };
+    for (activity, watts) in [
+        (Activity::Cpu(idle), 120.0),
+        (Activity::Chassis, f64::NAN),
+        (Activity::Chassis, -1.0),
+    ] {
+        let mut samples = draw(&server, 0.0, 1);
+        samples.push(Sample {
+            line: 0,
+            activity,
+            watts,
+        });
+        let error = super::server(&hardware(&server), &samples).expect_err("nonsense");
+        assert!(matches!(error, FitError::Sample { .. }), "{error}");
+    }
+}
+
+#[test]
 fn one_core_of_one_frequency_is_a_server() {
     let csv = "device,n_cores,frequency_hz,utilization,rate,watts
 chassis,,,,,10
