@@ -62,5 +62,5 @@ pub use options::{
 pub use share::SystemShare;
 pub use system::{FaceSystem, Placement};
 pub use turns::TURN_PKTS;
-pub use waiting::{Wait, Waiting, WaitingLimits, WaitingStatus};
+pub use waiting::{Monitor, MonitorKind, Wait, WaitFlag, Waiting, WaitingLimits, WaitingStatus};
 pub use waker::Waker;

@@ -143,6 +143,7 @@
 //! | 37205 | WakeCostNs | WaitingStatus |
 //! | 37207 | NWakeups | WaitingStatus |
 //! | 37209 | NGathers | WaitingStatus |
+//! | 37210 | Monitor | WaitingStatus |
 //! | 37220 | PowerStatus | `status/power` |
 //! | 37221 | Governor | PowerStatus |
 //! | 37223 | NActive | PowerStatus |

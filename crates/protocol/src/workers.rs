@@ -120,6 +120,9 @@ management_value! {
         n_wakeups: Required<u64> = 37207,
         /// Waits that gathered.
         n_gathers: Required<u64> = 37209,
+        /// By which instruction it watches its rings while it polls: `umwait`, `mwaitx` or
+        /// `none`; `None` from a router that does not say.
+        monitor: Optional<String> = 37210,
     }
 }
 

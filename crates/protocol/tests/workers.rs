@@ -22,13 +22,14 @@ fn moved_name() -> impl Strategy<Value = MovedName> {
 }
 
 fn waiting_status() -> impl Strategy<Value = Option<WaitingStatus>> {
-    any::<Option<[u64; 5]>>().prop_map(|numbers| {
-        numbers.map(|n| WaitingStatus {
+    any::<Option<([u64; 5], Option<String>)>>().prop_map(|fields| {
+        fields.map(|(n, monitor)| WaitingStatus {
             spin_ns: n[0],
             gather_ns: n[1],
             wake_cost_ns: n[2],
             n_wakeups: n[3],
             n_gathers: n[4],
+            monitor,
         })
     })
 }

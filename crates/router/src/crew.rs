@@ -6,14 +6,14 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver as Inbox, Sender, unbounded};
 use tachonym_dispatch::WorkerId;
-use tachonym_face::{FaceSystem, SystemOptions, Waiting, Waker, monotonic_now};
+use tachonym_face::{FaceSystem, Monitor, SystemOptions, Waiting, Waker, monotonic_now};
 use tachonym_forward::Engine;
 use tachonym_packet::Name;
 use tachonym_store::SecondLevel;
 use tachonym_workers::{
     LinkConfig, Links, Receiver, ReceiverConfig, ReceiverView, WaitingLengths, Worker,
 };
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::blueprint::Blueprint;
 use crate::config::{Config, usable_cpus};
@@ -128,6 +128,7 @@ impl Crew {
             .config
             .workers
             .waiting_limits(layout.n_threads(), usable_cpus().len());
+        let monitor = ring_monitor(layout);
         let mut links = Links::mesh(layout.n_threads(), LinkConfig::default()).into_iter();
         for (thread, post) in posts.into_iter().enumerate() {
             let me = WorkerId(thread as u16);
@@ -155,6 +156,7 @@ impl Crew {
                 Worker::new(me, engine, orders.dispatcher(&team), Arc::clone(&waiting))
             });
             let max_commands = orders.config.management.queue_commands;
+            let waits = Waiting::new(limits, monotonic_now());
             let managed = orders.managed.to_vec();
             let internal = InternalFace::new(orders.to_manager.clone(), managed, max_commands);
             commands.push(Arc::clone(internal.interests()));
@@ -168,7 +170,10 @@ impl Crew {
                 receiver: orders.receiver(&team, thread, &mut views),
                 news: post.news,
                 ssd,
-                waiting: Waiting::new(limits, monotonic_now()),
+                waiting: match layout.system_threads().contains(&thread) {
+                    true => waits,
+                    false => waits.with_monitor(monitor.clone()),
+                },
                 team: Arc::clone(&team),
             });
             planes.push((plane, post.jobs, post.waker));
@@ -224,6 +229,20 @@ impl Orders<'_> {
         views.push(view);
         Some(receiver)
     }
+}
+
+/// What threads without sockets watch their rings with, if there are such threads.
+fn ring_monitor(layout: &Layout) -> Monitor {
+    if layout.system_threads().len() == layout.n_threads() {
+        return Monitor::default();
+    }
+    let monitor = Monitor::detect();
+    let kind = monitor.kind().as_str();
+    debug!(
+        monitor = kind,
+        "threads without sockets watch their rings while they poll"
+    );
+    monitor
 }
 
 /// Says how many threads there are, and whether they are too many.

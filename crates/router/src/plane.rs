@@ -2,6 +2,9 @@
 //!
 //! Jobs of other threads may look at it and change it between two bursts. A thread without
 //! a worker only receives and sends; one whose worker failed does so until there is another.
+//! How a thread waits is in `wait`.
+
+mod wait;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,8 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver as Inbox;
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{
-    DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, Wait, Waiting, monotonic_now,
-    thread_cpu_ns,
+    DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, Waiting, monotonic_now,
 };
 use tachonym_forward::{
     Engine, FaceTraits, LinkType, RecentDrops, RxKind, RxPacket, Scope, relend,
@@ -34,8 +36,6 @@ use crate::worker::Busy;
 
 /// How often it is looked whether a name has moved, while packets wait for that.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(1);
-/// Longest wait for packets: a bound, should a wake-up ever be missed.
-const MAX_WAIT: Duration = Duration::from_secs(1);
 /// A worker that fails more often than this is replaced only so often.
 const REPLACE_INTERVAL_MS: u64 = 500;
 /// A thread that has waited for so long, in nanoseconds, had nothing to do: to ask whether
@@ -403,55 +403,6 @@ impl Plane {
             }
             _ => timeout,
         }
-    }
-
-    /// Waits for packets, as [`Waiting`] decides, and reads a burst. It is `now`.
-    ///
-    /// # Errors
-    /// When the kernel refuses to wait at all.
-    pub(crate) fn poll(
-        &mut self,
-        now: MonoNs,
-        timeout: Option<Duration>,
-        batch: &mut RxBatch,
-    ) -> std::io::Result<()> {
-        let may_wait = timeout != Some(Duration::ZERO);
-        let n_pkts = self.faces.counters().n_in_packets + self.counters.n_crossed;
-        match self.waiting.next(now, n_pkts, may_wait, thread_cpu_ns) {
-            Wait::Poll => {
-                std::hint::spin_loop();
-                self.faces.poll(Some(Duration::ZERO), batch)?;
-            }
-            // Packets in rings gather, too: the thread does not count as asleep.
-            Wait::Gather { ns } => {
-                let duration = Duration::from_nanos(ns);
-                self.faces
-                    .gather(timeout.map_or(duration, |timeout| timeout.min(duration)))?;
-                self.faces.poll(Some(Duration::ZERO), batch)?;
-            }
-            Wait::Block => self.block(timeout.unwrap_or(MAX_WAIT).min(MAX_WAIT), batch)?,
-        }
-        self.waiting.ended(batch.received_at());
-        if let Some(cpu_ns) = self.faces.take_wait_cpu_ns() {
-            self.waiting.note_wake_cost(cpu_ns);
-        }
-        Ok(())
-    }
-
-    /// Waits until something arrives, by rings included, for `timeout` at most.
-    fn block(&mut self, timeout: Duration, batch: &mut RxBatch) -> std::io::Result<()> {
-        self.team.note_asleep(self.me);
-        // Once more, now that others see that this thread is asleep.
-        let timeout = match self.links.is_idle() {
-            true => timeout,
-            false => Duration::ZERO,
-        };
-        if self.waiting.wants_wake_cost() {
-            self.faces.measure_next_wait();
-        }
-        let outcome = self.faces.poll(Some(timeout), batch);
-        self.team.note_awake(self.me);
-        outcome
     }
 
     /// Tells the governor what the thread has done until `now`.

@@ -1,10 +1,10 @@
 //! What the threads of the router know of each other.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crossbeam_channel::Sender;
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_face::{DropReason, Waker};
+use tachonym_face::{DropReason, WaitFlag, Waker};
 use tachonym_forward::FaceTraits;
 use tachonym_packet::FaceId;
 
@@ -56,8 +56,8 @@ impl WorkDone {
 /// What the others know of a thread.
 #[repr(align(64))]
 pub(crate) struct Member {
-    /// It waits, or is about to: what it is sent by rings it does not see by itself.
-    is_asleep: AtomicBool,
+    /// Whether it waits, or is about to: it does not look into its rings then.
+    flag: WaitFlag,
     done: WorkDone,
     waker: Waker,
     news: Sender<FaceNews>,
@@ -67,7 +67,7 @@ impl Member {
     /// A thread that is woken by `waker`, and told of faces by `news`.
     pub(crate) fn new(waker: Waker, news: Sender<FaceNews>) -> Self {
         Self {
-            is_asleep: AtomicBool::new(false),
+            flag: WaitFlag::default(),
             done: WorkDone::default(),
             waker,
             news,
@@ -89,20 +89,9 @@ impl Team {
         &self.members[thread.idx()].done
     }
 
-    /// A thread is about to wait, unless there is something in its rings by now.
-    pub(crate) fn note_asleep(&self, thread: WorkerId) {
-        self.members[thread.idx()]
-            .is_asleep
-            .store(true, Ordering::Relaxed);
-        // Either it sees what is in its rings, or who has put it there sees that it waits.
-        fence(Ordering::SeqCst);
-    }
-
-    /// It does not wait any more.
-    pub(crate) fn note_awake(&self, thread: WorkerId) {
-        self.members[thread.idx()]
-            .is_asleep
-            .store(false, Ordering::Relaxed);
+    /// By what a thread says that it waits.
+    pub(crate) fn flag(&self, thread: WorkerId) -> &WaitFlag {
+        &self.members[thread.idx()].flag
     }
 
     /// Wakes those of `threads`, in whose rings there is something, that wait.
@@ -113,7 +102,7 @@ impl Team {
         fence(Ordering::SeqCst);
         for thread in threads {
             let member = &self.members[thread.idx()];
-            if member.is_asleep.load(Ordering::Relaxed) {
+            if member.flag.call() {
                 member.waker.wake();
             }
         }

@@ -356,6 +356,7 @@ fn waiting(status: &tachonym_face::WaitingStatus) -> WaitingStatus {
         wake_cost_ns: status.wake_cost_ns,
         n_wakeups: status.n_wakeups,
         n_gathers: status.n_gathers,
+        monitor: Some(status.monitor.as_str().into()),
     }
 }
 

@@ -222,6 +222,23 @@ fn names_are_pinned_and_the_scheduler_frozen() {
 }
 
 #[test]
+fn only_workers_without_sockets_watch_their_rings() {
+    let monitors = |feed: &str| {
+        let shown = bed(feed, 1).json(&["workers"]);
+        let of = |list: &str| shown[list][0]["waiting"]["monitor"].clone();
+        (of("workers"), of("receivers"))
+    };
+    let (worker, _) = monitors(FEEDS[0]);
+    assert_eq!(worker, "none");
+    let (worker, receiver) = monitors(FEEDS[1]);
+    let detected = tachonym_face::Monitor::detect().kind();
+    assert_eq!(
+        (worker, receiver),
+        (detected.as_str().into(), "none".into())
+    );
+}
+
+#[test]
 fn data_of_a_face_that_closes_is_delivered_wherever_it_is_waited_for() {
     const N_TRIALS: usize = 30;
     for feed in FEEDS {

@@ -266,7 +266,7 @@ impl Gathering {
             return;
         }
         self.sums.n_pkts += n_new;
-        self.sums.n_waits += u64::from(wait != Wait::Poll);
+        self.sums.n_waits += u64::from(!matches!(wait, Wait::Poll | Wait::Watch { .. }));
         self.period_began = ended;
         let lasted_ns = now.saturating_since(self.since).as_nanos() as u64;
         let least_ns = match self.phase {

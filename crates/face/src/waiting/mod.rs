@@ -5,6 +5,8 @@
 //!
 //! - [`Wait::Poll`]: polls without blocking. After the last packet this lasts for about as
 //!   long as a wake-up costs, where packets mostly arrive within that time.
+//! - [`Wait::Watch`]: the same, but the core rests until another thread calls this one. For
+//!   threads that take all their packets from rings, on processors that can: see [`Monitor`].
 //! - [`Wait::Gather`]: sleeps for a given time, whatever arrives meanwhile, then polls. Under
 //!   middling load one wake-up then serves many packets.
 //! - [`Wait::Block`]: waits in epoll for the first packet or timer.
@@ -12,11 +14,14 @@
 //! Without packets the loop always ends in `Block`, so an idle loop costs no CPU time.
 
 mod gather;
+mod monitor;
 mod spin;
 
 use tachonym_packet::MonoNs;
 
 use self::gather::Gathering;
+use self::monitor::{MAX_WATCH_NS, MIN_WATCH_NS};
+pub use self::monitor::{Monitor, MonitorKind, WaitFlag};
 use self::spin::Spinning;
 
 /// A wait in epoll that returns faster than this, in nanoseconds, did not block.
@@ -39,6 +44,11 @@ pub struct WaitingLimits {
 pub enum Wait {
     /// Polls without blocking.
     Poll,
+    /// Watches the thread's [`WaitFlag`] by its [`Monitor`], then polls without blocking.
+    Watch {
+        /// Nanoseconds after which the watch ends.
+        ns: u64,
+    },
     /// Sleeps for `ns`, whatever arrives meanwhile, then polls without blocking.
     Gather {
         /// Nanoseconds to sleep.
@@ -61,6 +71,8 @@ pub struct WaitingStatus {
     pub n_wakeups: u64,
     /// Waits that gathered.
     pub n_gathers: u64,
+    /// By what the loop watches its rings while it polls.
+    pub monitor: MonitorKind,
 }
 
 /// The state machine of one receive loop.
@@ -68,6 +80,7 @@ pub struct WaitingStatus {
 pub struct Waiting {
     spin: Spinning,
     gather: Gathering,
+    monitor: Monitor,
     /// What the loop does at present.
     current: Wait,
     n_pkts: u64,
@@ -84,12 +97,13 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// A loop that starts `now` and has received nothing.
+    /// A loop that starts `now` and has received nothing. It has no monitor.
     #[must_use]
     pub fn new(limits: WaitingLimits, now: MonoNs) -> Self {
         Self {
             spin: Spinning::new(limits.max_spin_ns),
             gather: Gathering::new(limits.max_gather_ns, now),
+            monitor: Monitor::default(),
             current: Wait::Poll,
             n_pkts: 0,
             gap_since: now,
@@ -100,6 +114,19 @@ impl Waiting {
             n_wakeups: 0,
             n_gathers: 0,
         }
+    }
+
+    /// The same for a loop that takes all its packets from rings.
+    #[must_use]
+    pub fn with_monitor(mut self, monitor: Monitor) -> Self {
+        self.monitor = monitor;
+        self
+    }
+
+    /// What carries out a [`Wait::Watch`].
+    #[must_use]
+    pub const fn monitor(&self) -> &Monitor {
+        &self.monitor
     }
 
     /// How to wait `now`, after `n_pkts` packets since the start. Without `may_wait` there is
@@ -129,7 +156,7 @@ impl Waiting {
         match self.current {
             Wait::Gather { .. } => self.n_gathers += 1,
             Wait::Block => self.has_blocked = true,
-            Wait::Poll => {}
+            Wait::Poll | Wait::Watch { .. } => {}
         }
         self.current
     }
@@ -140,10 +167,17 @@ impl Waiting {
         {
             return wait;
         }
-        let is_early = now.saturating_since(self.gap_since).as_nanos() < self.spin_ns().into();
-        if is_early && !self.has_blocked {
+        let elapsed_ns = now.saturating_since(self.gap_since).as_nanos() as u64;
+        let left_ns = self.spin_ns().saturating_sub(elapsed_ns);
+        if left_ns > 0 && !self.has_blocked {
             self.has_polled = true;
-            return Wait::Poll;
+            return match self.monitor.kind() {
+                MonitorKind::None => Wait::Poll,
+                _ if left_ns < MIN_WATCH_NS => Wait::Poll,
+                _ => Wait::Watch {
+                    ns: left_ns.min(MAX_WATCH_NS),
+                },
+            };
         }
         Wait::Block
     }
@@ -208,6 +242,7 @@ impl Waiting {
             wake_cost_ns: self.spin.wake_cost_ns(),
             n_wakeups: self.n_wakeups,
             n_gathers: self.n_gathers,
+            monitor: self.monitor.kind(),
         }
     }
 }

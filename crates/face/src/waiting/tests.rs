@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::monitor::tests::{Fake, Write, fake};
 use super::*;
 
 /// Time that the loop needs for a round, for a packet, and from an arrival to its wake-up.
@@ -19,6 +20,7 @@ struct Bed {
     now: u64,
     cpu_ns: u64,
     sleep_cpu_ns: u64,
+    n_watches: u64,
     n_pkts: u64,
     arrivals: BinaryHeap<Reverse<(u64, Source)>>,
     longest_delay_ns: u64,
@@ -45,6 +47,7 @@ impl Bed {
             now: 0,
             cpu_ns: 0,
             sleep_cpu_ns: BLOCK_CPU_NS,
+            n_watches: 0,
             n_pkts: 0,
             arrivals: BinaryHeap::new(),
             longest_delay_ns: 0,
@@ -77,6 +80,13 @@ impl Bed {
                 .next(MonoNs(self.now), self.n_pkts, true, || cpu_ns)
             {
                 Wait::Poll => {}
+                // A packet in a ring ends the watch, without a wake-up.
+                Wait::Watch { ns } => {
+                    assert!((MIN_WATCH_NS..=MAX_WATCH_NS).contains(&ns));
+                    self.n_watches += 1;
+                    let next = self.arrivals.peek().map_or(until, |it| it.0.0);
+                    self.now = next.clamp(self.now, self.now + ns);
+                }
                 Wait::Gather { ns } => {
                     assert!(ns <= 100_000);
                     self.now += ns;
@@ -254,4 +264,68 @@ fn a_measured_wake_up_moves_the_learned_cost() {
         }
     }
     assert!(waiting.status().wake_cost_ns > 8_000);
+}
+
+#[test]
+fn with_a_monitor_short_gaps_are_watched_through() {
+    let run = |monitor: Monitor| {
+        let mut bed = Bed::new(0, 20);
+        bed.waiting = bed.waiting.with_monitor(monitor);
+        bed.add(Source::Window(1_600), 1);
+        bed.run(SECOND_NS / 10);
+        bed.n_watches = 0;
+        let (n_pkts, n_wakeups) = bed.run(SECOND_NS / 10);
+        assert_eq!((bed.waiting.status().spin_ns, n_wakeups), (5_000, 0));
+        (bed, n_pkts)
+    };
+    let (mut plain, n_plain) = run(Monitor::default());
+    let (mut watching, n_watching) = run(fake(&Fake::new(Write::Never)));
+    assert_eq!(plain.n_watches, 0);
+    // One watch for each packet. It ends with the arrival, and a round follows.
+    assert!(watching.n_watches.abs_diff(n_watching) <= 1);
+    assert!(4 * n_watching > 3 * n_plain, "{n_watching} of {n_plain}");
+    // Packets at long intervals are waited for in epoll by both.
+    for bed in [&mut plain, &mut watching] {
+        bed.arrivals.clear();
+        bed.add(Source::Window(100_000), 1);
+        bed.run(SECOND_NS / 10);
+        assert_eq!(bed.waiting.status().spin_ns, 0);
+        bed.n_watches = 0;
+        let (n_pkts, n_wakeups) = bed.run(SECOND_NS / 10);
+        assert!(bed.n_watches == 0 && n_wakeups >= n_pkts);
+    }
+}
+
+#[test]
+fn a_watch_ends_with_the_time_of_polling_and_blocking_follows() {
+    let counter = Fake::new(Write::Never);
+    let mut waiting = Bed::new(0, 20).waiting.with_monitor(fake(&counter));
+    let flag = WaitFlag::default();
+    let (mut now, mut n_pkts) = (0, 0);
+    while waiting.status().spin_ns == 0 {
+        n_pkts += 1;
+        waiting.next(MonoNs(now), n_pkts, true, || 0);
+        now += 2_000;
+        waiting.ended(MonoNs(now));
+        assert!(n_pkts < 1_000);
+    }
+    assert_eq!(waiting.next(MonoNs(now), n_pkts, false, || 0), Wait::Poll);
+    // The gap has begun `n_pkts` packets ago, and a new one begins with this one.
+    let wait = waiting.next(MonoNs(now), n_pkts + 1, true, || 0);
+    assert_eq!(wait, Wait::Watch { ns: 5_000 });
+    flag.note_watching();
+    waiting.monitor().watch(&flag, 5_000);
+    assert_eq!(
+        counter.n_waits.load(std::sync::atomic::Ordering::Relaxed),
+        1
+    );
+    now += 4_500;
+    waiting.ended(MonoNs(now));
+    // Too little is left to rest.
+    let wait = waiting.next(MonoNs(now), n_pkts + 1, true, || 0);
+    assert_eq!(wait, Wait::Poll);
+    now += 500;
+    waiting.ended(MonoNs(now));
+    let wait = waiting.next(MonoNs(now), n_pkts + 1, true, || 0);
+    assert_eq!(wait, Wait::Block);
 }

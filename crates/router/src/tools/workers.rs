@@ -170,6 +170,7 @@ fn waiting_json(waiting: &WaitingStatus) -> Value {
         "wake_cost_ns": waiting.wake_cost_ns,
         "wakeups": waiting.n_wakeups,
         "gathers": waiting.n_gathers,
+        "monitor": waiting.monitor,
     })
 }
 
