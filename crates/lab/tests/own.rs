@@ -325,3 +325,37 @@ fn waiting_is_measured_at_each_load_with_gathering_and_without() {
     assert!(numbers(table, "lost").iter().all(|&lost| lost == 0.0));
     assert_eq!(record.verdicts.len(), 6);
 }
+
+#[test]
+fn rates_that_change_are_carried_with_a_governor_and_without() {
+    let record = run_router("own/power", &[]);
+    let table = &record.tables[0];
+    let profiles = words(table, "profile");
+    assert_eq!(profiles[..3], ["step", "step", "sine"]);
+    assert_eq!(words(table, "governor"), ["none", "tap"].repeat(4));
+    let column = |title| numbers(table, title);
+    let (sent, answered) = (column("Interests sent"), column("answered"));
+    let (lost, not_sent) = (column("lost"), column("due, not sent"));
+    for row in 0..8 {
+        assert!(sent[row] > 0.0, "{sent:?}");
+        assert_eq!(answered[row] + lost[row], sent[row]);
+    }
+    // Both governors have the same load; over a Unix socket the kernel loses nothing.
+    let due: Vec<_> = sent.iter().zip(&not_sent).map(|(a, b)| a + b).collect();
+    assert!(due.chunks(2).all(|pair| pair[0] == pair[1]), "{due:?}");
+    assert_eq!(lost, [0.0; 8]);
+    for (row, &workers) in column("workers, mean").iter().enumerate() {
+        match row % 2 {
+            0 => assert_eq!(workers, 2.0),
+            _ => assert!((1.0..=2.0).contains(&workers), "{workers}"),
+        }
+    }
+    all_positive(table, &["router's cores", "CPU, µs/exchange", "p99, µs"]);
+    all_positive(
+        &record.tables[1],
+        &["thousand exchanges/s", "router's cores"],
+    );
+    let lines = record.charts.iter().map(|chart| chart.lines.len());
+    assert_eq!(lines.collect::<Vec<_>>(), [3; 4]);
+    assert_eq!(record.verdicts.len(), 4);
+}

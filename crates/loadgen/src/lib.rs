@@ -19,6 +19,7 @@ pub mod impair;
 pub mod launch;
 pub mod live;
 pub mod output;
+pub mod power;
 pub mod process;
 pub mod routes;
 pub mod soak;

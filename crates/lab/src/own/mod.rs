@@ -10,6 +10,7 @@ mod live;
 mod lookup;
 mod memory;
 mod pit_cs;
+mod power;
 mod rib;
 mod routes;
 pub(crate) mod ssd;
@@ -33,6 +34,7 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     rib::EXPERIMENTS,
     exchange::EXPERIMENTS,
     waiting::EXPERIMENTS,
+    power::EXPERIMENTS,
     routes::EXPERIMENTS,
     memory::EXPERIMENTS,
     startup::EXPERIMENTS,

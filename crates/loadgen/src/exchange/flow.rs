@@ -15,6 +15,7 @@ use tachonym_packet::{MonoNs, Name, tlv, types};
 
 use super::frame::{Frame, Reassembler};
 use super::link::{Link, Outbox};
+use super::pace::{Course, Lateness, Pace};
 use super::template::{DataTemplate, InterestShape, InterestTemplate, Numbering, is_token_of};
 
 /// Which names are requested.
@@ -140,26 +141,6 @@ struct Place {
     round: u64,
     /// `None` while no Interest is in flight here.
     sent_at: Option<MonoNs>,
-}
-
-/// When Interests of a flow at a rate are due.
-#[derive(Clone, Copy)]
-struct Pace {
-    interval_ns: f64,
-    /// The first is due as soon as it may be sent.
-    next_ns: Option<f64>,
-}
-
-impl Pace {
-    /// Takes one Interest that is due by `now`, if any is.
-    fn take(&mut self, now: MonoNs) -> bool {
-        let next_ns = *self.next_ns.get_or_insert(now.0 as f64);
-        let is_due = next_ns <= now.0 as f64;
-        if is_due {
-            self.next_ns = Some(next_ns + self.interval_ns);
-        }
-        is_due
-    }
 }
 
 /// A consumer and a producer with the Interests in flight between them.
@@ -289,10 +270,20 @@ impl Flow {
     /// Sends `per_s` Interests a second from now on, whether they are answered or not, as
     /// long as the window has room. What a busy generator is late with, it sends at once.
     pub fn set_rate(&mut self, per_s: f64) {
-        self.requests.pace = Some(Pace {
-            interval_ns: 1e9 / per_s,
-            next_ns: None,
-        });
+        self.requests.pace = Some(Pace::rate(per_s));
+    }
+
+    /// Allows the Interests of a course, and sends them when they are due as long as the
+    /// window has room. Sets the counters to 0.
+    pub fn follow(&mut self, course: Course) {
+        self.allow(course.n_interests());
+        self.requests.pace = Some(Pace::course(course));
+    }
+
+    /// How far it was behind its course; `None` without one.
+    #[must_use]
+    pub fn lateness(&self) -> Option<Lateness> {
+        self.requests.pace.as_ref().and_then(Pace::lateness)
     }
 
     /// Whether the flow has a rate of its own.
@@ -466,6 +457,12 @@ impl Requests {
             // An odd multiplier keeps 2³² nonces in a row distinct.
             let nonce = self.nonce.wrapping_mul(0x9E37_79B1);
             outbox.push(|out| self.interest.write(out, number, nonce));
+        }
+        if self.quota > 0
+            && self.free.is_empty()
+            && let Some(pace) = &mut self.pace
+        {
+            pace.note_full(now);
         }
     }
 

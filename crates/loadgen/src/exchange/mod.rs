@@ -15,6 +15,7 @@ pub mod flow;
 pub mod frame;
 pub mod link;
 pub mod measure;
+pub mod pace;
 pub mod report;
 pub mod template;
 
