@@ -3,6 +3,7 @@
 //! Owns the router's configuration and process, the processors that router and generator run
 //! on, and the readings of the router's workers. Refuses to compare.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -125,6 +126,8 @@ pub struct Take {
     pub router_cores: f64,
     /// The latest of the flows.
     pub lateness: Lateness,
+    /// Packets that the router dropped, by its reasons.
+    pub drops: BTreeMap<String, u64>,
     /// The router's workers over time.
     pub readings: Vec<Reading>,
 }
@@ -239,6 +242,7 @@ impl Bed {
         for (idx, flow) in driver.flows_mut().iter_mut().enumerate() {
             flow.follow(course.share(idx, N_OBJECTS));
         }
+        let drops_before = self.drops()?;
         let process = self.running.process()?;
         let is_over = AtomicBool::new(false);
         let (before, started) = (process.cpu_ns()?, Instant::now());
@@ -268,8 +272,15 @@ impl Bed {
             router_cpu,
             router_cores: router_cpu.as_secs_f64() / elapsed.as_secs_f64(),
             lateness: Lateness::default(),
+            drops: self.drops()?,
             readings,
         };
+        for (reason, n_before) in drops_before {
+            if let Some(n_dropped) = taken.drops.get_mut(&reason) {
+                *n_dropped -= n_before.min(*n_dropped);
+            }
+        }
+        taken.drops.retain(|_, n_dropped| *n_dropped > 0);
         for flow in driver.flows() {
             taken.n_sent += flow.counters().n_sent;
             taken.n_answered += flow.counters().n_exchanges;
@@ -281,6 +292,18 @@ impl Bed {
         Ok(taken)
     }
 
+    /// Packets that the router has dropped since its start.
+    fn drops(&self) -> anyhow::Result<BTreeMap<String, u64>> {
+        let mut endpoint = self.control()?;
+        let all = Controller::new(&mut endpoint, Signer::digest()).drops()?;
+        let of_router = all.into_iter().filter(|it| it.face_id.is_none());
+        Ok(of_router.map(|it| (it.reason, it.n_dropped)).collect())
+    }
+
+    fn control(&self) -> anyhow::Result<Endpoint> {
+        Ok(Endpoint::connect(&FaceUri::Unix(self.control.clone()))?)
+    }
+
     /// How the workers stand, from now until it is over.
     fn read(
         &self,
@@ -288,7 +311,7 @@ impl Bed {
         interval: Duration,
         is_over: &AtomicBool,
     ) -> anyhow::Result<Vec<Reading>> {
-        let mut endpoint = Endpoint::connect(&FaceUri::Unix(self.control.clone()))?;
+        let mut endpoint = self.control()?;
         let mut readings = Vec::new();
         while !is_over.load(Ordering::Relaxed) {
             let status = Controller::new(&mut endpoint, Signer::digest()).workers()?;

@@ -3,6 +3,7 @@
 //! A step, a sine, an on-off square and a burst after a rest, as parts of the saturation that
 //! was measured in the same round. Governors take turns at each of them.
 
+use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::thread;
 use std::time::Duration;
@@ -240,12 +241,13 @@ fn run(context: &Context) -> anyhow::Result<Record> {
 }
 
 fn profiles(rounds: &[Round]) -> Table {
-    let columns: [Column; 14] = [
+    let columns: [Column; 15] = [
         "profile".into(),
         "governor".into(),
         "Interests sent".into(),
         "answered".into(),
         "lost".into(),
+        "dropped by the router".into(),
         "due, not sent".into(),
         Column::fixed("router's cores", 3),
         "by its cores without".into(),
@@ -279,6 +281,7 @@ fn profiles(rounds: &[Round]) -> Table {
                 sum(|take| take.n_sent),
                 sum(|take| take.n_answered),
                 sum(Take::n_lost),
+                drops(takes()),
                 sum(|take| take.n_due.saturating_sub(take.n_sent)),
                 spread(&|take| take.router_cores),
                 Spread::of(&by_none).filter(|_| case != 0),
@@ -292,6 +295,22 @@ fn profiles(rounds: &[Round]) -> Table {
         }
     }
     table
+}
+
+/// Packets that the router dropped, by its reasons.
+fn drops<'a>(takes: impl Iterator<Item = &'a Take>) -> String {
+    let mut all = BTreeMap::new();
+    for (reason, n_dropped) in takes.flat_map(|take| &take.drops) {
+        *all.entry(reason).or_insert(0) += n_dropped;
+    }
+    let texts: Vec<_> = all
+        .iter()
+        .map(|(reason, n_dropped): (_, &u64)| format!("{n_dropped} {reason}"))
+        .collect();
+    match texts.is_empty() {
+        true => "0".into(),
+        false => texts.join(", "),
+    }
 }
 
 /// Workers that ran, the mean of the readings.
