@@ -87,6 +87,14 @@ impl Cpufreq {
         Ok(())
     }
 
+    /// P-states with a frequency of their own, the fastest first: a processor may have fewer
+    /// frequencies than there are P-states.
+    pub(crate) fn p_states(&self) -> Vec<u8> {
+        let khz = &self.policies[0].khz;
+        let is_new = |&idx: &usize| idx == 0 || khz[idx] != khz[idx - 1];
+        (0..khz.len()).filter(is_new).map(|idx| idx as u8).collect()
+    }
+
     /// The highest frequency of any.
     pub(crate) fn max_khz(&self) -> u64 {
         self.policies.iter().map(|it| it.khz[0]).max().unwrap_or(0)

@@ -39,7 +39,7 @@ const fn sets_idle_governor(kind: GovernorKind) -> bool {
 }
 
 /// The highest frequency at which a core runs now, of a machine without cpufreq.
-fn cpuinfo_khz() -> Option<u64> {
+pub(crate) fn cpuinfo_khz() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let of_cores = text.lines().filter(|line| line.starts_with("cpu MHz"));
     let mhz = of_cores.filter_map(|line| line.split_once(':')?.1.trim().parse::<f64>().ok());
@@ -199,7 +199,7 @@ impl Levers {
     pub(super) fn read_energy_uj(&mut self) -> u64 {
         self.rapl.as_mut().map_or(0, |rapl| {
             rapl.read();
-            rapl.packages_uj()
+            rapl.all_uj()
         })
     }
 

@@ -27,10 +27,13 @@ use tachonym_protocol::{PowerStatus, PowerWork};
 use tachonym_workers::Scheduler;
 use tracing::warn;
 
+pub(crate) use cpufreq::Cpufreq;
 use governor::Governor;
 pub(crate) use governor::Looked;
 use levers::Levers;
-use sysfs::Folder;
+pub(crate) use levers::cpuinfo_khz;
+pub(crate) use rapl::Rapl;
+pub(crate) use sysfs::Folder;
 
 use crate::config::{Config, usable_cpus};
 use crate::handle::{Threads, WorkerGone};

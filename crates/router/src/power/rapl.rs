@@ -74,10 +74,12 @@ impl Rapl {
         self.0.iter().map(|it| (it.name.as_str(), it.used_uj))
     }
 
-    /// Energy of all packages since the start, in µJ.
-    pub(crate) fn packages_uj(&self) -> u64 {
-        let packages = self.used_uj().filter(|(name, _)| !name.contains('/'));
-        packages.map(|(_, used_uj)| used_uj).sum()
+    /// Energy of all processors and their memory since the start, in µJ. Memory is not in the
+    /// package's counter, other parts are.
+    pub(crate) fn all_uj(&self) -> u64 {
+        let is_whole = |name: &str| !name.contains('/') || name.ends_with("/dram");
+        let whole = self.used_uj().filter(|&(name, _)| is_whole(name));
+        whole.map(|(_, used_uj)| used_uj).sum()
     }
 }
 

@@ -18,7 +18,7 @@ use super::samples::{Activity, Cores, Sample};
 use super::{Fit, SIGMAS, Shape, curve, energy_j, least, r_squared, shape, squares};
 
 /// What a table of samples does not say about a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hardware<'a> {
     /// What the server is called.
     pub name: &'a str,
@@ -26,6 +26,9 @@ pub struct Hardware<'a> {
     pub processor: &'a str,
     /// How many of them it has. Samples are of one, while the others are idle.
     pub n_processors: u32,
+    /// Energy of a packet that the network card forwards, in joules; `None` if it is fitted to
+    /// the samples.
+    pub nic_j_per_packet: Option<f64>,
 }
 
 /// What a fit is of.
@@ -186,7 +189,9 @@ pub fn server(hardware: &Hardware<'_>, samples: &[Sample]) -> Result<Fitted, Fit
         processor: hardware.processor.to_owned(),
         chassis_w,
         memory_j_per_byte: energy(Part::Memory)?,
-        nic_j_per_packet: energy(Part::Nic)?,
+        nic_j_per_packet: hardware
+            .nic_j_per_packet
+            .map_or_else(|| energy(Part::Nic), Ok)?,
         cpu,
     };
     server.check()?;

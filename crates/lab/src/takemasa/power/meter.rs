@@ -70,6 +70,7 @@ impl Metered {
                 name: path,
                 processor: path,
                 n_processors: 1,
+                nic_j_per_packet: None,
             };
             record.note(format!("{} samples of {path}.", samples.len()));
             return Ok(vec![Self::of(&hardware, None, &samples)?]);
@@ -88,6 +89,7 @@ impl Metered {
                     name: &server.name,
                     processor: &server.processor,
                     n_processors: server.cpu.n_devices,
+                    nic_j_per_packet: None,
                 };
                 Self::of(&hardware, Some(&server), &samples)
             });

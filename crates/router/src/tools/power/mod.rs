@@ -1,9 +1,12 @@
 //! `tachonym power`: what the router takes in watts, modelled and measured, and what governs it.
 
+mod fit;
+mod measure;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tachonym_client::Controller;
 use tachonym_dispatch::power::load::{Blocks, Store};
@@ -12,13 +15,18 @@ use tachonym_dispatch::power::servers::Server;
 use tachonym_protocol::{PowerStatus, PowerWork, TapStatus};
 
 use super::{Management, text};
+use fit::Fit;
+use measure::Measure;
+
 use crate::config::server;
 
 const EXAMPLES: &str = "\
 Examples:
   tachonym power
   tachonym power --seconds 10 --model e5620
-  tachonym power --json | jq .modelled.total_w";
+  tachonym power --json | jq .modelled.total_w
+  tachonym power measure > samples.csv
+  tachonym power fit samples.csv --nic-j-per-packet 2.3e-7 > server.toml";
 
 /// Show what governs the router's power, and what it takes in watts: as a model computes them
 /// from its load, and as the processor measures them.
@@ -37,6 +45,15 @@ pub struct Arguments {
     /// The utilization from which a core's frequency rises in the model, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = CONSERVATIVE_THETA)]
     theta: f64,
+    /// What to do; without it, the router's power is shown.
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Fit(Fit),
+    Measure(Measure),
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
@@ -52,6 +69,11 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If the router does not answer, or the model can't be read.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    match &arguments.command {
+        Some(Command::Fit(arguments)) => return fit::run(arguments),
+        Some(Command::Measure(arguments)) => return measure::run(arguments),
+        None => {}
+    }
     let management = &arguments.management;
     management.with(|controller| {
         let chosen = arguments.model.as_deref().map(server).transpose();

@@ -29,6 +29,7 @@ fn hardware(server: &Server) -> Hardware<'_> {
         name: &server.name,
         processor: &server.processor,
         n_processors: server.cpu.n_devices,
+        nic_j_per_packet: None,
     }
 }
 
@@ -171,6 +172,7 @@ nic,,,,1e6,11
         name: "small",
         processor: "one core",
         n_processors: 1,
+        nic_j_per_packet: None,
     };
     let Fitted { server, fits } = super::server(&hardware, &samples).expect("samples");
     let cpu = &server.cpu;
@@ -213,6 +215,7 @@ nic,,,,1e6,11
         name: "small",
         processor: "two cores",
         n_processors: 1,
+        nic_j_per_packet: None,
     };
     let fit = |csv: &str| super::server(&hardware, &read_samples(csv).expect(csv));
     assert_eq!(fit(TABLE).expect("a server").server.cpu.n_cores, 2);
