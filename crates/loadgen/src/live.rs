@@ -128,7 +128,7 @@ impl Setting {
         format!(
             "faces.unix.path = \"{socket}\"\nfaces.udp.listen = [\"127.0.0.1:{port}\"]\n\
              faces.tcp.listen = []\nfaces.websocket.listen = []\n{LOCAL_UDP}\
-             [workers]\nthreads = {}\nfeed = \"{}\"\nio_threads = 1\ndispatch = \"{}\"\n\
+             power.governor = \"none\"\n[workers]\nthreads = {}\nfeed = \"{}\"\nio_threads = 1\ndispatch = \"{}\"\n\
              prefix_components = 2\nbatch_segments = {}\n{balance}",
             self.n_workers, self.feed, self.dispatch, load.batch_segments
         )
