@@ -55,9 +55,12 @@ enum Command {
     },
     /// Only the count of the instructions that packets take.
     Instructions {
-        /// Write what was counted into the budget.
+        /// Lower the budget to what was counted.
         #[arg(long)]
         update: bool,
+        /// Write what was counted into the budget, higher numbers too.
+        #[arg(long, conflicts_with = "update")]
+        raise: bool,
     },
     /// Only the rules of the source tree.
     Tidy,
@@ -93,10 +96,11 @@ fn main() -> ExitCode {
             let effort = fuzz::Effort::Minutes(minutes);
             fuzz::run(&workspace, effort, target.as_deref(), &mut report);
         }
-        Command::Instructions { update } => {
-            let effort = match update {
-                true => Effort::Update,
-                false => Effort::Compare,
+        Command::Instructions { update, raise } => {
+            let effort = match (update, raise) {
+                (_, true) => Effort::Raise,
+                (true, _) => Effort::Update,
+                _ => Effort::Compare,
             };
             if rust_tests::build_release(&workspace, &mut report) {
                 instructions::run_gate(&workspace, effort, &mut report);

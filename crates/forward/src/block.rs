@@ -90,6 +90,7 @@ impl Block {
             PolicyStep::History => Self::HistoryUpdate,
             PolicyStep::Admission => Self::Admission,
             PolicyStep::Eviction => Self::Eviction,
+            PolicyStep::PendingRemoval => Self::PendingRemoval,
             PolicyStep::Store => around,
         }
     }

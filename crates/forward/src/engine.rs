@@ -328,12 +328,13 @@ impl Burst<'_, '_> {
 
     /// Carries a packet through the tables.
     fn carry(&mut self, idx: usize, out: &mut impl Output) {
-        out.enter(Block::Checks);
         let packet = &self.rx[idx];
         let pipelines = &mut *self.pipelines;
         if self.fetches_contents && matches!(packet.packet, RxKind::Data(_)) {
+            out.enter(Block::Prefetch);
             pipelines.tables.prefetch_victims();
         }
+        out.enter(Block::Checks);
         let Some(traits) = pipelines.faces.find(packet.face) else {
             return pipelines.count_unknown_face(packet);
         };

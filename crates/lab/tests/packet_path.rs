@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use tachonym_forward::Schedule;
 use tachonym_lab::instructions::{self, CountError, CountOptions};
+use tachonym_packet::HashKind;
 use tachonym_tables::PitCsLayout;
 
 const LAB: &str = env!("CARGO_BIN_EXE_tachonym-lab");
@@ -16,6 +18,8 @@ fn instructions_are_the_same_every_time() {
         n_pkts: 2,
         seed: 3,
         pit_cs: PitCsLayout::default(),
+        name_hash: HashKind::SipHash13,
+        schedule: Schedule::default(),
     };
     let count = || instructions::count(Path::new(LAB), &options);
     let first = match count() {

@@ -49,7 +49,7 @@ const SCHEDULE: Param = Param::choice(
     &["naive", "bucket-prefetch", "pre-hash", "shtl", "burst"],
     "burst",
 );
-const INSTRUCTIONS: Param = Param::new(
+pub(super) const INSTRUCTIONS: Param = Param::new(
     "instructions",
     "whether instructions are counted, by stepping",
     ParamKind::Choice(&["yes", "no"]),
@@ -95,7 +95,10 @@ fn run(context: &Context) -> anyhow::Result<Record> {
 }
 
 /// Counts by kind; none if they were not asked for or the machine does not allow it.
-fn count_instructions(context: &Context, bed: &BedOptions) -> anyhow::Result<Vec<KindCount>> {
+pub(super) fn count_instructions(
+    context: &Context,
+    bed: &BedOptions,
+) -> anyhow::Result<Vec<KindCount>> {
     if context.text("instructions") == "no" {
         return Ok(Vec::new());
     }
@@ -106,6 +109,8 @@ fn count_instructions(context: &Context, bed: &BedOptions) -> anyhow::Result<Vec
         n_pkts: N_COUNTED_PKTS.max(bed.burst_pkts),
         seed: bed.seed,
         pit_cs: bed.pit_cs,
+        name_hash: bed.name_hash,
+        schedule: bed.schedule,
     };
     match instructions::count(&context.program, &options) {
         Ok(counts) => {

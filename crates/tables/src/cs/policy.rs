@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use tachonym_memory::Pages;
 use tachonym_packet::NameHash;
 
-/// A part of the work on a packet that [`CachePolicy`] does, for a caller that measures it.
+/// A part of the work of the content store on a packet, for a caller that measures it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyStep {
     /// A request is noted: until the call returns.
@@ -18,6 +18,8 @@ pub enum PolicyStep {
     Admission,
     /// A victim is chosen.
     Eviction,
+    /// Entries of the PIT that a Data has satisfied are removed.
+    PendingRemoval,
     /// The store does its own work again.
     Store,
 }

@@ -597,6 +597,7 @@ impl<P: CachePolicy> PitCs<P> {
         let index = &mut self.indexes.pending;
         let data_hash = hashes[data.name().len()];
         let mut ownerless = None;
+        enter(PolicyStep::PendingRemoval);
         for (hash, slot) in ended.iter().filter_map(|&idx| self.pit.vacate(idx)) {
             if hash == data_hash && ownerless.is_none() {
                 ownerless = Some(pending(slot));
@@ -604,6 +605,7 @@ impl<P: CachePolicy> PitCs<P> {
                 index.remove(hash.0, pending(slot));
             }
         }
+        enter(PolicyStep::Store);
         let word = (ownerless, known.0);
         let admission = self.cs.insert(index, data, hashes, word, now, enter);
         if let Some(word) = ownerless
