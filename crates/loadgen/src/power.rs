@@ -35,14 +35,12 @@ use crate::process::Process;
 
 /// Longest wait for connections, routes and the first Data.
 const SET_UP: Duration = Duration::from_secs(30);
-/// An Interest's lifetime, after which it is lost.
-const LIFETIME_MS: u64 = 4_000;
+/// An Interest's lifetime in milliseconds, after which it is lost.
+pub const LIFETIME_MS: u64 = 1_000;
 /// After its course a flow may go on for this time, if it is late.
 const GRACE: Duration = Duration::from_secs(1);
 /// Objects, each with a consumer and a producer: enough for both workers to have some.
 const N_OBJECTS: usize = 8;
-/// Most Interests in flight of each object while it follows a course.
-const PLACES: usize = 1_024;
 /// Content of each Data in bytes.
 const CONTENT_BYTES: usize = 1_000;
 /// Workers of the router.
@@ -120,9 +118,9 @@ pub struct Take {
     pub n_answered: u64,
     /// Time from Interest to Data.
     pub latencies: Histogram,
-    /// CPU time of the router.
+    /// CPU time of the router until the course was over.
     pub router_cpu: Duration,
-    /// Cores that it used, until the last answer or the end of the course.
+    /// Cores that it used in that time.
     pub router_cores: f64,
     /// The latest of the flows.
     pub lateness: Lateness,
@@ -217,28 +215,30 @@ impl Bed {
         };
         run(lasting / 4)?;
         let (router, own) = (self.running.process()?, Process::own());
-        let (before, own_before, started) = (router.cpu_ns()?, own.cpu_ns()?, Instant::now());
-        let busy = run(lasting)?;
-        let elapsed_ns = started.elapsed().as_nanos() as f64;
-        let cores = |after: u64, before| after.saturating_sub(before) as f64 / elapsed_ns;
-        let n_exchanges: u64 = driver
-            .flows()
-            .iter()
-            .map(|it| it.counters().n_exchanges)
-            .sum();
+        let (before, own_before) = (router.cpu_ns()?, own.cpu_ns()?);
+        let busy = run(lasting)?.as_secs_f64();
+        let cores = |after: u64, before| after.saturating_sub(before) as f64 / 1e9 / busy;
+        let counters = driver.flows().iter().map(Flow::counters);
+        let n_exchanges: u64 = counters.map(|it| it.n_exchanges).sum();
         Ok(Saturation {
-            exchanges_per_s: n_exchanges as f64 / busy.as_secs_f64(),
+            exchanges_per_s: n_exchanges as f64 / busy,
             router_cores: cores(router.cpu_ns()?, before),
             generator_cores: cores(own.cpu_ns()?, own_before),
         })
     }
 
-    /// Follows a course, and reads meanwhile every `interval` how the workers stand.
+    /// Follows a course with at most `window` Interests in flight, and reads meanwhile every
+    /// `interval` how the workers stand.
     ///
     /// # Errors
     /// If the router has ended or refuses the routes.
-    pub fn follow(&self, course: &Course, interval: Duration) -> anyhow::Result<Take> {
-        let mut driver = self.connect(PLACES)?;
+    pub fn follow(
+        &self,
+        course: &Course,
+        window: usize,
+        interval: Duration,
+    ) -> anyhow::Result<Take> {
+        let mut driver = self.connect(window.div_ceil(N_OBJECTS))?;
         for (idx, flow) in driver.flows_mut().iter_mut().enumerate() {
             flow.follow(course.share(idx, N_OBJECTS));
         }
@@ -251,17 +251,24 @@ impl Bed {
             let lasting = course.lasting();
             let lifetime = Duration::from_millis(LIFETIME_MS);
             let phase = Phase::lasting(started, lasting + GRACE, lifetime);
-            let ran = driver.run(phase, || {});
-            // At the end of a course nothing may be due, and that counts, too.
+            // The last answer may come after the end of the course, or before it if nothing is
+            // due at the end.
+            let used = || process.cpu_ns().map(|cpu_ns| (cpu_ns, started.elapsed()));
+            let mut at_end = None;
+            let ran = driver.run(phase, || {
+                if at_end.is_none() && started.elapsed() >= lasting {
+                    at_end = Some(used());
+                }
+            });
             thread::sleep(lasting.saturating_sub(started.elapsed()));
-            let cpu_ns = process.cpu_ns();
-            let elapsed = started.elapsed();
+            let at_end = at_end.unwrap_or_else(used);
             is_over.store(true, Ordering::Relaxed);
             let readings = reader
                 .join()
                 .map_err(|_| anyhow!("the reader panicked"))??;
             ran?;
-            let cpu = Duration::from_nanos(cpu_ns?.saturating_sub(before));
+            let (cpu_ns, elapsed) = at_end?;
+            let cpu = Duration::from_nanos(cpu_ns.saturating_sub(before));
             anyhow::Ok((readings, cpu, elapsed))
         })?;
         let mut taken = Take {

@@ -16,7 +16,7 @@ use tachonym_bench::{
 };
 use tachonym_loadgen::exchange::address::Transport;
 use tachonym_loadgen::exchange::pace::Course;
-use tachonym_loadgen::power::{Bed, N_WORKERS, Placement, Saturation, Take, keep_on};
+use tachonym_loadgen::power::{Bed, LIFETIME_MS, N_WORKERS, Placement, Saturation, Take, keep_on};
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/power",
@@ -30,6 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         TOP,
         BURST,
         IN_FLIGHT,
+        WINDOW,
         OVER,
         PLACEMENT,
         Param::rounds(["1", "3", "5"]),
@@ -72,6 +73,15 @@ const IN_FLIGHT: Param = Param::new(
     "Interests in flight that saturate the router",
     ParamKind::Count { min: 8, max: 4_096 },
     ["256"; 3],
+);
+const WINDOW: Param = Param::new(
+    "window",
+    "most Interests in flight in a profile",
+    ParamKind::Count {
+        min: 8,
+        max: 65_536,
+    },
+    ["1024"; 3],
 );
 const OVER: Param = Param::choice(
     "over",
@@ -118,6 +128,7 @@ struct Plan {
     top: f64,
     burst: f64,
     in_flight: usize,
+    window: usize,
     over: Transport,
     placement: Placement,
 }
@@ -131,6 +142,7 @@ impl Plan {
             top: context.count(TOP.name) as f64 / 100.0,
             burst: context.count(BURST.name) as f64,
             in_flight: context.values.size(IN_FLIGHT.name),
+            window: context.values.size(WINDOW.name),
             over: match context.text(OVER.name) {
                 "udp" => Transport::Udp,
                 _ => Transport::Unix,
@@ -189,7 +201,7 @@ impl Plan {
         for course in self.courses(full_per_s) {
             let mut by_case = vec![None; beds.len()];
             for case in order() {
-                by_case[case] = Some(beds[case].follow(&course, self.interval())?);
+                by_case[case] = Some(beds[case].follow(&course, self.window, self.interval())?);
             }
             takes.push(by_case.into_iter().flatten().collect());
         }
@@ -376,7 +388,7 @@ fn notes(plan: &Plan, rounds: &[Round], record: &mut Record) {
     let Placement { router, generator } = &plan.placement;
     record.note(format!(
         "Over {}; {N_WORKERS} workers. The router runs on processors {}, the generator on {}{}. \
-         Lost are Interests without an answer for 4 s. Rates are parts of the saturation in the \
+         Lost are Interests without an answer for {LIFETIME_MS} ms. Rates are parts of the saturation in the \
          same round, that of the slower governor.",
         plan.over,
         cpus(router),
@@ -412,24 +424,40 @@ fn notes(plan: &Plan, rounds: &[Round], record: &mut Record) {
              is higher.",
         ));
     }
+    record.note(format!(
+        "At most {} Interests are in flight. If the router is slower than the rate, the generator \
+         waits for answers and is late; with a larger window, the workers' queues of 1,024 \
+         packets overflow.",
+        plan.window
+    ));
+    late_note(rounds, record);
+}
+
+/// Says which measurements had another load than planned.
+fn late_note(rounds: &[Round], record: &mut Record) {
+    let (mut places, mut n_late, mut n_full) = (Vec::new(), 0, 0);
     for (profile, name) in PROFILES.iter().enumerate() {
         for (case, governor) in GOVERNORS.iter().enumerate() {
-            let takes = || rounds.iter().map(|round| &round.takes[profile][case]);
+            let takes = rounds.iter().map(|round| &round.takes[profile][case]);
             let is_late = |take: &&Take| take.lateness.longest > LATE || take.n_sent < take.n_due;
-            let n_late = takes().filter(is_late).count();
-            if n_late == 0 {
-                continue;
+            let late: Vec<_> = takes.filter(is_late).collect();
+            if !late.is_empty() {
+                places.push(format!("{name} with {governor} {}", late.len()));
+                n_late += late.len();
+                n_full += late.iter().filter(|take| take.lateness.was_full).count();
             }
-            let n_full = takes().filter(|take| take.lateness.was_full).count();
-            record.note(format!(
-                "{name}, {governor}: in {n_late} of {} rounds Interests were sent more than {} ms \
-                 after they were due, or not at all; in {n_full} since the router had answered \
-                 too few of those in flight, in the others since the generator had no CPU time. \
-                 This machine does not carry that rate together with its generator, so these \
-                 rounds show another load than planned.",
-                rounds.len(),
-                LATE.as_millis()
-            ));
         }
+    }
+    if n_late > 0 {
+        let n_all = rounds.len() * PROFILES.len() * GOVERNORS.len();
+        record.note(format!(
+            "In {n_late} of {n_all} measurements Interests were sent more than {} ms after they \
+             were due, or not at all: {}. In {n_full} of these the window was full, because the \
+             router was slower than the rate; in the others the generator had no CPU time. This \
+             machine did not carry these rates together with the generator and what else ran on \
+             it, so these measurements show another load than planned.",
+            LATE.as_millis(),
+            places.join(", ")
+        ));
     }
 }
