@@ -22,7 +22,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "own/power",
     title: "Power governor of the running router under rates that change",
     source: "",
-    cost: Cost::minutes(1.5, 8.0),
+    cost: Cost::minutes(3.0, 12.0),
     needs: &[Need::Router, Need::Cpus(2)],
     params: &[
         MILLISECONDS,
@@ -30,7 +30,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
         TOP,
         BURST,
         IN_FLIGHT,
-        WINDOW,
+        WINDOWS,
         OVER,
         PLACEMENT,
         Param::rounds(["1", "3", "5"]),
@@ -45,7 +45,7 @@ const MILLISECONDS: Param = Param::new(
         min: 40,
         max: 600_000,
     },
-    ["80", "4000", "12000"],
+    ["80", "3000", "8000"],
 );
 const PERIOD: Param = Param::new(
     "period-ms",
@@ -74,14 +74,11 @@ const IN_FLIGHT: Param = Param::new(
     ParamKind::Count { min: 8, max: 4_096 },
     ["256"; 3],
 );
-const WINDOW: Param = Param::new(
-    "window",
+const WINDOWS: Param = Param::new(
+    "windows",
     "most Interests in flight in a profile",
-    ParamKind::Count {
-        min: 8,
-        max: 65_536,
-    },
-    ["1024"; 3],
+    ParamKind::Counts,
+    ["512", "512,8192", "512,8192"],
 );
 const OVER: Param = Param::choice(
     "over",
@@ -109,6 +106,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(5);
 /// An Interest that is sent later than this after it was due shows that the load is not as
 /// planned.
 const LATE: Duration = Duration::from_millis(20);
+/// The largest window.
+const MAX_WINDOW: u64 = 65_536;
 /// A part of a core from which on a thread is saturated.
 const FULL_CORE: f64 = 0.9;
 
@@ -117,7 +116,7 @@ struct Round {
     saturations: Vec<Saturation>,
     /// Exchanges a second that the profiles refer to.
     full_per_s: f64,
-    /// By profile.
+    /// By window and profile, in the order of [`Plan::loads`].
     takes: Vec<Vec<Take>>,
 }
 
@@ -128,21 +127,30 @@ struct Plan {
     top: f64,
     burst: f64,
     in_flight: usize,
-    window: usize,
+    windows: Vec<usize>,
     over: Transport,
     placement: Placement,
 }
 
 impl Plan {
-    fn new(context: &Context) -> Self {
+    fn new(context: &Context) -> anyhow::Result<Self> {
         let ms = |name| Duration::from_millis(context.count(name));
-        Self {
+        let window = |window: u64| {
+            ensure!(
+                (1..=MAX_WINDOW).contains(&window),
+                "a window of {window} Interests is not 1 to {MAX_WINDOW}"
+            );
+            Ok(window as usize)
+        };
+        let windows = context.values.counts(WINDOWS.name).into_iter().map(window);
+        let windows = windows.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Self {
             lasting: ms(MILLISECONDS.name),
             period: ms(PERIOD.name),
             top: context.count(TOP.name) as f64 / 100.0,
             burst: context.count(BURST.name) as f64,
             in_flight: context.values.size(IN_FLIGHT.name),
-            window: context.values.size(WINDOW.name),
+            windows,
             over: match context.text(OVER.name) {
                 "udp" => Transport::Udp,
                 _ => Transport::Unix,
@@ -151,7 +159,7 @@ impl Plan {
                 "free" => Placement::free(),
                 _ => Placement::apart(),
             },
-        }
+        })
     }
 
     /// The profiles, in the order of [`PROFILES`].
@@ -181,6 +189,13 @@ impl Plan {
         vec![step, sine, square, burst]
     }
 
+    /// The window and the profile of each measurement of a round.
+    fn loads(&self) -> Vec<(usize, usize)> {
+        let windows = self.windows.iter();
+        let profiles = |&window| (0..PROFILES.len()).map(move |profile| (window, profile));
+        windows.flat_map(profiles).collect()
+    }
+
     fn interval(&self) -> Duration {
         (self.lasting / N_READINGS).max(MIN_INTERVAL)
     }
@@ -198,10 +213,12 @@ impl Plan {
         let full_per_s = rates.fold(f64::INFINITY, f64::min);
         ensure!(full_per_s > 0.0, "the router forwarded no packet");
         let mut takes = Vec::new();
-        for course in self.courses(full_per_s) {
+        let courses = self.courses(full_per_s);
+        for (window, profile) in self.loads() {
             let mut by_case = vec![None; beds.len()];
             for case in order() {
-                by_case[case] = Some(beds[case].follow(&course, self.window, self.interval())?);
+                by_case[case] =
+                    Some(beds[case].follow(&courses[profile], window, self.interval())?);
             }
             takes.push(by_case.into_iter().flatten().collect());
         }
@@ -215,7 +232,7 @@ impl Plan {
 
 fn run(context: &Context) -> anyhow::Result<Record> {
     let router = context.router.clone().context("the router is missing")?;
-    let plan = Plan::new(context);
+    let plan = Plan::new(context)?;
     // A thread of its own: it moves to the generator's processor.
     let measure = || {
         keep_on(&plan.placement.router)?;
@@ -232,19 +249,19 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     let rounds = rounds.map_err(|_| anyhow!("the generator panicked"))??;
 
     let mut record = Record::new(Kind::Measured);
-    record.tables.push(profiles(&rounds));
+    record.tables.push(profiles(&plan, &rounds));
     record.tables.push(saturation(&rounds));
     if let Some(last) = rounds.last() {
         for (profile, course) in plan.courses(last.full_per_s).iter().enumerate() {
             record.charts.push(chart(last, profile, course));
         }
     }
-    for (profile, name) in PROFILES.iter().enumerate() {
+    for (load, (window, profile)) in plan.loads().into_iter().enumerate() {
         let lost = rounds
             .iter()
-            .map(|round| round.takes[profile][TAP].n_lost() as f64);
+            .map(|round| round.takes[load][TAP].n_lost() as f64);
         if let Some(spread) = Spread::of(&lost.collect::<Vec<_>>()) {
-            let what = format!("{name}: lost with tap");
+            let what = format!("{}, window {window}: lost with tap", PROFILES[profile]);
             record.judge(what, "Interests", Bound::AtMost(0.0), spread);
         }
     }
@@ -252,8 +269,9 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     Ok(record)
 }
 
-fn profiles(rounds: &[Round]) -> Table {
-    let columns: [Column; 15] = [
+fn profiles(plan: &Plan, rounds: &[Round]) -> Table {
+    let columns: [Column; 16] = [
+        "window".into(),
         "profile".into(),
         "governor".into(),
         "Interests sent".into(),
@@ -271,13 +289,13 @@ fn profiles(rounds: &[Round]) -> Table {
         Column::fixed("late at most, ms", 1),
     ];
     let mut table = Table::new("", columns);
-    for (profile, name) in PROFILES.iter().enumerate() {
+    for (load, (window, profile)) in plan.loads().into_iter().enumerate() {
         for (case, governor) in GOVERNORS.iter().enumerate() {
-            let takes = || rounds.iter().map(|round| &round.takes[profile][case]);
+            let takes = || rounds.iter().map(|round| &round.takes[load][case]);
             let sum = |of: fn(&Take) -> u64| takes().map(of).sum::<u64>();
             let spread =
                 |of: &dyn Fn(&Take) -> f64| Spread::of(&takes().map(of).collect::<Vec<_>>());
-            let pairs = rounds.iter().map(|round| &round.takes[profile]);
+            let pairs = rounds.iter().map(|round| &round.takes[load]);
             let by_none: Vec<_> = pairs
                 .map(|takes| takes[case].router_cores / takes[0].router_cores)
                 .collect();
@@ -288,7 +306,8 @@ fn profiles(rounds: &[Round]) -> Table {
             let us = |permille| latencies.quantile_ns(permille) as f64 / 1e3;
             let late = takes().map(|take| take.lateness.longest.as_secs_f64() * 1e3);
             table.row(cells![
-                *name,
+                window,
+                PROFILES[profile],
                 *governor,
                 sum(|take| take.n_sent),
                 sum(|take| take.n_answered),
@@ -362,7 +381,7 @@ fn saturation(rounds: &[Round]) -> Table {
     table
 }
 
-/// Rate and workers over the time of a profile with TAP.
+/// Rate and workers over the time of a profile with TAP, with the first window.
 fn chart(round: &Round, profile: usize, course: &Course) -> Chart {
     let title = format!("{} with tap: rate and workers", PROFILES[profile]);
     let mut chart = Chart::new(title, "time, s", "rate by saturation; workers");
@@ -424,40 +443,46 @@ fn notes(plan: &Plan, rounds: &[Round], record: &mut Record) {
              is higher.",
         ));
     }
+    let windows: Vec<_> = plan.windows.iter().map(ToString::to_string).collect();
     record.note(format!(
         "At most {} Interests are in flight. If the router is slower than the rate, the generator \
-         waits for answers and is late; with a larger window, the workers' queues of 1,024 \
-         packets overflow.",
-        plan.window
+         waits for answers and is late, or the queue of a worker overflows: it holds 1,024 \
+         packets, and an Interest and its Data may both count. Where workers share a processor, \
+         one fills the other's queue while that one cannot run.",
+        windows.join(" or ")
     ));
-    late_note(rounds, record);
+    late_note(plan, rounds, record);
 }
 
 /// Says which measurements had another load than planned.
-fn late_note(rounds: &[Round], record: &mut Record) {
+fn late_note(plan: &Plan, rounds: &[Round], record: &mut Record) {
     let (mut places, mut n_late, mut n_full) = (Vec::new(), 0, 0);
-    for (profile, name) in PROFILES.iter().enumerate() {
+    for (load, (window, profile)) in plan.loads().into_iter().enumerate() {
         for (case, governor) in GOVERNORS.iter().enumerate() {
-            let takes = rounds.iter().map(|round| &round.takes[profile][case]);
+            let takes = rounds.iter().map(|round| &round.takes[load][case]);
             let is_late = |take: &&Take| take.lateness.longest > LATE || take.n_sent < take.n_due;
             let late: Vec<_> = takes.filter(is_late).collect();
             if !late.is_empty() {
-                places.push(format!("{name} with {governor} {}", late.len()));
+                places.push(format!(
+                    "{}, window {window}, {governor}: {}",
+                    PROFILES[profile],
+                    late.len()
+                ));
                 n_late += late.len();
                 n_full += late.iter().filter(|take| take.lateness.was_full).count();
             }
         }
     }
     if n_late > 0 {
-        let n_all = rounds.len() * PROFILES.len() * GOVERNORS.len();
+        let n_all = rounds.len() * plan.loads().len() * GOVERNORS.len();
         record.note(format!(
             "In {n_late} of {n_all} measurements Interests were sent more than {} ms after they \
-             were due, or not at all: {}. In {n_full} of these the window was full, because the \
+             were due, or not at all ({}). In {n_full} of these the window was full, because the \
              router was slower than the rate; in the others the generator had no CPU time. This \
              machine did not carry these rates together with the generator and what else ran on \
              it, so these measurements show another load than planned.",
             LATE.as_millis(),
-            places.join(", ")
+            places.join("; ")
         ));
     }
 }
