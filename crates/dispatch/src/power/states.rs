@@ -1,4 +1,15 @@
 //! P-states, C-states and the power of a core in them: Iqbal 2013, section 2.4.
+//!
+//! Equation 2.1 is the dynamic power of a core. The thesis publishes no static power, but its
+//! text requires one: section 2.4.3 takes the energy per instruction for a bathtub of the
+//! P-states, and by equation 2.1 alone that falls down to the last of them. Here a core's static
+//! power is [`STATIC_SHARE`] of what it takes at P0 and follows the square of the voltage.
+//! - The share is that of C1 in Table 2.2: a core in C1 has no clock, so what it still takes is
+//!   static.
+//! - The square is the only whole power of the voltage that makes a bathtub of Table 2.1 that a
+//!   search from P0 enters: by the first, P1 takes more energy for the same work than P0.
+//!
+//! A caller that passes a share of 0 has equation 2.1 alone.
 
 /// Frequency and voltage of a P-state, by those of P0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +39,18 @@ impl OperatingPoint {
     pub fn power_w(self, k_w: f64) -> f64 {
         k_w * self.voltage * self.voltage * self.frequency
     }
+
+    /// Watts of a core that takes `core_w` at P0, `static_share` of it without any work:
+    /// equation 2.1, and static power by the square of the voltage.
+    #[must_use]
+    pub fn core_power_w(self, core_w: f64, static_share: f64) -> f64 {
+        let dynamic_w = self.power_w(core_w * (1.0 - static_share));
+        dynamic_w + core_w * static_share * self.voltage * self.voltage
+    }
 }
+
+/// Static power of a core by its power at P0: what a core without a clock still takes.
+pub const STATIC_SHARE: f64 = CState::Light.relative_power();
 
 /// Whether a core works or how deep it sleeps: Table 2.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +108,16 @@ mod tests {
         let energy = P_STATES.map(|it| it.power_w(3.0) / it.frequency);
         assert!(energy.windows(2).all(|it| it[1] < it[0]));
         assert!((P_STATES[4].power_w(1.0) - 0.32).abs() < 1e-12);
+    }
+
+    #[test]
+    fn static_power_makes_a_bathtub_of_the_energy_for_the_same_work() {
+        let energy = |share| P_STATES.map(|it| it.core_power_w(2.0, share) / it.frequency);
+        let [p0, p1, p2, p3, p4] = energy(STATIC_SHARE);
+        assert!(p0 > p1 && p1 > p2 && p2 > p3 && p3 < p4);
+        assert!((p0 - 2.0).abs() < 1e-12);
+        let without = P_STATES.map(|it| it.power_w(2.0) / it.frequency);
+        assert_eq!(energy(0.0), without);
     }
 
     #[test]

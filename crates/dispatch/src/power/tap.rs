@@ -12,7 +12,13 @@
 //! - C_th is the queue length that wakes a worker, and begins as high_th does. Thresholds
 //!   never rise above what they began with, which leaves room for what comes during a wake-up.
 //! - The active worker of the highest number sleeps first; a light sleeper wakes first.
-//! - No worker is woken that was measured to lower the rate of all, until that is forgotten.
+//! - The queue wakes a worker only while it grows, and one in the time that a wake-up takes
+//!   ([`WakeRule::Growing`]). Section 6.3.5 leaves room in the queue for what comes meanwhile.
+//!   With one more at each step of 50 µs, within the 200 µs and while the queue drains, workers
+//!   wake that the traffic does not need.
+//! - A router wakes no worker that was measured to add nothing ([`Gain::Measured`]), since its
+//!   workers share a machine. Cores of the simulator share nothing, and there the measurement
+//!   would mistake chance for a loss.
 
 use super::des::{DesConstants, Refit, TrainedDes};
 use super::states::{CState, P_STATES};
@@ -36,6 +42,25 @@ pub enum SleepLever {
     OnOff,
     /// All run.
     AlwaysOn,
+}
+
+/// Whether a further worker is taken to raise the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gain {
+    /// It is: as published, where workers are cores that share nothing.
+    Assumed,
+    /// Rates under saturation are measured, and no worker is woken that was measured to add
+    /// nothing, until that is forgotten.
+    Measured,
+}
+
+/// When a queue beyond its threshold wakes a worker, where all run at P0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeRule {
+    /// At each step: listing 6.2 to the letter.
+    EachStep,
+    /// While the queue grows, and one in the time that a wake-up takes.
+    Growing,
 }
 
 /// What TAP is told.
@@ -65,6 +90,12 @@ pub struct TapConfig {
     pub calm_intervals: u32,
     /// Intervals that a worker woken by the queue runs at least. As published: 0.
     pub hold_intervals: u32,
+    /// Whether a further worker is taken to raise the rate.
+    pub gain: Gain,
+    /// When the queue wakes a worker.
+    pub wake_rule: WakeRule,
+    /// How long a worker takes to wake. As published: 200 µs.
+    pub wake_ns: u64,
     /// Constants of the forecast, as trained off line.
     pub forecast: DesConstants,
     /// How they are learned on line.
@@ -90,6 +121,9 @@ impl TapConfig {
             light_intervals: 2,
             calm_intervals: 10,
             hold_intervals: 0,
+            gain: Gain::Assumed,
+            wake_rule: WakeRule::Growing,
+            wake_ns: 200_000,
             forecast: DesConstants::default(),
             refit: None,
             forget_intervals: 20_000,
@@ -108,6 +142,8 @@ impl TapConfig {
             wake_room_pkts: queue_pkts / 2.0,
             filter: 0.5,
             hold_intervals: 10,
+            gain: Gain::Measured,
+            wake_rule: WakeRule::EachStep,
             refit: Some(Refit {
                 every: 1_024,
                 window: 256,
@@ -188,8 +224,9 @@ struct Measured {
     saturated: Option<(f64, u64)>,
 }
 
-/// A rate counts as higher from so much on: less is within the spread of measurements.
-const HIGHER: f64 = 1.02;
+/// A worker adds to the rate if it adds this share of what those before it do on average: less is
+/// within the spread of measurements.
+const ADDS: f64 = 0.02;
 /// How much of what a packet takes is the latest interval's.
 const PACKET_FILTER: f64 = 0.1;
 /// Workers that are busy for so much of the interval are saturated.
@@ -211,6 +248,10 @@ pub struct Tap {
     max_since_interval: u32,
     n_calm: u32,
     hold_until: u64,
+    /// Steps until the queue may wake another worker.
+    n_waking_steps: u64,
+    queue_pkts: u32,
+    queue_pkts_before: u32,
     nth_interval: u64,
     last_ns: Option<u64>,
     traffic_factor: f64,
@@ -243,6 +284,9 @@ impl Tap {
             max_since_interval: 0,
             n_calm: 0,
             hold_until: 0,
+            n_waking_steps: 0,
+            queue_pkts: 0,
+            queue_pkts_before: 0,
             nth_interval: 0,
             last_ns: None,
             traffic_factor: 0.0,
@@ -320,6 +364,7 @@ impl Tap {
         let filter = self.config.filter;
         self.filtered_pkts = filter * f64::from(queue_pkts) + (1.0 - filter) * self.filtered_pkts;
         self.max_since_interval = self.max_since_interval.max(queue_pkts);
+        self.queue_pkts = queue_pkts;
     }
 
     /// Decides how many workers run: listing 6.1.
@@ -355,14 +400,22 @@ impl Tap {
     /// Decides P-states by the filtered queue length: listing 6.2.
     pub fn handle_step(&mut self) -> Decision {
         let mut decision = Decision::default();
+        let before = std::mem::replace(&mut self.queue_pkts_before, self.queue_pkts);
+        self.n_waking_steps = self.n_waking_steps.saturating_sub(1);
+        let may_wake = match self.config.wake_rule {
+            WakeRule::EachStep => true,
+            WakeRule::Growing => self.n_waking_steps == 0 && self.queue_pkts > before,
+        };
         if self.filtered_pkts < self.thresholds.low {
             self.slow_down(&mut decision);
         } else if self.filtered_pkts >= self.thresholds.high && !self.speed_up(&mut decision) {
             let n_active = self.n_active();
             if self.config.sleep == SleepLever::OnOff
+                && may_wake
                 && self.without_lowering(n_active + 1) > n_active
             {
                 self.wake(1, &mut decision);
+                self.n_waking_steps = self.config.wake_ns / self.config.step_ns;
                 self.changed = true;
                 let hold = u64::from(self.config.hold_intervals);
                 self.hold_until = self.nth_interval + hold;
@@ -456,11 +509,14 @@ impl Tap {
     /// to if it was never saturated, which is rather too little.
     fn without_lowering(&self, n_wanted: usize) -> usize {
         let n_wanted = n_wanted.clamp(1, self.config.n_workers);
+        if self.config.gain == Gain::Assumed {
+            return n_wanted;
+        }
         let mut before = None;
         for (n, measured) in self.measured.iter().enumerate().take(n_wanted + 1) {
             let saturated = measured.saturated.map(|(rate, _)| rate);
             if let (Some((fewer, lower)), Some(rate)) = (before, saturated)
-                && rate <= lower * HIGHER
+                && rate <= lower * (1.0 + ADDS * (n - fewer) as f64 / fewer as f64)
             {
                 return fewer;
             }

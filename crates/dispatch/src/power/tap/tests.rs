@@ -107,9 +107,34 @@ fn a_worker_wakes_when_all_run_at_p0() {
         (0..400).for_each(|_| bed.tap.sample_queue(60));
         for _ in 0..n_steps {
             assert!(bed.tap.handle_step().wake.is_empty());
+            bed.tap.sample_queue(61);
         }
         assert_eq!(bed.tap.handle_step().wake, [WorkerId(1)]);
     }
+}
+
+#[test]
+fn the_queue_wakes_one_worker_a_wake_up_and_only_while_it_grows() {
+    let woken = |wake_rule, lens: [u32; 6]| {
+        let mut bed = Bed::new(TapConfig {
+            frequency: FrequencyLever::None,
+            wake_rule,
+            ..TapConfig::published(8)
+        });
+        bed.interval(10, 10, 0);
+        (0..400).for_each(|_| bed.tap.sample_queue(60));
+        bed.tap.handle_step();
+        lens.map(|len| {
+            bed.tap.sample_queue(len);
+            bed.tap.handle_step().wake.len()
+        })
+    };
+    let grows = [61, 62, 63, 64, 65, 66];
+    // The first woke at the step before; 200 µs are four steps.
+    assert_eq!(woken(WakeRule::Growing, grows), [0, 0, 0, 1, 0, 0]);
+    assert_eq!(woken(WakeRule::EachStep, grows), [1; 6]);
+    let drains = [59, 58, 57, 56, 55, 54];
+    assert_eq!(woken(WakeRule::Growing, drains), [0; 6]);
 }
 
 #[test]
@@ -144,6 +169,7 @@ fn thresholds_fall_when_nearly_full_and_rise_after_ten_calm_intervals() {
 fn no_worker_is_woken_that_lowers_the_rate_until_that_is_forgotten() {
     let mut bed = Bed::new(TapConfig {
         forget_intervals: 100,
+        gain: Gain::Measured,
         ..TapConfig::published(2)
     });
     // One does 50 an interval; two together 32.
@@ -167,7 +193,10 @@ fn no_worker_is_woken_that_lowers_the_rate_until_that_is_forgotten() {
 
 #[test]
 fn workers_that_raise_the_rate_all_run() {
-    let mut bed = Bed::new(TapConfig::published(4));
+    let mut bed = Bed::new(TapConfig {
+        gain: Gain::Measured,
+        ..TapConfig::published(4)
+    });
     bed.interval(10, 10, 0);
     (0..200).for_each(|_| drop(bed.saturated(&[0, 50, 95, 130, 150])));
     assert_eq!(bed.tap.n_active(), 4);
