@@ -6,7 +6,7 @@ use support::run;
 use tachonym_bench::Table;
 use tachonym_bench::markdown::cell_text;
 
-const APPLICATIONS: [&str; 6] = ["FRAG", "IPV4T", "IPV4R", "IPSEC", "MPLS", "SSLD"];
+const APPLICATIONS: [&str; 7] = ["FRAG", "IPV4T", "IPV4R", "IPSEC", "MPLS", "SSLD", "WFQ"];
 
 fn value(table: &Table, key: &[&str], column: &str) -> f64 {
     let found = table.number(key, column);
@@ -16,7 +16,7 @@ fn value(table: &Table, key: &[&str], column: &str) -> f64 {
 #[test]
 fn tap_takes_less_than_frequency_alone_where_cores_are_spare_and_than_no_governor() {
     let record = run("iqbal/table-6.2", &[]);
-    let table = &record.tables[0];
+    let table = &record.tables[1];
     for trace in ["1", "2"] {
         for application in APPLICATIONS {
             let of = |policy, column| value(table, &[trace, application, policy], column);
@@ -29,8 +29,58 @@ fn tap_takes_less_than_frequency_alone_where_cores_are_spare_and_than_no_governo
             assert!((of("none", "active") - 32.0).abs() < 1e-9);
         }
     }
-    assert_eq!(record.published.len(), 48);
+    // Watts of seven applications, active cores of six.
+    assert_eq!(record.published.len(), 52);
     assert_eq!(record.verdicts.len(), 1);
+}
+
+#[test]
+fn tap_is_the_least_at_equal_loss() {
+    let record = run("iqbal/table-6.2", &["seconds=0.3"]);
+    let least = &record.tables[0];
+    assert_eq!(least.rows.len(), 2 * APPLICATIONS.len());
+    for trace in ["1", "2"] {
+        for application in APPLICATIONS {
+            let by = value(least, &[trace, application], "TAP by it");
+            assert!(by < 1.0, "{trace} {application}: {by}");
+        }
+    }
+}
+
+#[test]
+fn what_tap_chooses_is_isolated_one_by_one() {
+    let record = run("iqbal/tap-choices", &["applications=FRAG,MPLS"]);
+    let table = &record.tables[0];
+    let by = |key: [&str; 2]| value(table, &key, "TAP by it");
+    assert!(by(["FRAG", "as it is"]) < 1.0);
+    assert!(by(["FRAG", "wakes a core at each step"]) > 1.0);
+    // Without static power many slow cores take less than few.
+    assert!(by(["MPLS", "as it is"]) < 1.0);
+    assert!(by(["MPLS", "by equation 2.1 alone"]) > 1.0);
+}
+
+#[test]
+fn no_choice_takes_less_than_the_least_possible() {
+    let record = run("iqbal/figure-6.5", &["loads=0.1,0.5"]);
+    let table = &record.tables[0];
+    for load in ["0.1", "0.5"] {
+        let of = |levers, column| value(table, &[load, levers], column);
+        let least = |levers| of(levers, "least possible, W");
+        let [alone, each, one] = [
+            "sleep alone",
+            "sleep, each core's frequency",
+            "sleep, one frequency",
+        ];
+        assert!(least(each) <= least(one) && least(one) <= least(alone));
+        assert!(least(each) < of(each, "W"));
+        assert!(of(each, "by sleep alone") < 1.0);
+    }
+    // Two of 16 cores at P0 do a tenth, or one at P0 and one at P3.
+    let core_w = 25.23 / 5.5;
+    let deep_w = 0.05 * core_w * 0.448;
+    let expected = 2.0 * core_w + 14.0 * deep_w;
+    let found = value(table, &["0.1", "sleep alone"], "least possible, W");
+    assert!((found - expected).abs() < 1e-9, "{found} {expected}");
 }
 
 #[test]
@@ -92,7 +142,7 @@ fn a_file_of_rates_takes_the_place_of_drawn_traffic() {
     let set = format!("trace={}", file.display());
     let record = run("iqbal/table-6.2", &[&set]);
     let drawn = run("iqbal/table-6.2", &[]);
-    let of = |record: &tachonym_bench::Record| value(&record.tables[0], &["1", "SSLD", "TAP"], "W");
+    let of = |record: &tachonym_bench::Record| value(&record.tables[1], &["1", "SSLD", "TAP"], "W");
     assert!(of(&record) < of(&drawn));
     std::fs::remove_file(&file).expect("the file is there");
 }

@@ -57,7 +57,8 @@ impl PowerConfig {
     }
 
     /// Watts of a core that is active.
-    fn power_w(&self, point: OperatingPoint) -> f64 {
+    #[must_use]
+    pub fn power_w(&self, point: OperatingPoint) -> f64 {
         point.core_power_w(self.core_w, self.static_share)
     }
 }

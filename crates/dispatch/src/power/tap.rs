@@ -90,6 +90,9 @@ pub struct TapConfig {
     pub calm_intervals: u32,
     /// Intervals that a worker woken by the queue runs at least. As published: 0.
     pub hold_intervals: u32,
+    /// How far equation 6.6 may lie above a whole number that it is still rounded down to. The
+    /// thesis does not say how it rounds: 0, which is up.
+    pub rounds_down: f64,
     /// Whether a further worker is taken to raise the rate.
     pub gain: Gain,
     /// When the queue wakes a worker.
@@ -121,6 +124,7 @@ impl TapConfig {
             light_intervals: 2,
             calm_intervals: 10,
             hold_intervals: 0,
+            rounds_down: 0.0,
             gain: Gain::Assumed,
             wake_rule: WakeRule::Growing,
             wake_ns: 200_000,
@@ -488,7 +492,7 @@ impl Tap {
         self.traffic_factor = per_interval * current_ns / n_workers as f64;
         let is_enough = |&n: &usize| {
             let packet_ns = self.measured[n].packet_ns.unwrap_or(current_ns);
-            per_interval * packet_ns <= n as f64
+            per_interval * packet_ns <= n as f64 + self.config.rounds_down
         };
         (1..n_workers).find(is_enough).unwrap_or(n_workers)
     }

@@ -42,4 +42,5 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     power::EXPERIMENTS[1],
     power::EXPERIMENTS[2],
     power::EXPERIMENTS[3],
+    power::EXPERIMENTS[4],
 ];
