@@ -19,7 +19,7 @@
 use std::collections::HashMap;
 
 use crate::buckets::BucketMap;
-use crate::{Homes, Key, Laps, MapError, ServiceId, ServiceLoad, WorkerId};
+use crate::{Homes, Key, Laps, MapError, ServiceId, ServiceLoad, WorkerId, WorkerSet};
 
 /// What chooses the worker of each packet.
 pub trait Scheduler {
@@ -42,6 +42,12 @@ pub trait Scheduler {
 
     /// Hears up to which version changes are in effect.
     fn handle_in_effect(&mut self, _: u64) {}
+
+    /// Workers in deep sleep. No packet goes to them. The set changes in
+    /// [`handle_loads`](Self::handle_loads) alone.
+    fn sleeping(&self) -> WorkerSet {
+        WorkerSet::EMPTY
+    }
 }
 
 impl<T: Scheduler + ?Sized> Scheduler for Box<T> {
@@ -69,6 +75,10 @@ impl<T: Scheduler + ?Sized> Scheduler for Box<T> {
 
     fn handle_in_effect(&mut self, version: u64) {
         (**self).handle_in_effect(version);
+    }
+
+    fn sleeping(&self) -> WorkerSet {
+        (**self).sleeping()
     }
 }
 
@@ -137,6 +147,18 @@ impl Fcfs {
             workers: numbered(n_workers),
             next: 0,
         })
+    }
+
+    /// Workers that it sends packets to.
+    pub(crate) const fn n_workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Sends packets to the first `n_workers` from now on, of which there is one at least.
+    pub(crate) fn set_workers(&mut self, n_workers: usize) {
+        if n_workers != self.workers.len() {
+            self.workers = numbered(n_workers.max(1));
+        }
     }
 }
 

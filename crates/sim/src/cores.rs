@@ -16,6 +16,9 @@
 //! With [`CoresConfig::restoration`], packets are numbered as they enter queues and leave in
 //! this order ([`Restoration`]). A packet that is done and waits for an earlier one keeps its
 //! place of its core's queue, which the core does not wait for.
+//!
+//! A scheduler may put cores to sleep ([`Scheduler::sleeping`]). One that wakes begins its first
+//! packet [`CoresConfig::wake_ns`] later. How long cores slept is counted ([`SleepMeter`]).
 
 use std::collections::VecDeque;
 
@@ -23,6 +26,7 @@ use tachonym_dispatch::baselines::Scheduler;
 use tachonym_dispatch::restoration::{Restoration, TagScope};
 use tachonym_dispatch::{Offer, Order, OrderConfig, ServiceLoad};
 
+use crate::power::on_off::{CoreTime, SleepMeter};
 use crate::service::{Penalties, ServiceModel};
 use crate::traffic::{Packet, key_of};
 
@@ -44,6 +48,8 @@ pub struct CoresConfig {
     pub order: Option<OrderConfig>,
     /// Among which packets order is restored where they leave. As published, among none.
     pub restoration: Option<TagScope>,
+    /// What a core takes to wake from deep sleep. As published: 200 µs (section 6.3.5).
+    pub wake_ns: u64,
 }
 
 /// How often the scheduler hears of loads, where nothing else is said; the thesis names no
@@ -64,6 +70,7 @@ impl CoresConfig {
             interval_ns: INTERVAL_NS,
             order: None,
             restoration: None,
+            wake_ns: 200_000,
         }
     }
 }
@@ -93,6 +100,8 @@ pub struct Counts {
     pub n_restored: u64,
     /// How long they waited, all together.
     pub restored_ns: u64,
+    /// How long cores work on those that found room, all together.
+    pub busy_ns: u64,
 }
 
 impl Counts {
@@ -111,6 +120,7 @@ impl Counts {
             held_ns: self.held_ns - before.held_ns,
             n_restored: self.n_restored - before.n_restored,
             restored_ns: self.restored_ns - before.restored_ns,
+            busy_ns: self.busy_ns - before.busy_ns,
         }
     }
 }
@@ -177,6 +187,7 @@ pub struct Cores<S> {
     heads_ns: Vec<u64>,
     /// When each core will have nothing to do, and for whom it worked last.
     idle_at_ns: Vec<u64>,
+    sleep: SleepMeter,
     last_service: Vec<Option<u8>>,
     /// Packets that came into each queue, and that are done.
     queued: Vec<u64>,
@@ -227,6 +238,7 @@ impl<S: Scheduler> Cores<S> {
             lens: vec![0; n_cores],
             heads_ns: vec![NEVER; n_cores],
             idle_at_ns: vec![0; n_cores],
+            sleep: SleepMeter::new(n_cores),
             last_service: vec![None; n_cores],
             flows: vec![flow; n_flows],
             counts: Counts::default(),
@@ -374,6 +386,8 @@ impl<S: Scheduler> Cores<S> {
             self.counts.n_cold += 1;
             counts.n_cold += 1;
         }
+        self.counts.busy_ns += takes_ns;
+        counts.busy_ns += takes_ns;
         let done_ns = self.idle_at_ns[core].max(now_ns) + takes_ns;
         self.idle_at_ns[core] = done_ns;
         let tag = (self.restoration.as_mut()).map(|it| it.tag(key_of(packet.flow)));
@@ -457,6 +471,9 @@ impl<S: Scheduler> Cores<S> {
         self.scheduler
             .handle_loads(now_ns, self.config.interval_ns, &mut self.loads, &self.lens);
         self.loads.fill(ServiceLoad::default());
+        let asleep = self.scheduler.sleeping();
+        let wake_ns = self.config.wake_ns;
+        (self.sleep).set(asleep, now_ns, wake_ns, &mut self.idle_at_ns);
         self.adopt();
         self.next_interval_ns += self.config.interval_ns;
     }
@@ -491,6 +508,12 @@ impl<S: Scheduler> Cores<S> {
     #[must_use]
     pub fn by_service(&self) -> &[Counts] {
         &self.by_service
+    }
+
+    /// How long cores were on and slept until `now_ns`, which is not before the last packet.
+    #[must_use]
+    pub fn core_time(&self, now_ns: u64) -> CoreTime {
+        self.sleep.core_time(now_ns)
     }
 
     /// The scheduler.

@@ -13,6 +13,7 @@ use tachonym_dispatch::power::states::{CState, OperatingPoint, P_STATES, STATIC_
 use tachonym_dispatch::power::tap::{Decision, Interval};
 
 mod arrivals;
+pub mod on_off;
 
 pub use arrivals::{TwoDays, arrivals_of, counts};
 
