@@ -111,6 +111,42 @@ fn sleep_saves_more_than_frequency_alone() {
 }
 
 #[test]
+fn laps_does_one_service_on_fewer_cores_than_fcfs() {
+    let record = run("iqbal/figure-6.11", &[]);
+    let table = &record.tables[0];
+    let of = |scheduler, column| value(table, &[scheduler], column);
+    for laps in ["LAPS", "LAPS as published"] {
+        assert!(of(laps, "W") < of("FCFS", "W"));
+        assert!(of(laps, "cores on") < of("FCFS", "cores on"));
+        // A packet takes 500 ns, and 800 more where its flow moved.
+        let expected = 500.0 + 8.0 * of(laps, "moved, %");
+        assert!((of(laps, "busy of a packet, ns") - expected).abs() < 5.0);
+    }
+    assert!(of("FCFS", "busy of a packet, ns") > 1_000.0);
+}
+
+#[test]
+fn laps_does_more_packets_for_the_same_energy_than_dlb_in_overload() {
+    let record = run("iqbal/figure-6.12", &[]);
+    let table = &record.tables[1];
+    assert_eq!(table.rows.len(), 8 * 5);
+    for scenario in 1..=8 {
+        let name = format!("T{scenario}");
+        let of = |scheduler, column| value(table, &[&name, scheduler], column);
+        let share = of("DLB, all cores on", "power by all cores on");
+        assert!((share - 1.0).abs() < 1e-9);
+        for laps in ["LAPS", "LAPS as published"] {
+            assert!(of(laps, "of a packet below DLB, %") > 0.0, "{name}");
+            assert!(of(laps, "cores on") <= 16.0);
+        }
+        if scenario <= 4 {
+            assert!(of("LAPS", "power by all cores on") < 1.0, "{name}");
+        }
+    }
+    assert_eq!(record.published.len(), 2);
+}
+
+#[test]
 fn predictors_are_compared_by_their_error() {
     let record = run("iqbal/figure-6.6", &[]);
     let table = &record.tables[0];
@@ -132,7 +168,8 @@ fn the_filter_smooths_the_queue_and_greedy_goes_below_what_is_needed() {
     }
     let greedy = run("iqbal/figure-6.3", &[]);
     let of = |policy| value(&greedy.tables[0], &[policy], "mean P-state");
-    assert!(of("Greedy") > 3.0, "{}", of("Greedy"));
+    // P1 would do.
+    assert!(of("Greedy") > 2.0, "{}", of("Greedy"));
 }
 
 #[test]

@@ -43,4 +43,5 @@ pub(crate) const EXPERIMENTS: &[&[Experiment]] = &[
     power::EXPERIMENTS[2],
     power::EXPERIMENTS[3],
     power::EXPERIMENTS[4],
+    power::EXPERIMENTS[5],
 ];

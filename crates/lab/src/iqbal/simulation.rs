@@ -110,8 +110,18 @@ impl LapsKind {
         high_threshold: u32,
     ) -> anyhow::Result<Laps> {
         let rates = services.iter().map(|it| it.rate_pps(mean_packet_bytes()));
+        self.laps_of_rates(n_cores, rates.collect(), high_threshold)
+    }
+
+    /// For these cores, which do so many packets per second of each service.
+    pub(super) fn laps_of_rates(
+        self,
+        n_cores: usize,
+        worker_rates_pps: Vec<f64>,
+        high_threshold: u32,
+    ) -> anyhow::Result<Laps> {
         Ok(Laps::new(&LapsConfig {
-            worker_rates_pps: rates.collect(),
+            worker_rates_pps,
             detector: DetectorConfig {
                 n_aggressive: self.n_tracked,
                 ..DetectorConfig::default()
@@ -175,7 +185,8 @@ impl Kind {
         }
     }
 
-    fn scheduler(
+    /// The scheduler for these cores and services, with this threshold.
+    pub(super) fn scheduler(
         self,
         n_cores: usize,
         services: &[ServiceModel],

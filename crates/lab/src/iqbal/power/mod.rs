@@ -8,6 +8,7 @@
 mod choices;
 mod dvfs;
 mod forecast;
+mod laps;
 mod policies;
 mod queue;
 
@@ -25,6 +26,7 @@ pub(super) const EXPERIMENTS: &[&[Experiment]] = &[
     dvfs::EXPERIMENTS,
     forecast::EXPERIMENTS,
     queue::EXPERIMENTS,
+    laps::EXPERIMENTS,
 ];
 
 /// Cores: 31.21 are active on average in Table 6.3.
