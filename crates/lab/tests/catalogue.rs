@@ -58,7 +58,7 @@ fn wrong_names_and_values_are_refused_with_a_remedy() {
         unknown.contains("nearest: takemasa/figure-4.5"),
         "{unknown}"
     );
-    let later = error(&["run", "takemasa/figure-6.1"]);
+    let later = error(&["run", "takemasa/clock-pro"]);
     assert!(later.contains("yet; to be built first: "), "{later}");
     let parameter = error(&["run", "yuan/table-5.1", "--set", "nothing=1"]);
     assert!(parameter.contains("no parameter `nothing`"), "{parameter}");

@@ -7,13 +7,14 @@ use tachonym_bench::random::Random;
 
 /// Draws numbers of names whose Data are cached.
 ///
-/// A store that admits all Data and evicts by age has the youngest quarter for certain. Of
-/// other policies, the store is asked about names some time before they are drawn, so that
+/// A store that admits all Data and evicts by age has the youngest quarter for certain, and one
+/// whose filter admits a first request nearly so. Of other policies, the store is asked about names some time before they are drawn, so that
 /// asking does not bring their lines into the processor's caches right before they are used.
 #[derive(Debug)]
 pub(super) struct Hits {
     random: Random,
     is_by_age: bool,
+    are_sure: bool,
     store_pkts: u64,
     /// Names that were cached when they were drawn last, found again by drawing.
     known: Vec<u64>,
@@ -26,11 +27,17 @@ pub(super) struct Hits {
 impl Hits {
     pub(super) fn new(options: &BedOptions) -> Self {
         let policy = options.policy;
-        let is_by_age = policy.admission == AdmissionKind::None
-            && matches!(policy.eviction, EvictionKind::Lru | EvictionKind::Fifo);
+        // The request right before a Data is one, as many as this threshold asks for. It is
+        // hardly ever not counted.
+        let is_admitted_at_once = policy.admission == AdmissionKind::Filter
+            && policy.threshold <= 1
+            && options.late_bursts == 0;
+        let is_evicted_by_age = matches!(policy.eviction, EvictionKind::Lru | EvictionKind::Fifo);
+        let is_admitted = policy.admission == AdmissionKind::None;
         Self {
             random: Random::new(!options.seed),
-            is_by_age,
+            is_by_age: is_evicted_by_age && (is_admitted || is_admitted_at_once),
+            are_sure: is_evicted_by_age && is_admitted,
             store_pkts: options.store_pkts as u64,
             known: Vec::new(),
             ready: Vec::new(),
@@ -40,7 +47,7 @@ impl Hits {
 
     /// Whether each drawn name hits.
     pub(super) const fn are_sure(&self) -> bool {
-        self.is_by_age
+        self.are_sure
     }
 
     /// The number of a name whose Data is cached, of those below `n_answered`.

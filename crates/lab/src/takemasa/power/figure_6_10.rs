@@ -8,7 +8,7 @@ pub(in super::super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-6.10",
     title: "Power of processor, memory, network card and chassis of two routers, and by block",
     source: "Takemasa 2019, sections 6.5.3 and 6.5.4, Figure 6.10",
-    cost: Cost::minutes(0.3, 0.5),
+    cost: Cost::minutes(0.1, 0.3),
     needs: NEEDS,
     params: &PARAMS,
     run,

@@ -11,7 +11,7 @@ pub(in super::super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "takemasa/figure-6.9",
     title: "Power of the naive and the optimised router by data rate",
     source: "Takemasa 2019, section 6.5, Figure 6.9",
-    cost: Cost::minutes(0.3, 0.5),
+    cost: Cost::minutes(0.1, 0.3),
     needs: NEEDS,
     params: &joined::<14>(&PARAMS, &[STEPS]),
     run,

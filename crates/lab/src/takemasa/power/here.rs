@@ -90,7 +90,7 @@ pub(super) fn measure(
     ));
     record.note(
         "Filter has the threshold 1 while cycles are measured, so that every Data is inserted and \
-         B10 has its cost; the share of insertions is that of the parameters. What the published \
+         B10 has its cost (medians over rounds); the share of insertions is that of the parameters. What the published \
          router has no block for (checks, strategy, timers, prefetching) is in B1 for an Interest \
          and in B8 for a Data, the eviction of the optimised router in B10. Blocks are scaled such \
          that they add up to the packet measured as a whole.",
