@@ -31,7 +31,7 @@ use crate::exchange::pace::{Course, Lateness};
 use crate::figures::WorkFolder;
 use crate::figures::peers::{free_port, quoted};
 use crate::launch::{LOCAL_UDP, Running};
-use crate::process::Process;
+use crate::process::{MachineCpu, Process};
 
 /// Longest wait for connections, routes and the first Data.
 const SET_UP: Duration = Duration::from_secs(30);
@@ -122,6 +122,9 @@ pub struct Take {
     pub router_cpu: Duration,
     /// Cores that it used in that time.
     pub router_cores: f64,
+    /// Cores that neither router nor generator had in that time, and that others used or were
+    /// stolen.
+    pub other_cores: f64,
     /// The latest of the flows.
     pub lateness: Lateness,
     /// Packets that the router dropped, by its reasons.
@@ -147,6 +150,54 @@ pub struct Saturation {
     pub router_cores: f64,
     /// Cores that this process used: the generator.
     pub generator_cores: f64,
+    /// Cores that neither of them had, and that others used or were stolen.
+    pub other_cores: f64,
+}
+
+/// CPU time at one moment, in nanoseconds since some start.
+#[derive(Clone, Copy)]
+struct CpuTimes {
+    at: Instant,
+    router_ns: u64,
+    own_ns: u64,
+    machine_ns: u64,
+}
+
+/// Time and CPU time between two moments.
+#[derive(Clone, Copy)]
+struct Used {
+    router: Duration,
+    router_cores: f64,
+    own_cores: f64,
+    other_cores: f64,
+}
+
+impl CpuTimes {
+    fn read(router: Process) -> anyhow::Result<Self> {
+        let machine = MachineCpu::read()?;
+        Ok(Self {
+            at: Instant::now(),
+            router_ns: router.cpu_ns()?,
+            own_ns: Process::own().cpu_ns()?,
+            machine_ns: machine.busy_ns + machine.stolen_ns,
+        })
+    }
+
+    fn until(self, end: Self) -> Used {
+        let seconds = (end.at - self.at).as_secs_f64();
+        let cores = |after: u64, before| after.saturating_sub(before) as f64 / 1e9 / seconds;
+        let (router_cores, own_cores) = (
+            cores(end.router_ns, self.router_ns),
+            cores(end.own_ns, self.own_ns),
+        );
+        let all_cores = cores(end.machine_ns, self.machine_ns);
+        Used {
+            router: Duration::from_nanos(end.router_ns.saturating_sub(self.router_ns)),
+            router_cores,
+            own_cores,
+            other_cores: (all_cores - router_cores - own_cores).max(0.0),
+        }
+    }
 }
 
 /// A running router with two workers.
@@ -214,16 +265,17 @@ impl Bed {
             driver.run(Phase::lasting(Instant::now(), lasting, lifetime), || {})
         };
         run(lasting / 4)?;
-        let (router, own) = (self.running.process()?, Process::own());
-        let (before, own_before) = (router.cpu_ns()?, own.cpu_ns()?);
-        let busy = run(lasting)?.as_secs_f64();
-        let cores = |after: u64, before| after.saturating_sub(before) as f64 / 1e9 / busy;
+        let router = self.running.process()?;
+        let before = CpuTimes::read(router)?;
+        let busy = run(lasting)?;
+        let used = before.until(CpuTimes::read(router)?);
         let counters = driver.flows().iter().map(Flow::counters);
         let n_exchanges: u64 = counters.map(|it| it.n_exchanges).sum();
         Ok(Saturation {
-            exchanges_per_s: n_exchanges as f64 / busy,
-            router_cores: cores(router.cpu_ns()?, before),
-            generator_cores: cores(own.cpu_ns()?, own_before),
+            exchanges_per_s: n_exchanges as f64 / busy.as_secs_f64(),
+            router_cores: used.router_cores,
+            generator_cores: used.own_cores,
+            other_cores: used.other_cores,
         })
     }
 
@@ -245,39 +297,38 @@ impl Bed {
         let drops_before = self.drops()?;
         let process = self.running.process()?;
         let is_over = AtomicBool::new(false);
-        let (before, started) = (process.cpu_ns()?, Instant::now());
-        let (readings, router_cpu, elapsed) = thread::scope(|scope| {
+        let (before, started) = (CpuTimes::read(process)?, Instant::now());
+        let (readings, used) = thread::scope(|scope| {
             let reader = scope.spawn(|| self.read(started, interval, &is_over));
             let lasting = course.lasting();
             let lifetime = Duration::from_millis(LIFETIME_MS);
             let phase = Phase::lasting(started, lasting + GRACE, lifetime);
             // The last answer may come after the end of the course, or before it if nothing is
             // due at the end.
-            let used = || process.cpu_ns().map(|cpu_ns| (cpu_ns, started.elapsed()));
+            let read = || CpuTimes::read(process);
             let mut at_end = None;
             let ran = driver.run(phase, || {
                 if at_end.is_none() && started.elapsed() >= lasting {
-                    at_end = Some(used());
+                    at_end = Some(read());
                 }
             });
             thread::sleep(lasting.saturating_sub(started.elapsed()));
-            let at_end = at_end.unwrap_or_else(used);
+            let at_end = at_end.unwrap_or_else(read);
             is_over.store(true, Ordering::Relaxed);
             let readings = reader
                 .join()
                 .map_err(|_| anyhow!("the reader panicked"))??;
             ran?;
-            let (cpu_ns, elapsed) = at_end?;
-            let cpu = Duration::from_nanos(cpu_ns.saturating_sub(before));
-            anyhow::Ok((readings, cpu, elapsed))
+            anyhow::Ok((readings, before.until(at_end?)))
         })?;
         let mut taken = Take {
             n_due: course.n_interests(),
             n_sent: 0,
             n_answered: 0,
             latencies: Histogram::default(),
-            router_cpu,
-            router_cores: router_cpu.as_secs_f64() / elapsed.as_secs_f64(),
+            router_cpu: used.router,
+            router_cores: used.router_cores,
+            other_cores: used.other_cores,
             lateness: Lateness::default(),
             drops: self.drops()?,
             readings,

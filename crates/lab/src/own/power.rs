@@ -270,7 +270,7 @@ fn run(context: &Context) -> anyhow::Result<Record> {
 }
 
 fn profiles(plan: &Plan, rounds: &[Round]) -> Table {
-    let columns: [Column; 16] = [
+    let columns: [Column; 17] = [
         "window".into(),
         "profile".into(),
         "governor".into(),
@@ -282,6 +282,7 @@ fn profiles(plan: &Plan, rounds: &[Round]) -> Table {
         Column::fixed("router's cores", 3),
         "by its cores without".into(),
         Column::fixed("CPU, µs/exchange", 2),
+        Column::fixed("others' cores", 2),
         "p50, µs".into(),
         "p99, µs".into(),
         Column::fixed("workers, mean", 2),
@@ -317,6 +318,7 @@ fn profiles(plan: &Plan, rounds: &[Round]) -> Table {
                 spread(&|take| take.router_cores),
                 Spread::of(&by_none).filter(|_| case != 0),
                 spread(&us_by_exchange),
+                spread(&|take| take.other_cores),
                 us(500),
                 us(990),
                 spread(&mean_workers),
@@ -364,6 +366,7 @@ fn saturation(rounds: &[Round]) -> Table {
         "thousand exchanges/s",
         "router's cores",
         "generator's cores",
+        "others' cores",
     ];
     let mut table = Table::new("Saturation", columns);
     for (case, governor) in GOVERNORS.iter().enumerate() {
@@ -376,6 +379,7 @@ fn saturation(rounds: &[Round]) -> Table {
             spread(|it| it.exchanges_per_s / 1e3),
             spread(|it| it.router_cores),
             spread(|it| it.generator_cores),
+            spread(|it| it.other_cores),
         ]);
     }
     table
@@ -478,11 +482,12 @@ fn late_note(plan: &Plan, rounds: &[Round], record: &mut Record) {
         record.note(format!(
             "In {n_late} of {n_all} measurements Interests were sent more than {} ms after they \
              were due, or not at all ({}). In {n_full} of these the window was full, because the \
-             router was slower than the rate; in the others the generator had no CPU time. This \
-             machine did not carry these rates together with the generator and what else ran on \
-             it, so these measurements show another load than planned.",
+             router was slower than the rate; in {} the generator had no CPU time. This machine \
+             did not carry these rates together with the generator and what else ran on it, so \
+             these measurements show another load than planned.",
             LATE.as_millis(),
-            places.join("; ")
+            places.join("; "),
+            n_late - n_full
         ));
     }
 }
