@@ -450,9 +450,11 @@ fn notes(plan: &Plan, rounds: &[Round], record: &mut Record) {
     let windows: Vec<_> = plan.windows.iter().map(ToString::to_string).collect();
     record.note(format!(
         "At most {} Interests are in flight. If the router is slower than the rate, the generator \
-         waits for answers and is late, or the queue of a worker overflows: it holds 1,024 \
-         packets, and an Interest and its Data may both count. Where workers share a processor, \
-         one fills the other's queue while that one cannot run.",
+         waits for answers and is late, or the queue of a worker overflows. A queue holds 1,024 \
+         packets, and an Interest and its Data may both count in it. A window of 512 can hardly \
+         fill it, so its rows show what workers lose that sleep and wake; rows of a wider window \
+         show a load that does not wait for answers. Where workers share a processor, one fills \
+         the other's queue while that one cannot run.",
         windows.join(" or ")
     ));
     late_note(plan, rounds, record);
