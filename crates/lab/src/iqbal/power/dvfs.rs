@@ -187,9 +187,9 @@ fn least_power_w(config: &PowerConfig, frequency: FrequencyLever, load: f64) -> 
             least_w = least_w.min(so_far_w + deep_w * n_left as f64);
             continue;
         }
-        for p_state in first..n_p_states {
+        for (p_state, point) in P_STATES.iter().enumerate().take(n_p_states).skip(first) {
             for n in 1..=n_left {
-                let needed = needed - P_STATES[p_state].frequency * n as f64;
+                let needed = needed - point.frequency * n as f64;
                 let next = match frequency {
                     FrequencyLever::PerWorker => p_state + 1,
                     FrequencyLever::None | FrequencyLever::Global => n_p_states,
