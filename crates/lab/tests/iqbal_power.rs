@@ -97,6 +97,8 @@ fn constant_rates_take_more_power_the_higher_they_are() {
     for application in ["IPV4R", "IPSEC", "MPLS", "SSLD"] {
         let of = |by| value(table, &[application, by, "TAP"], "W");
         assert!(of("0.5") < of("1"), "{application}");
+        let counted = |policy| value(table, &[application, "0.5", policy], "active");
+        assert!(counted("TAP, cores counted at P3") > counted("TAP"));
     }
 }
 

@@ -93,6 +93,8 @@ pub struct TapConfig {
     /// How far equation 6.6 may lie above a whole number that it is still rounded down to. The
     /// thesis does not say how it rounds: 0, which is up.
     pub rounds_down: f64,
+    /// The frequency that equation 6.5 divides by, by that of P0. As published: 1, the highest.
+    pub rated_frequency: f64,
     /// Whether a further worker is taken to raise the rate.
     pub gain: Gain,
     /// When the queue wakes a worker.
@@ -125,6 +127,7 @@ impl TapConfig {
             calm_intervals: 10,
             hold_intervals: 0,
             rounds_down: 0.0,
+            rated_frequency: 1.0,
             gain: Gain::Assumed,
             wake_rule: WakeRule::Growing,
             wake_ns: 200_000,
@@ -489,10 +492,12 @@ impl Tap {
             return n_active;
         };
         let per_interval = self.forecast_pkts() / self.config.interval_ns as f64;
-        self.traffic_factor = per_interval * current_ns / n_workers as f64;
+        let rated = n_workers as f64 * self.config.rated_frequency;
+        self.traffic_factor = per_interval * current_ns / rated;
         let is_enough = |&n: &usize| {
             let packet_ns = self.measured[n].packet_ns.unwrap_or(current_ns);
-            per_interval * packet_ns <= n as f64 + self.config.rounds_down
+            let n_rated = per_interval * packet_ns / self.config.rated_frequency;
+            n_rated <= n as f64 + self.config.rounds_down
         };
         (1..n_workers).find(is_enough).unwrap_or(n_workers)
     }

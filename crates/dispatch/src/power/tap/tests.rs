@@ -54,6 +54,22 @@ fn as_many_run_as_the_forecast_needs_rounded_up() {
 }
 
 #[test]
+fn workers_are_counted_by_frequency_and_rounding() {
+    let n_active = |rounds_down, rated_frequency| {
+        let mut bed = Bed::new(TapConfig {
+            rounds_down,
+            rated_frequency,
+            ..TapConfig::published(8)
+        });
+        // 2.4 workers at P0.
+        bed.interval(120, 120, 0).n_active
+    };
+    assert_eq!(n_active(0.5, 1.0), 2);
+    assert_eq!(n_active(0.3, 1.0), 3);
+    assert_eq!(n_active(0.0, 0.65), 4);
+}
+
+#[test]
 fn light_sleep_lasts_two_intervals() {
     let mut bed = Bed::new(TapConfig::published(2));
     assert_eq!(bed.interval(10, 10, 0).light, [WorkerId(1)]);

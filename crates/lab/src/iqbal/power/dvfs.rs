@@ -161,8 +161,9 @@ fn by_traffic(context: &Context) -> anyhow::Result<Record> {
     record.tables.push(table);
     record.charts.push(chart);
     record.note(
-        "The figure is published as potential, in a drawing without numbers: most is saved at low \
-         and middling traffic, and one frequency for all saves nearly as much as one for each. The \
+        "The figure is published as potential, in a drawing without numbers, of which the text says \
+         that most is saved at low to middling traffic, and that one frequency for all exploits \
+         most of it. The \
          least possible is computed: of all numbers of cores and their P-states that do the \
          traffic, those that take least, with the others in deep sleep. TAP runs the fewest cores \
          that suffice, and saves what the queue then lets it.",

@@ -42,7 +42,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         id: "iqbal/figure-6.12",
         title: "Power of LAPS beside FCFS and DLB in the scenarios T1 to T8",
         source: "Iqbal 2013, section 6.4.6, Figure 6.12, Table 5.3",
-        cost: Cost::minutes(1.0, 30.0),
+        cost: Cost::minutes(1.2, 36.0),
         needs: &[],
         params: &[
             Param::new(

@@ -87,6 +87,6 @@ fn greedy(context: &Context) -> anyhow::Result<Record> {
     }
     record.tables.push(table);
     record.charts.push(chart);
-    record.note("The traffic is what one core does at P1; the greedy search goes to P4.");
+    record.note("The traffic is what one core does at P1; the greedy search goes on to where energy per packet is least.");
     Ok(record)
 }
