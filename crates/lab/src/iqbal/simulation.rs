@@ -113,7 +113,7 @@ impl LapsKind {
         self.laps_of_rates(n_cores, rates.collect(), high_threshold)
     }
 
-    /// For these cores, which do so many packets per second of each service.
+    /// For these cores, which do `worker_rates_pps` of each service.
     pub(super) fn laps_of_rates(
         self,
         n_cores: usize,

@@ -86,7 +86,7 @@ impl CoreTime {
         }
     }
 
-    /// Energy in joules of cores of so many watts each.
+    /// Energy in joules of cores that take `core_w` watts each.
     #[must_use]
     pub fn energy_j(&self, core_w: f64) -> f64 {
         let slept_ns = self.slept_ns as f64;

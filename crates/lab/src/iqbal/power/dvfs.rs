@@ -173,8 +173,8 @@ fn by_traffic(context: &Context) -> anyhow::Result<Record> {
 
 /// The least watts for which the cores do this share of what all do at P0.
 fn least_power_w(config: &PowerConfig, frequency: FrequencyLever, load: f64) -> f64 {
-    let power_w = |p_state: usize| config.power_w(P_STATES[p_state]);
-    let deep_w = power_w(P_STATES.len() - 1) * CState::Deep.relative_power();
+    let lowest = P_STATES[P_STATES.len() - 1];
+    let deep_w = config.power_w(lowest) * CState::Deep.relative_power();
     let needed = load * config.n_cores as f64 - 1e-9;
     let n_p_states = match frequency {
         FrequencyLever::None => 1,
@@ -188,14 +188,15 @@ fn least_power_w(config: &PowerConfig, frequency: FrequencyLever, load: f64) -> 
             least_w = least_w.min(so_far_w + deep_w * n_left as f64);
             continue;
         }
-        for (p_state, point) in P_STATES.iter().enumerate().take(n_p_states).skip(first) {
+        let points = P_STATES.iter().enumerate().take(n_p_states);
+        for (p_state, point) in points.skip(first) {
             for n in 1..=n_left {
                 let needed = needed - point.frequency * n as f64;
                 let next = match frequency {
                     FrequencyLever::PerWorker => p_state + 1,
                     FrequencyLever::None | FrequencyLever::Global => n_p_states,
                 };
-                let so_far_w = so_far_w + power_w(p_state) * n as f64;
+                let so_far_w = so_far_w + config.power_w(*point) * n as f64;
                 open.push((n_left - n, needed, so_far_w, next));
                 if needed <= 0.0 {
                     break;
