@@ -14,7 +14,7 @@ management_value! {
         governor: Required<String> = 37221,
         /// Workers that run.
         n_active: Required<u64> = 37223,
-        /// What can be governed or measured on this machine; up to [`PowerLever::MAX`].
+        /// Each lever of this machine; up to [`PowerLever::MAX`].
         levers: Few<PowerLever> = 37224,
         /// Each governed worker, in the order of their numbers; up to [`WorkerPower::MAX`].
         workers: Few<WorkerPower> = 37230,
@@ -36,7 +36,7 @@ management_value! {
         name: Required<String> = 37225,
         /// Whether it is in use.
         is_used: Required<bool> = 37227,
-        /// What there is, or why there is nothing.
+        /// What the machine has, or why the lever is not in use.
         detail: Required<String> = 37229,
     }
 }
@@ -80,7 +80,8 @@ management_value! {
     EnergyCounter = 37260 {
         /// Which: `package-0`, or a part of it such as `package-0/core`.
         name: Required<String> = 37225,
-        /// Microjoules since the router's start.
+        /// Microjoules counted so far. Only differences of readings of less than one range of the
+        /// counter mean anything.
         used_uj: Required<u64> = 37261,
     }
 }

@@ -637,7 +637,8 @@ impl ControlPlane for RouterControl {
     }
 
     fn power(&mut self) -> Result<PowerStatus, ControlError> {
-        let status = self.power.status(&self.threads);
+        let n_active = self.workers.n_running();
+        let status = self.power.status(&self.threads, n_active);
         status.map_err(|WorkerGone| ControlError::Unavailable)
     }
 

@@ -24,7 +24,7 @@ use crate::threads::EndNotice;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The scheduler, for its thread and for who steers it.
+/// The scheduler, for its thread and for commands.
 #[derive(Clone)]
 pub(crate) struct Scheduling {
     scheduler: Arc<Mutex<Scheduler>>,

@@ -153,6 +153,11 @@ impl WorkersControl {
         })
     }
 
+    /// Workers that have names.
+    pub(crate) fn n_running(&self) -> usize {
+        self.scheduling.lock().homes().workers().len()
+    }
+
     /// The worker at which a name is at home now.
     pub(crate) fn home(&mut self, name: &Name) -> WorkerId {
         self.dispatcher.refresh();
@@ -232,9 +237,13 @@ impl WorkersControl {
         let found = workers
             .into_iter()
             .find(|running| u64::from(running.0) == worker);
+        let or_sleeps = match self.governor.governs_workers() {
+            true => ", or sleeps (with power.governor = \"none\" none does)",
+            false => "",
+        };
         found.ok_or_else(|| {
             refusal(format!(
-                "worker {worker} does not run; `tachonym workers` shows those that do"
+                "worker {worker} does not run{or_sleeps}; `tachonym workers` shows those that do"
             ))
         })
     }

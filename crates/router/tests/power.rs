@@ -22,8 +22,9 @@ fn bed(governor: &str, n_workers: u32) -> Bed {
     Bed::with_workers(&format!("workers.threads = {n_workers}\n"), |folder| {
         sysfs(folder);
         format!(
-            "power.governor = \"{governor}\"\npower.sysfs = \"{}\"\n",
-            folder.join("sys").display()
+            "power.governor = \"{governor}\"\npower.sysfs = \"{}\"\npower.kept = \"{}\"\n",
+            folder.join("sys").display(),
+            folder.join("kept").display()
         )
     })
 }
@@ -72,9 +73,13 @@ fn without_a_governor_nothing_is_written() {
     let shown = bed.json(&["power", "--seconds", "0.1"]);
     assert_eq!(lever(&shown, "cpufreq")["used"], false);
     assert_eq!(shown["governor"]["workers"], Value::Array(Vec::new()));
-    fs::remove_file(bed.path(SPEED)).expect("it is there");
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(!bed.path(SPEED).exists());
+    // What somebody else writes stays.
+    let path = bed.path(SPEED);
+    fs::write(&path, "2999999").expect("a file");
+    let folder = bed.folder;
+    bed.router.stop().expect("it stops");
+    assert_eq!(fs::read_to_string(path).expect("a file"), "2999999");
+    drop(folder);
 }
 
 #[test]
@@ -225,6 +230,11 @@ fn a_meters_record_gives_a_model_that_the_router_takes() {
     let negative = record().replacen("34.2", "-34.2", 1);
     let (is_good, _, errors) = fit(&negative, &nic);
     assert!(!is_good && errors.contains("watts"), "{errors}");
+    let (is_good, json, _) = fit(&record(), &[&nic[..], &["--json"]].concat());
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert!(
+        is_good && json["server"]["name"] == "mine" && json["fits"][0]["r_squared"].is_number()
+    );
     let (is_good, _, errors) = fit("device,watts\n", &nic);
     assert!(!is_good && errors.contains("samples.csv"), "{errors}");
 }
@@ -252,6 +262,8 @@ fn a_load_program_records_what_the_counters_measure() {
         fs::write(file, "1500000 3000000").expect("a file");
     }
     let energy = folder.path().join(ENERGY);
+    let range = energy.with_file_name("max_energy_range_uj");
+    fs::write(range, "9000000000").expect("a file");
     let sys = folder.path().join("sys").display().to_string();
     let arguments = [
         "power",
@@ -276,7 +288,7 @@ fn a_load_program_records_what_the_counters_measure() {
         };
         while is_running() {
             let joules = 10.0 * since.elapsed().as_secs_f64() + 20.0 * cpu_s(pid);
-            let uj = (joules * 1e6) as u64 % 9_000_000;
+            let uj = (joules * 1e6) as u64;
             fs::write(&new, uj.to_string()).expect("a file");
             fs::rename(&new, &energy).expect("a file");
             std::thread::sleep(Duration::from_millis(5));
@@ -300,7 +312,7 @@ fn a_load_program_records_what_the_counters_measure() {
     // Of all steps together, as a loaded machine leaves some of them little time.
     let idle_w = samples[0].watts;
     let busy_w = samples[1..9].iter().map(|it| it.watts).sum::<f64>() / 8.0;
-    assert!(idle_w > 5.0 && busy_w > idle_w + 1.0, "{text}");
+    assert!(idle_w > 1.0 && busy_w > idle_w + 1.0, "{text}");
     let rates = samples.iter().filter_map(|it| match it.activity {
         Activity::Memory { bytes_per_s, .. } => Some(bytes_per_s),
         _ => None,

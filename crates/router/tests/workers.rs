@@ -304,7 +304,11 @@ fn a_worker_that_is_not_needed_sleeps_and_wakes_under_load() {
         let workers = format!("workers.threads = 2\nworkers.dispatch = \"name\"\n{feed}");
         let bed = Bed::with_workers(&workers, |folder| {
             sysfs(folder);
-            format!("power.sysfs = \"{}\"\n", folder.join("sys").display())
+            format!(
+                "power.sysfs = \"{}\"\npower.kept = \"{}\"\n",
+                folder.join("sys").display(),
+                folder.join("kept").display()
+            )
         });
         let is_asleep = |shown: &serde_json::Value| shown["workers"][1]["state"] == "asleep";
         let folder = bed.folder.path();
@@ -353,6 +357,10 @@ fn a_worker_that_is_not_needed_sleeps_and_wakes_under_load() {
             assert!(detail.contains("lost: cannot write"), "{detail}");
         }
         until(&bed, is_asleep);
+        // What an operator freezes stays so, and what is pinned keeps its worker awake.
+        bed.text(&["workers", "freeze"]);
+        thread::sleep(Duration::from_millis(300));
+        assert!(is_asleep(&bed.json(&["workers"])));
         socket.shutdown(std::net::Shutdown::Both).expect("a socket");
         answering.join().expect("it ends");
     }

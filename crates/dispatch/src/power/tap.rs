@@ -360,6 +360,14 @@ impl Tap {
         self.packet_ns(self.n_active())
     }
 
+    /// A decision could not be carried out: how deep a worker sleeps after all.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    pub fn correct(&mut self, worker: WorkerId, state: CState) {
+        self.states[worker.idx()] = state;
+    }
+
     /// From now on no frequency can be set: all workers run at P0.
     pub fn lose_frequencies(&mut self) {
         self.config.frequency = FrequencyLever::None;

@@ -16,18 +16,20 @@ use super::faults::Faults;
 #[serde(default, deny_unknown_fields)]
 pub struct Power {
     /// What decides how many of `workers.threads` run, and at which frequency. By default
-    /// `tap` where more than one worker runs without an SSD level, else `none` (one worker is
-    /// the default of `workers.threads`). `none`: all run, and the kernel chooses frequencies. `tap`: as many
-    /// as the traffic needs, by a forecast of its rate, the time that a packet takes and the
-    /// length of the queues, and frequencies by that length (Iqbal 2013, section 6.3).
+    /// `tap` where more than one worker runs without an SSD level and `[[verification]]`, else
+    /// `none` (one worker is the default of `workers.threads`). `none`: all run, and the kernel
+    /// chooses frequencies. `tap`: as many as the traffic needs, by a forecast of its rate, the
+    /// time that a packet takes and the length of the queues, and frequencies by that length
+    /// (Iqbal 2013, section 6.3).
     /// `idle-thread`: one worker more when none is idle, one fewer for each idle one. With
     /// these two, a worker that is not needed sleeps: its names are handled by the others, and
     /// it keeps its tables. Until it wakes, they are of no use: what it has cached, on SSD too,
     /// is requested again. The others govern frequencies alone: `ondemand` and `conservative`
     /// by how busy a worker is; `ladder` like `ondemand`, and it has the kernel choose how deep
     /// idle cores sleep by its governor of that name; `greedy-epi` seeks the frequency at which
-    /// a packet takes the least energy. Frequencies need cpufreq and `greedy-epi` needs RAPL:
-    /// where the machine has none, they stay as they are.
+    /// a packet takes the least energy. `ladder` and `greedy-epi` change the idle governor of
+    /// all cores of the machine while the router runs. Frequencies need cpufreq and
+    /// `greedy-epi` needs RAPL: where the machine has none, they stay as they are.
     pub governor: Option<Governor>,
     /// The server whose watts `tachonym power` computes from the load of the router: `e5620`,
     /// `e3-1220` or `9520`, measured by Takemasa 2019 (section 6.3), or a file that
@@ -35,7 +37,13 @@ pub struct Power {
     pub model: PathBuf,
     /// Where sysfs is mounted. In a container that governs its host, the host's.
     pub sysfs: PathBuf,
+    /// A file that keeps what frequencies were before the router, while it governs them. After
+    /// the router was killed, the next one sets them back by it.
+    pub kept: PathBuf,
 }
+
+/// See [`Power::kept`].
+pub(crate) const KEPT: &str = "/run/tachonym/cpufreq";
 
 impl Default for Power {
     fn default() -> Self {
@@ -43,6 +51,7 @@ impl Default for Power {
             governor: None,
             model: "e3-1220".into(),
             sysfs: "/sys".into(),
+            kept: KEPT.into(),
         }
     }
 }

@@ -2,14 +2,18 @@
 //!
 //! Each policy is a group of cores with one frequency. Where its governor is `userspace`, the
 //! router sets the frequency; with any other it sets the highest one that is allowed, which
-//! `intel_pstate` and `amd-pstate` know, too. Dropped, it sets all as they were.
+//! `intel_pstate` and `amd-pstate` know, too. Dropped, it sets all as they were. What they were
+//! is kept in a file meanwhile, so that a router that was killed leaves no slow machine behind:
+//! the next one sets all back.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tachonym_dispatch::power::states::P_STATES;
 
 use super::sysfs::Folder;
+
+const MAX_FREQ: &str = "scaling_max_freq";
 
 /// Why a frequency could not be set.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +26,7 @@ pub(crate) struct WriteError {
 /// Cores with one frequency.
 #[derive(Debug)]
 struct Policy {
+    number: u32,
     folder: Folder,
     cpus: Vec<u32>,
     /// The file that sets the frequency, and what it held before.
@@ -38,14 +43,17 @@ struct Policy {
 pub(crate) struct Cpufreq {
     policies: Vec<Policy>,
     driver: String,
+    /// Keeps what the files held before, from the first write to the end.
+    kept: PathBuf,
 }
 
 impl Cpufreq {
-    /// Those of `cpus`.
+    /// Those of `cpus`. What a router that was killed has left in `kept` counts as what they
+    /// were before.
     ///
     /// # Errors
     /// Why none can be set, in words for an operator.
-    pub(crate) fn open(sys: &Folder, cpus: &[u32]) -> Result<Self, String> {
+    pub(crate) fn open(sys: &Folder, kept: &Path, cpus: &[u32]) -> Result<Self, String> {
         let root = sys.folder("devices/system/cpu/cpufreq");
         let policies = root.numbered("policy");
         if policies.is_empty() {
@@ -55,15 +63,22 @@ impl Cpufreq {
                 root.path().display()
             ));
         }
+        let left = read_kept(kept);
         let mut driver = String::new();
         let mut taken = Vec::new();
-        for (_, folder) in policies {
-            let policy = Policy::open(folder).map_err(|it| it.to_string())?;
-            let serves = |cpu: &u32| policy.cpus.contains(cpu);
-            if cpus.iter().any(serves) {
-                driver = policy.folder.text("scaling_driver").unwrap_or_default();
-                taken.push(policy);
+        for (number, folder) in policies {
+            // A policy of cores that are off can't be read, and is none of these.
+            let of_policy = folder.text("affected_cpus").unwrap_or_default();
+            let of_policy = of_policy.split_whitespace();
+            let of_policy: Vec<u32> = of_policy.filter_map(|it| it.parse().ok()).collect();
+            if !cpus.iter().any(|cpu| of_policy.contains(cpu)) {
+                continue;
             }
+            driver = folder.text("scaling_driver").unwrap_or_default();
+            let left = left.iter().find(|it| it.0 == number);
+            let left = left.map(|(_, file, before)| (file.as_str(), before.as_str()));
+            let policy = Policy::open(number, folder, of_policy, left);
+            taken.push(policy.map_err(|it| it.to_string())?);
         }
         if taken.is_empty() {
             return Err("no cpufreq policy has the cores on which the workers run".to_owned());
@@ -71,6 +86,7 @@ impl Cpufreq {
         Ok(Self {
             policies: taken,
             driver,
+            kept: kept.to_owned(),
         })
     }
 
@@ -79,6 +95,10 @@ impl Cpufreq {
     /// # Errors
     /// Why it can't be written, in words for an operator.
     pub(crate) fn claim(&mut self) -> Result<(), String> {
+        keep(&self.kept, &self.policies).map_err(|it| {
+            let kept = self.kept.display();
+            format!("cannot write {kept}, without which frequencies could not be set back: {it}")
+        })?;
         for policy in &mut self.policies {
             policy.set(0).map_err(|it| {
                 format!("{it}; run the router as root, or give it write access to this file")
@@ -157,25 +177,71 @@ impl Cpufreq {
     }
 }
 
-impl Drop for Policy {
+impl Drop for Cpufreq {
     fn drop(&mut self) {
-        if self.is_touched {
-            // It may have vanished.
-            let _ = self.folder.write(self.file, &self.before);
+        let touched = self.policies.iter().filter(|it| it.is_touched);
+        // A policy may have vanished.
+        let restored: Vec<_> = touched
+            .map(|it| it.folder.write(it.file, &it.before))
+            .collect();
+        if !restored.is_empty() && restored.iter().all(Result::is_ok) {
+            let _ = std::fs::remove_file(&self.kept);
         }
     }
 }
 
+/// Writes what the files of policies held before.
+fn keep(kept: &Path, policies: &[Policy]) -> io::Result<()> {
+    if let Some(folder) = kept.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let lines = policies.iter().map(|policy| {
+        let Policy {
+            number,
+            file,
+            before,
+            ..
+        } = policy;
+        format!("{number} {file} {before}\n")
+    });
+    std::fs::write(kept, lines.collect::<String>())
+}
+
+/// What [`keep`] has written: number of a policy, file, and text.
+fn read_kept(kept: &Path) -> Vec<(u32, String, String)> {
+    let text = std::fs::read_to_string(kept).unwrap_or_default();
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let (number, file) = (words.next()?.parse().ok()?, words.next()?);
+        Some((number, file.to_owned(), words.next()?.to_owned()))
+    };
+    text.lines().filter_map(line).collect()
+}
+
 impl Policy {
-    fn open(folder: Folder) -> io::Result<Self> {
-        let cpus = folder.text("affected_cpus")?;
-        let cpus = cpus.split_whitespace().filter_map(|it| it.parse().ok());
-        let cpus = cpus.collect();
-        // Not more than an operator allows.
-        let (min_khz, max_khz) = (
-            folder.number("cpuinfo_min_freq")?,
-            folder.number("scaling_max_freq")?,
-        );
+    /// `left` is a file and what it held before a router that was killed.
+    fn open(
+        number: u32,
+        folder: Folder,
+        cpus: Vec<u32>,
+        left: Option<(&str, &str)>,
+    ) -> io::Result<Self> {
+        let before = |file: &str| match left {
+            Some((of_file, before)) if of_file == file => Ok(before.to_owned()),
+            _ => folder.text(file),
+        };
+        let most = before(MAX_FREQ)?;
+        // Not more and not less than an operator allows.
+        let max_khz = most.parse().map_err(|_| {
+            let path = folder.path().join(MAX_FREQ);
+            let what = format!("{} has {most:?}, not a number", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })?;
+        let least = folder.number("cpuinfo_min_freq")?;
+        let min_khz = folder
+            .number("scaling_min_freq")
+            .unwrap_or(least)
+            .max(least);
         if min_khz == 0 || min_khz > max_khz {
             let what = format!(
                 "{} has frequencies from {min_khz} to {max_khz} kHz",
@@ -185,7 +251,7 @@ impl Policy {
         }
         let file = match folder.text("scaling_governor")?.as_str() {
             "userspace" => "scaling_setspeed",
-            _ => "scaling_max_freq",
+            _ => MAX_FREQ,
         };
         let available = folder.text("scaling_available_frequencies");
         let available = available.unwrap_or_default();
@@ -194,8 +260,9 @@ impl Policy {
             .filter_map(|it| it.parse().ok())
             .filter(|khz| (min_khz..=max_khz).contains(khz))
             .collect();
-        let before = folder.text(file)?;
+        let before = before(file)?;
         Ok(Self {
+            number,
             khz: frequencies(min_khz, max_khz, &available),
             before,
             folder,

@@ -1,14 +1,16 @@
 //! Sleep of cores, by the kernel's cpuidle.
 //!
 //! A core on which no thread runs sleeps as deep as the kernel's idle governor lets it; the
-//! router only chooses that governor, for `power.governor = "ladder"`, and reads how long
-//! cores have slept in each state. Dropped, it sets the idle governor as it was.
+//! router only chooses that governor, for `ladder` and `greedy-epi`. Dropped, it sets the idle
+//! governor as it was.
+
+use tracing::info;
 
 use super::sysfs::Folder;
 
 const GOVERNOR: &str = "current_governor";
 
-/// See the module.
+/// The kernel's idle governor, and the states of core 0.
 #[derive(Debug)]
 pub(crate) struct Cpuidle {
     folder: Folder,
@@ -72,6 +74,7 @@ impl Cpuidle {
                 path.display()
             )
         })?;
+        info!("the kernel's idle governor is ladder until the router stops (it was {before})");
         self.before = Some(before);
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::levers::Levers;
 use crate::run::FORWARDING;
 use crate::team::Team;
 
-/// See the module.
+/// A governor of `dispatch`, and what it last read of the workers.
 pub(super) struct Governor {
     decider: Decider,
     /// What the workers had done at the latest look.
@@ -69,18 +69,46 @@ impl Governor {
         levers: &mut Levers,
     ) -> Looked {
         let (interval, loads) = self.interval(now, team, scheduler, levers);
+        let is_busy = interval.n_done > 0 || interval.queue_pkts > 0;
+        // An operator who freezes names wants workers to stay as they are.
+        if scheduler.laps().is_frozen() {
+            return Looked {
+                has_changed: false,
+                is_busy,
+            };
+        }
         self.decider.sample_queue(interval.queue_pkts);
         let of_interval = self.decider.handle_interval(&interval, &loads);
-        let has_changed = carry_out(&of_interval, scheduler);
+        let has_changed = self.carry_out(&of_interval, scheduler);
         let of_step = self.decider.handle_step();
-        let has_changed = carry_out(&of_step, scheduler) || has_changed;
+        let has_changed = self.carry_out(&of_step, scheduler) || has_changed;
         if !of_interval.is_empty() || !of_step.is_empty() {
             self.set_frequencies(levers);
         }
         Looked {
             has_changed,
-            is_busy: interval.n_done > 0 || interval.queue_pkts > 0,
+            is_busy,
         }
+    }
+
+    /// Has workers sleep or wake; whether any did. What can't be carried out is as if it had
+    /// not been decided.
+    fn carry_out(&mut self, decision: &Decision, scheduler: &mut Scheduler) -> bool {
+        let mut has_changed = false;
+        for &worker in &decision.deep {
+            if put_to_sleep(worker, scheduler) {
+                has_changed = true;
+            } else {
+                self.decider.correct(worker, CState::Active);
+            }
+        }
+        for &worker in &decision.wake {
+            has_changed |= wake(worker, scheduler);
+            if !scheduler.homes().workers().contains(worker) {
+                self.decider.correct(worker, CState::Deep);
+            }
+        }
+        has_changed
     }
 
     /// The core of a worker that sleeps runs at the lowest: its thread only receives.
@@ -150,12 +178,6 @@ impl Governor {
         (interval, loads)
     }
 
-    /// Workers that do not sleep deep.
-    pub(super) fn n_active(&self) -> usize {
-        let states = self.decider.states().iter();
-        states.filter(|&&state| state != CState::Deep).count()
-    }
-
     /// How each worker stands.
     pub(super) fn workers(&self, levers: &Levers) -> Vec<WorkerPower> {
         let states = self.decider.states().iter().zip(self.decider.p_states());
@@ -186,18 +208,6 @@ impl Governor {
     }
 }
 
-/// Has workers sleep or wake; whether any did.
-fn carry_out(decision: &Decision, scheduler: &mut Scheduler) -> bool {
-    let mut has_changed = false;
-    for &worker in &decision.deep {
-        has_changed |= put_to_sleep(worker, scheduler);
-    }
-    for &worker in &decision.wake {
-        has_changed |= wake(worker, scheduler);
-    }
-    has_changed
-}
-
 /// Gives a worker's names to the others, unless an operator has pinned any to it or has
 /// removed it.
 fn put_to_sleep(worker: WorkerId, scheduler: &mut Scheduler) -> bool {
@@ -207,7 +217,7 @@ fn put_to_sleep(worker: WorkerId, scheduler: &mut Scheduler) -> bool {
     {
         return false;
     }
-    debug!("worker {worker} sleeps: the others do what comes");
+    debug!("worker {worker} sleeps; its names moved to the others");
     true
 }
 

@@ -1,5 +1,7 @@
 //! What this machine lets the router govern and measure.
 
+use std::path::Path;
+
 use tachonym_dispatch::power::governors::GovernorKind;
 use tachonym_dispatch::power::tap::FrequencyLever;
 use tachonym_protocol::{EnergyCounter, PowerLever};
@@ -9,10 +11,20 @@ use super::cpuidle::Cpuidle;
 use super::rapl::Rapl;
 use super::sysfs::Folder;
 
+/// Where threads run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cores {
+    /// By worker; `None` if it may run on any core.
+    pub(super) of_workers: Vec<Option<u32>>,
+    /// Of threads that only receive, as far as they are bound.
+    pub(super) of_receivers: Vec<u32>,
+    /// All that this process may use.
+    pub(super) usable: Vec<u32>,
+}
+
 /// Where each worker runs, and what governs it.
 pub(super) struct Levers {
-    /// By worker; `None` if it may run on any core.
-    cpus: Vec<Option<u32>>,
+    cores: Cores,
     /// `None` unless the governor sets frequencies and the machine lets it.
     cpufreq: Option<Cpufreq>,
     /// Held so that it sets the idle governor back at the end.
@@ -34,10 +46,6 @@ const fn sets_workers(kind: GovernorKind) -> bool {
     matches!(kind, GovernorKind::Tap | GovernorKind::IdleThread)
 }
 
-const fn sets_idle_governor(kind: GovernorKind) -> bool {
-    matches!(kind, GovernorKind::Ladder | GovernorKind::GreedyEpi)
-}
-
 /// The highest frequency at which a core runs now, of a machine without cpufreq.
 pub(crate) fn cpuinfo_khz() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
@@ -48,12 +56,13 @@ pub(crate) fn cpuinfo_khz() -> Option<u64> {
 }
 
 impl Levers {
-    /// Takes what `kind` needs of the machine, for workers on these cores.
+    /// Takes what `kind` needs of the machine, for threads on these cores. `kept` is for
+    /// [`Cpufreq::open`].
     pub(super) fn take(
         sys: &Folder,
+        kept: &Path,
         kind: GovernorKind,
-        cpus: Vec<Option<u32>>,
-        usable: &[u32],
+        cores: Cores,
     ) -> (Self, Missing) {
         let mut missing = Missing::default();
         let mut told = Vec::new();
@@ -64,17 +73,17 @@ impl Levers {
                 detail,
             });
         };
-        let n_workers = cpus.len();
+        let n_workers = cores.of_workers.len();
         match (sets_workers(kind), n_workers) {
             (true, 1) => tell("workers", false, "one worker always runs".to_owned()),
             (true, n) => tell("workers", true, format!("1 to {n} of {n} run")),
-            (false, n) => tell("workers", false, format!("all {n} run with this governor")),
+            (false, _) => tell("workers", false, "all run with this governor".to_owned()),
         }
-        let bound: Vec<u32> = match cpus.iter().all(Option::is_some) {
-            true => cpus.iter().flatten().copied().collect(),
-            false => usable.to_vec(),
+        let bound: Vec<u32> = match cores.of_workers.iter().all(Option::is_some) {
+            true => cores.of_workers.iter().flatten().copied().collect(),
+            false => cores.usable.clone(),
         };
-        let cpufreq = Cpufreq::open(sys, &bound);
+        let cpufreq = Cpufreq::open(sys, kept, &bound);
         let max_khz = cpufreq
             .as_ref()
             .ok()
@@ -101,27 +110,6 @@ impl Levers {
                 None
             }
         };
-        let taken = Cpuidle::open(sys).and_then(|mut cpuidle| {
-            if !sets_idle_governor(kind) {
-                return Ok((None, cpuidle.describe()));
-            }
-            cpuidle.choose_ladder()?;
-            let detail = cpuidle.describe();
-            Ok((Some(cpuidle), detail))
-        });
-        let cpuidle = match taken {
-            Ok((cpuidle, detail)) => {
-                tell("cpuidle", cpuidle.is_some(), detail);
-                cpuidle
-            }
-            Err(why) => {
-                if sets_idle_governor(kind) {
-                    missing.0.push(format!("no idle governor is chosen: {why}"));
-                }
-                tell("cpuidle", false, why);
-                None
-            }
-        };
         let rapl = match Rapl::open(sys) {
             Ok(rapl) => {
                 tell("rapl", true, rapl.describe());
@@ -136,8 +124,34 @@ impl Levers {
                 None
             }
         };
+        // It is the whole machine's, so it is changed only for a governor that can govern.
+        let sets_idle = match kind {
+            GovernorKind::GreedyEpi => cpufreq.is_some() && rapl.is_some(),
+            kind => kind == GovernorKind::Ladder,
+        };
+        let taken = Cpuidle::open(sys).and_then(|mut cpuidle| {
+            if !sets_idle {
+                return Ok((None, cpuidle.describe()));
+            }
+            cpuidle.choose_ladder()?;
+            let detail = cpuidle.describe();
+            Ok((Some(cpuidle), detail))
+        });
+        let cpuidle = match taken {
+            Ok((cpuidle, detail)) => {
+                tell("cpuidle", cpuidle.is_some(), detail);
+                cpuidle
+            }
+            Err(why) => {
+                if sets_idle {
+                    missing.0.push(format!("no idle governor is chosen: {why}"));
+                }
+                tell("cpuidle", false, why);
+                None
+            }
+        };
         let levers = Self {
-            cpus,
+            cores,
             cpufreq,
             _cpuidle: cpuidle,
             rapl,
@@ -151,7 +165,9 @@ impl Levers {
     pub(super) fn frequency(&self) -> FrequencyLever {
         match &self.cpufreq {
             None => FrequencyLever::None,
-            Some(cpufreq) if cpufreq.is_per_cpu(&self.cpus) => FrequencyLever::PerWorker,
+            Some(cpufreq) if cpufreq.is_per_cpu(&self.cores.of_workers) => {
+                FrequencyLever::PerWorker
+            }
             Some(_) => FrequencyLever::Global,
         }
     }
@@ -165,7 +181,11 @@ impl Levers {
         let Some(cpufreq) = &mut self.cpufreq else {
             return Ok(());
         };
-        let by_cpu = self.cpus.iter().copied().zip(p_states.iter().copied());
+        let of_workers = self.cores.of_workers.iter().copied();
+        let of_workers = of_workers.zip(p_states.iter().copied());
+        // Threads that only receive are never slowed down.
+        let of_receivers = self.cores.of_receivers.iter().map(|&cpu| (Some(cpu), 0));
+        let by_cpu = of_workers.chain(of_receivers);
         let outcome = cpufreq.set(&by_cpu.collect::<Vec<_>>());
         if let Err(error) = &outcome {
             self.cpufreq = None;
@@ -181,13 +201,13 @@ impl Levers {
     /// The speed of a worker's core by the highest, as set.
     pub(super) fn relative_frequency(&self, worker: usize) -> f64 {
         let cpufreq = self.cpufreq.as_ref();
-        cpufreq.map_or(1.0, |it| it.relative(self.cpus[worker]))
+        cpufreq.map_or(1.0, |it| it.relative(self.cores.of_workers[worker]))
     }
 
     /// The frequency that a worker's core was given.
     pub(super) fn khz(&self, worker: usize) -> Option<u64> {
         let cpufreq = self.cpufreq.as_ref()?;
-        Some(cpufreq.khz(self.cpus[worker]))
+        Some(cpufreq.khz(self.cores.of_workers[worker]))
     }
 
     /// The highest frequency, if known.
@@ -218,7 +238,7 @@ impl Levers {
             .collect()
     }
 
-    /// What there is, and why not more.
+    /// Each lever, and the reason if it is not in use.
     pub(super) fn told(&self) -> &[PowerLever] {
         &self.told
     }

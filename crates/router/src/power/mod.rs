@@ -30,8 +30,8 @@ use tracing::warn;
 pub(crate) use cpufreq::Cpufreq;
 use governor::Governor;
 pub(crate) use governor::Looked;
-use levers::Levers;
 pub(crate) use levers::cpuinfo_khz;
+use levers::{Cores, Levers};
 pub(crate) use rapl::Rapl;
 pub(crate) use sysfs::Folder;
 
@@ -40,7 +40,8 @@ use crate::handle::{Threads, WorkerGone};
 use crate::layout::Layout;
 use crate::team::Team;
 
-/// The governor and its levers, for the thread that drives it and for who asks how it stands.
+/// The governor and its levers, for the scheduler's thread, which drives it, and for the
+/// manager's, which reads its status.
 #[derive(Clone)]
 pub(crate) struct Power(Arc<Mutex<Inner>>);
 
@@ -68,11 +69,15 @@ impl Power {
         let governor = config.governor();
         let kind = governor.kind();
         let n_workers = layout.n_workers();
-        let of_worker = |idx: usize| cpus.get(idx).map(|&cpu| u32::from(cpu));
-        let of_workers = (0..n_workers).map(of_worker).collect();
-        let usable: Vec<_> = usable_cpus().into_iter().map(u32::from).collect();
+        let of_thread = |thread: usize| cpus.get(thread).map(|&cpu| u32::from(cpu));
+        let receivers = layout.n_worker_threads()..layout.n_threads();
+        let cores = Cores {
+            of_workers: (0..n_workers).map(of_thread).collect(),
+            of_receivers: receivers.filter_map(of_thread).collect(),
+            usable: usable_cpus().into_iter().map(u32::from).collect(),
+        };
         let sys = Folder::new(&config.power.sysfs);
-        let (levers, missing) = Levers::take(&sys, kind, of_workers, &usable);
+        let (levers, missing) = Levers::take(&sys, &config.power.kept, kind, cores);
         for what in missing.0 {
             let name = governor.as_str();
             // A default that finds no lever is no news.
@@ -101,7 +106,7 @@ impl Power {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Whoever panicked changed counters alone.
+        // A panic in a look may leave a decision half carried out; the next look corrects it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,11 +125,15 @@ impl Power {
         governor.tick(now, team, scheduler, &mut inner.levers)
     }
 
-    /// How it stands, with what all threads have done.
+    /// How it stands, with what all threads have done; `n_active` workers have names.
     ///
     /// # Errors
     /// If all threads have ended.
-    pub(crate) fn status(&self, threads: &Threads) -> Result<PowerStatus, WorkerGone> {
+    pub(crate) fn status(
+        &self,
+        threads: &Threads,
+        n_active: usize,
+    ) -> Result<PowerStatus, WorkerGone> {
         let mut work = work(threads)?;
         let inner = &mut *self.lock();
         inner.count(threads.team());
@@ -134,7 +143,7 @@ impl Power {
         let governor = inner.governor.as_ref();
         Ok(PowerStatus {
             governor: inner.name.to_owned(),
-            n_active: governor.map_or(inner.n_workers, Governor::n_active) as u64,
+            n_active: n_active as u64,
             levers: inner.levers.told().to_vec(),
             workers: governor.map_or_else(Vec::new, |it| it.workers(&inner.levers)),
             tap: governor.and_then(Governor::tap),

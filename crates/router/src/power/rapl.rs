@@ -77,7 +77,9 @@ impl Rapl {
     /// Energy of all processors and their memory since the start, in µJ. Memory is not in the
     /// package's counter, other parts are.
     pub(crate) fn all_uj(&self) -> u64 {
-        let is_whole = |name: &str| !name.contains('/') || name.ends_with("/dram");
+        // `psys` has the packages in it.
+        let is_whole =
+            |name: &str| (!name.contains('/') && name != "psys") || name.ends_with("/dram");
         let whole = self.used_uj().filter(|&(name, _)| is_whole(name));
         whole.map(|(_, used_uj)| used_uj).sum()
     }
@@ -86,11 +88,11 @@ impl Rapl {
 impl Domain {
     fn open(name: String, folder: Folder) -> Result<Self, String> {
         let last_uj = folder.number("energy_uj").map_err(|it| {
-            let path = folder.path().join("energy_uj");
-            format!(
-                "cannot read {}: {it}; run the router as root",
-                path.display()
-            )
+            let remedy = match it.kind() {
+                std::io::ErrorKind::PermissionDenied => "; only root may read it",
+                _ => "",
+            };
+            format!("{it}{remedy}")
         })?;
         Ok(Self {
             name,
@@ -102,14 +104,17 @@ impl Domain {
     }
 
     /// Adds what was used since the last reading: across the end of the range where it goes
-    /// back, or nothing if that is unknown or the reading is beyond the range.
+    /// back, or nothing if that is unknown. A reading beyond the range is ignored.
     fn advance(&mut self, now_uj: u64) {
+        if self.range_uj.is_some_and(|range_uj| now_uj > range_uj) {
+            return;
+        }
         let last_uj = std::mem::replace(&mut self.last_uj, now_uj);
         let used_uj = match now_uj.checked_sub(last_uj) {
             Some(used_uj) => used_uj,
             None => match self.range_uj {
-                Some(range_uj) if last_uj <= range_uj => range_uj - last_uj + now_uj,
-                _ => 0,
+                Some(range_uj) => range_uj.saturating_sub(last_uj) + now_uj,
+                None => 0,
             },
         };
         self.used_uj = self.used_uj.saturating_add(used_uj);

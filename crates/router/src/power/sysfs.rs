@@ -41,10 +41,17 @@ impl Folder {
 
     /// The text of a file, without white space around it.
     pub(crate) fn text(&self, file: &str) -> io::Result<String> {
-        let mut text = String::new();
-        let file = File::open(self.0.join(file))?;
-        file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
-        Ok(text.trim().to_owned())
+        let path = self.0.join(file);
+        let read = || {
+            let mut text = String::new();
+            let file = File::open(&path)?;
+            file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
+            Ok(text.trim().to_owned())
+        };
+        let with_path = |it: io::Error| {
+            io::Error::new(it.kind(), format!("cannot read {}: {it}", path.display()))
+        };
+        read().map_err(with_path)
     }
 
     /// The number in a file.

@@ -165,6 +165,17 @@ impl Governor {
         self.tap.as_ref().map_or(&self.p_states, Tap::p_states)
     }
 
+    /// A decision could not be carried out: how deep a worker sleeps after all.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    pub fn correct(&mut self, worker: WorkerId, state: CState) {
+        match &mut self.tap {
+            Some(tap) => tap.correct(worker, state),
+            None => self.states[worker.idx()] = state,
+        }
+    }
+
     /// From now on no frequency can be set: all workers run at P0.
     pub fn lose_frequencies(&mut self) {
         self.has_frequencies = false;
@@ -310,6 +321,30 @@ mod tests {
             assert_eq!(search.next(1, Some(4.0)), 1);
         }
         assert_eq!(search.next(1, Some(4.0)), 0);
+    }
+
+    #[test]
+    fn a_worker_that_could_not_sleep_is_decided_about_again() {
+        for kind in [GovernorKind::Tap, GovernorKind::IdleThread] {
+            let mut governor = Governor::new(kind, TapConfig::published(2));
+            let interval = Interval {
+                n_arrived: 1,
+                n_done: 1,
+                busy_ns: 1_000,
+                ..Interval::default()
+            };
+            let idle = [WorkerLoad::default(); 2];
+            for _ in 0..2 {
+                let n_before = governor.states().iter().filter(|&&it| it == CState::Deep);
+                assert_eq!(n_before.count(), 0, "{kind:?}");
+                let decided = (0..100).find_map(|_| {
+                    let decision = governor.handle_interval(&interval, &idle);
+                    decision.deep.first().copied()
+                });
+                assert_eq!(decided, Some(WorkerId(1)), "{kind:?}");
+                governor.correct(WorkerId(1), CState::Active);
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use serde_json::json;
 use tachonym_dispatch::power::fit::{Fitted, Hardware, read_samples, server};
 
 use super::super::{output, text};
@@ -35,7 +36,7 @@ pub(super) struct Fit {
 ///
 /// # Errors
 /// If the file can't be read or its samples do not give a server.
-pub(super) fn run(arguments: &Fit) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Fit, is_json: bool) -> anyhow::Result<()> {
     let file = arguments.file.display();
     let csv = std::fs::read_to_string(&arguments.file);
     let csv = csv.with_context(|| format!("cannot read {file}"))?;
@@ -47,6 +48,14 @@ pub(super) fn run(arguments: &Fit) -> anyhow::Result<()> {
         nic_j_per_packet: arguments.nic_j_per_packet,
     };
     let Fitted { server, fits } = server(&hardware, &samples).with_context(|| file.to_string())?;
+    if is_json {
+        let fits = fits.iter().map(|it| {
+            json!({"part": it.part.to_string(), "points": it.n_points, "r_squared": it.r_squared})
+        });
+        let value = json!({"server": server, "fits": fits.collect::<Vec<_>>()});
+        output::line(format_args!("{value:#}"))?;
+        return Ok(());
+    }
     let rows = fits.iter().map(|fit| {
         vec![
             fit.part.to_string(),

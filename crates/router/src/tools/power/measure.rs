@@ -1,17 +1,19 @@
 //! `tachonym power measure`: the load program of a fit (Takemasa 2019, section 6.3.1).
 
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tachonym_dispatch::power::fit::samples::{Activity, Cores, Sample, write_samples};
 
 use super::super::output;
-use crate::config::usable_cpus;
+use crate::config::{KEPT, usable_cpus};
 use crate::power::{Cpufreq, Folder, Rapl};
 
 /// A core alternates between working and sleeping so often.
@@ -36,7 +38,8 @@ pub(super) struct Measure {
     /// Samples in that time, each the mean of its part. Published: 20.
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     samples: u32,
-    /// Cores of one processor, one thread of each; by default all that this process may use.
+    /// Cores of one processor, one thread of each; by default those of the first processor that
+    /// this process may use.
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Where sysfs is mounted.
@@ -50,24 +53,35 @@ pub(super) struct Measure {
 /// If there are no counters, or a core can't be used.
 pub(super) fn run(arguments: &Measure) -> anyhow::Result<()> {
     let usable = usable_cpus();
+    let sys = Folder::new(&arguments.sysfs);
     let cpus = match arguments.cpus.is_empty() {
-        true => usable.clone(),
+        true => cores_of_one_processor(&sys, &usable),
         false => arguments.cpus.clone(),
     };
-    for cpu in &cpus {
+    for (idx, cpu) in cpus.iter().enumerate() {
+        ensure!(
+            !cpus[..idx].contains(cpu),
+            "--cpus: core {cpu} stands there twice"
+        );
         ensure!(
             usable.contains(cpu),
             "--cpus: this process may not use core {cpu}"
         );
     }
-    let sys = Folder::new(&arguments.sysfs);
+    let stop = stop_by_signals()?;
     let rapl = Rapl::open(&sys).map_err(|why| {
-        anyhow!("{why}; use a power meter and write its samples yourself: see the documentation")
+        anyhow!(
+            "{why}; use a power meter and write its samples yourself (docs/tools.md, \"Power\")"
+        )
     })?;
     let numbers: Vec<_> = cpus.iter().map(|&cpu| u32::from(cpu)).collect();
-    let cpufreq = Cpufreq::open(&sys, &numbers).and_then(|mut it| it.claim().map(|()| it));
+    let cpufreq =
+        Cpufreq::open(&sys, Path::new(KEPT), &numbers).and_then(|mut it| it.claim().map(|()| it));
+    output::note(format_args!("cores that are loaded: {cpus:?}"));
     let mut meter = Meter {
         arguments,
+        stop,
+        fixed_hz: crate::power::cpuinfo_khz().map_or(1e9, |khz| 1e3 * khz as f64),
         rapl,
         cpus: &cpus,
         cpufreq: match cpufreq {
@@ -110,6 +124,9 @@ enum Step {
 
 struct Meter<'a> {
     arguments: &'a Measure,
+    stop: Arc<AtomicBool>,
+    /// Of a machine without cpufreq: whatever it is, all steps have the same.
+    fixed_hz: f64,
     rapl: Rapl,
     cpufreq: Option<Cpufreq>,
     cpus: &'a [u16],
@@ -136,12 +153,9 @@ impl Meter<'_> {
     }
 
     fn frequency_hz(&self) -> f64 {
-        let khz = match &self.cpufreq {
-            Some(cpufreq) => Some(cpufreq.khz(Some(self.cpus[0].into()))),
-            None => crate::power::cpuinfo_khz(),
-        };
-        // Without any, all is at one frequency, whatever it is called.
-        khz.map_or(1e9, |khz| 1e3 * khz as f64)
+        let first = Some(self.cpus[0].into());
+        let cpufreq = self.cpufreq.as_ref();
+        cpufreq.map_or(self.fixed_hz, |it| 1e3 * it.khz(first) as f64)
     }
 
     fn measure(&mut self, step: Step) -> anyhow::Result<Vec<Sample>> {
@@ -163,14 +177,19 @@ impl Meter<'_> {
             utilization,
         };
         let (stop, n_bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+        // Written once, so that the kernel has given all of it before anything is measured.
+        let memory = match step {
+            Step::Memory { .. } => vec![1_u8; MEMORY_BYTES],
+            _ => Vec::new(),
+        };
         std::thread::scope(|scope| {
             for (nth, &cpu) in (1..=n_cores).zip(self.cpus) {
                 let share = if nth == n_cores { utilization } else { 1.0 };
-                let (stop, n_bytes) = (&stop, &n_bytes);
+                let (stop, n_bytes, memory) = (&stop, &n_bytes, &memory);
                 scope.spawn(move || {
                     pin(cpu);
                     match step {
-                        Step::Memory { share } => read_memory(share, stop, n_bytes),
+                        Step::Memory { share } => read_memory(memory, share, stop, n_bytes),
                         _ => work(share, stop),
                     }
                 });
@@ -181,13 +200,31 @@ impl Meter<'_> {
         })
     }
 
+    /// Waits, reads the counters before they begin again, and ends early by a signal.
+    fn sleep(&mut self, time: Duration) -> anyhow::Result<()> {
+        let until = Instant::now() + time;
+        let mut read = Instant::now();
+        loop {
+            ensure!(!self.stop.load(Ordering::Relaxed), "interrupted");
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+            if read.elapsed() > Duration::from_secs(30) {
+                self.rapl.read();
+                read = Instant::now();
+            }
+        }
+    }
+
     fn samples(
         &mut self,
         step: Step,
         cores: Cores,
         n_bytes: &AtomicU64,
     ) -> anyhow::Result<Vec<Sample>> {
-        std::thread::sleep(self.arguments.warm_up);
+        self.sleep(self.arguments.warm_up)?;
         let part = self.arguments.seconds / self.arguments.samples;
         let mut samples = Vec::new();
         self.rapl.read();
@@ -197,7 +234,7 @@ impl Meter<'_> {
             n_bytes.load(Ordering::Relaxed),
         );
         for _ in 0..self.arguments.samples {
-            std::thread::sleep(part);
+            self.sleep(part)?;
             self.rapl.read();
             let after = (
                 Instant::now(),
@@ -229,6 +266,37 @@ impl Meter<'_> {
     }
 }
 
+/// Ends the measurement by SIGINT, SIGTERM or SIGHUP, so that frequencies are set back.
+fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot wait for signals")?;
+    }
+    Ok(stop)
+}
+
+/// Of these, one thread of each core of the processor that has the first.
+fn cores_of_one_processor(sys: &Folder, usable: &[u16]) -> Vec<u16> {
+    let topology = |cpu: u16, file: &str| {
+        let folder = format!("devices/system/cpu/cpu{cpu}/topology");
+        sys.folder(&folder).text(file).ok()
+    };
+    let Some(&first) = usable.first() else {
+        return Vec::new();
+    };
+    let package = topology(first, "physical_package_id");
+    let mut seen = Vec::new();
+    let mut cores = usable.to_vec();
+    cores.retain(|&cpu| {
+        let siblings = topology(cpu, "thread_siblings_list");
+        let is_new = siblings.is_none() || !seen.contains(&siblings);
+        seen.push(siblings);
+        is_new && topology(cpu, "physical_package_id") == package
+    });
+    cores
+}
+
 fn pin(cpu: u16) {
     let mut only = CpuSet::new();
     only.set(cpu.into());
@@ -254,8 +322,7 @@ fn work(share: f64, stop: &AtomicBool) {
 }
 
 /// Reads memory for a share of each period, and works without memory for the rest.
-fn read_memory(share: f64, stop: &AtomicBool, n_bytes: &AtomicU64) {
-    let memory = vec![1_u8; MEMORY_BYTES];
+fn read_memory(memory: &[u8], share: f64, stop: &AtomicBool, n_bytes: &AtomicU64) {
     let mut chunks = memory.chunks(CHUNK_BYTES).cycle();
     while !stop.load(Ordering::Relaxed) {
         let since = Instant::now();

@@ -3,8 +3,9 @@
 mod fit;
 mod measure;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SERVER|FILE")]
     model: Option<PathBuf>,
     /// The utilization from which a core's frequency rises in the model, from 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = CONSERVATIVE_THETA)]
+    #[arg(long, value_name = "SHARE", default_value_t = CONSERVATIVE_THETA, value_parser = parse_share)]
     theta: f64,
     /// What to do; without it, the router's power is shown.
     #[command(subcommand)]
@@ -64,13 +65,21 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match (0.0..=1.0).contains(&share) {
+        true => Ok(share),
+        false => Err("give 0 to 1".to_owned()),
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
 /// If the router does not answer, or the model can't be read.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.command {
-        Some(Command::Fit(arguments)) => return fit::run(arguments),
+        Some(Command::Fit(fit)) => return fit::run(fit, arguments.management.json),
         Some(Command::Measure(arguments)) => return measure::run(arguments),
         None => {}
     }
@@ -79,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let chosen = arguments.model.as_deref().map(server).transpose();
         let chosen = chosen.map_err(|it| anyhow::anyhow!("--model: {it}"))?;
         let before = Sample::take(controller)?;
-        std::thread::sleep(arguments.seconds);
+        wait(controller, arguments.seconds)?;
         let after = Sample::take(controller)?;
         let server = match chosen {
             Some(server) => server,
@@ -90,19 +99,34 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
+/// Waits, and has the router read its energy counters before they begin again.
+fn wait(controller: &mut Controller<'_>, time: Duration) -> anyhow::Result<()> {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        std::thread::sleep(left.min(Duration::from_secs(60)));
+        if left <= Duration::from_secs(60) {
+            return Ok(());
+        }
+        controller.power()?;
+    }
+}
+
 /// The router at one moment.
 struct Sample {
     status: PowerStatus,
-    /// Bytes received and sent, of all faces that there are.
-    n_bytes: u64,
+    /// Bytes received and sent, by FaceId.
+    n_bytes: HashMap<u64, u64>,
 }
 
 impl Sample {
     fn take(controller: &mut Controller<'_>) -> anyhow::Result<Self> {
         let faces = controller.faces()?;
-        let bytes = faces.iter().map(|it| it.n_in_bytes + it.n_out_bytes);
+        let bytes = faces
+            .iter()
+            .map(|it| (it.face_id, it.n_in_bytes + it.n_out_bytes));
         Ok(Self {
-            n_bytes: bytes.sum(),
+            n_bytes: bytes.collect(),
             status: controller.power()?,
         })
     }
@@ -130,9 +154,15 @@ impl Report {
         let elapsed_s = (since(|it| it.at_ns) / 1e9).max(1e-9);
         let hertz = new.max_khz.map(|khz| 1e3 * khz as f64);
         let top_hz = hertz.unwrap_or_else(|| server.cpu.top().frequency_hz);
+        // Faces that have closed meanwhile are left out.
+        let of_faces = after.n_bytes.iter().map(|(face, &n_bytes)| {
+            let before = before.n_bytes.get(face).copied().unwrap_or(0);
+            n_bytes.saturating_sub(before)
+        });
+        let n_bytes: u64 = of_faces.sum();
         let load = Load {
             cycles_hz: since(|it| it.cycles_ns) / 1e9 / elapsed_s * top_hz,
-            memory_bytes_per_s: after.n_bytes.saturating_sub(before.n_bytes) as f64 / elapsed_s,
+            memory_bytes_per_s: n_bytes as f64 / elapsed_s,
             // What goes out again was forwarded once (equation 6.13).
             packets_per_s: since(|it| it.n_out_pkts) / elapsed_s,
         };
