@@ -107,8 +107,9 @@ fn simulations_come_to_their_numbers() {
             "iqbal/table-5.1" => rates(record),
             "iqbal/holt-winters" => forecasts(main),
             "iqbal/adaptive-hashing" => restored(main),
-            "iqbal/table-6.2" | "iqbal/figure-6.3" | "iqbal/figure-6.4" | "iqbal/figure-6.6"
-            | "iqbal/figure-6.7" | "iqbal/figure-6.8" | "iqbal/figure-6.9" => {
+            "iqbal/table-6.2" | "iqbal/tap-choices" | "iqbal/figure-6.3" | "iqbal/figure-6.4"
+            | "iqbal/figure-6.5" | "iqbal/figure-6.6" | "iqbal/figure-6.7" | "iqbal/figure-6.8"
+            | "iqbal/figure-6.9" | "iqbal/figure-6.11" | "iqbal/figure-6.12" => {
                 // Checked by iqbal_power.rs.
             }
             id => panic!("{id} is not checked"),

@@ -247,8 +247,8 @@ mod tests {
         }
     }
 
-    /// Cores on after each interval in which so many thousands of packets a second came, of cores
-    /// that do a million.
+    /// Cores on after each interval, whose `loads` are thousands of packets a second by service. A
+    /// core does a million.
     fn n_active<const N: usize>(
         scheduler: &mut dyn Scheduler,
         loads: &[[u64; N]],

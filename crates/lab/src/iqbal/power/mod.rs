@@ -33,7 +33,7 @@ pub(super) const EXPERIMENTS: &[&[Experiment]] = &[
 const N_CORES: usize = 32;
 /// Where Tables 6.2 and 6.3 have TAP.
 const TAP: usize = 3;
-/// Loss that counts as equal: so many points of a percent.
+/// Loss that counts as equal, in points of a percent.
 const EQUAL_LOSS: f64 = 0.1;
 /// Packets per second on average; at most about 200,000 come, as published.
 const MEAN_PPS: f64 = 160_000.0;
