@@ -17,8 +17,7 @@
 //!   With one more at each step of 50 µs, within the 200 µs and while the queue drains, workers
 //!   wake that the traffic does not need.
 //! - A router wakes no worker that was measured to add nothing ([`Gain::Measured`]), since its
-//!   workers share a machine. Cores of the simulator share nothing, and there the measurement
-//!   would mistake chance for a loss.
+//!   workers share a machine. Published cores share nothing, and each is taken to add.
 
 use super::des::{DesConstants, Refit, TrainedDes};
 use super::states::{CState, P_STATES};
@@ -227,14 +226,26 @@ impl Thresholds {
 struct Measured {
     /// Nanoseconds of work in a packet, smoothed.
     packet_ns: Option<f64>,
-    /// The highest rate under saturation, and when.
-    saturated: Option<(f64, u64)>,
+    /// The rate under saturation.
+    saturated: Option<Saturated>,
+}
+
+/// A rate under saturation.
+#[derive(Clone, Copy, Debug)]
+struct Saturated {
+    /// Packets per nanosecond, smoothed.
+    rate: f64,
+    /// The latest interval of them.
+    at: u64,
+    n_intervals: u32,
 }
 
 /// A worker adds to the rate if it adds this share of what those before it do on average: less is
 /// within the spread of measurements.
 const ADDS: f64 = 0.02;
-/// How much of what a packet takes is the latest interval's.
+/// A rate under saturation is known after this many intervals.
+const KNOWN_INTERVALS: u32 = 8;
+/// How much of what a packet takes, and of a rate, is the latest interval's.
 const PACKET_FILTER: f64 = 0.1;
 /// Workers that are busy for so much of the interval are saturated.
 const SATURATED: f64 = 0.95;
@@ -444,7 +455,7 @@ impl Tap {
         let n_active = self.n_active();
         let forget = u64::from(self.config.forget_intervals);
         for measured in &mut self.measured {
-            let is_old = |(_, at): (f64, u64)| self.nth_interval - at > forget;
+            let is_old = |it: Saturated| self.nth_interval - it.at > forget;
             if measured.saturated.is_some_and(is_old) {
                 measured.saturated = None;
             }
@@ -462,9 +473,18 @@ impl Tap {
             .all(|(&state, &p_state)| state != CState::Active || p_state == 0);
         let is_queued = f64::from(interval.queue_pkts) >= self.thresholds.wake;
         if is_fast && is_queued && interval.busy_ns as f64 >= SATURATED * capacity_ns {
-            let rate = interval.n_done as f64 / elapsed_ns as f64;
-            let (before, _) = measured.saturated.unwrap_or_default();
-            measured.saturated = Some((rate.max(before), self.nth_interval));
+            // As if busy all the time: the rest of it would hide what a worker of many adds.
+            let rate = interval.n_done as f64 * n_active as f64 / interval.busy_ns as f64;
+            let before = measured.saturated.unwrap_or(Saturated {
+                rate,
+                at: 0,
+                n_intervals: 0,
+            });
+            measured.saturated = Some(Saturated {
+                rate: PACKET_FILTER * rate + (1.0 - PACKET_FILTER) * before.rate,
+                at: self.nth_interval,
+                n_intervals: before.n_intervals.saturating_add(1),
+            });
         }
     }
 
@@ -523,7 +543,7 @@ impl Tap {
     /// As many workers as wanted, less those that were measured to add nothing: the number
     /// before the first whose rate under saturation was not higher than what the next smaller
     /// known one does. That is its own rate under saturation, or what its packets' times come
-    /// to if it was never saturated, which is rather too little.
+    /// to if that is not known.
     fn without_lowering(&self, n_wanted: usize) -> usize {
         let n_wanted = n_wanted.clamp(1, self.config.n_workers);
         if self.config.gain == Gain::Assumed {
@@ -531,7 +551,8 @@ impl Tap {
         }
         let mut before = None;
         for (n, measured) in self.measured.iter().enumerate().take(n_wanted + 1) {
-            let saturated = measured.saturated.map(|(rate, _)| rate);
+            let known = |it: &Saturated| it.n_intervals >= KNOWN_INTERVALS;
+            let saturated = measured.saturated.filter(known).map(|it| it.rate);
             if let (Some((fewer, lower)), Some(rate)) = (before, saturated)
                 && rate <= lower * (1.0 + ADDS * (n - fewer) as f64 / fewer as f64)
             {

@@ -204,7 +204,8 @@ fn no_worker_is_woken_that_lowers_the_rate_until_that_is_forgotten() {
     // It is tried, measured, and tried again once that is forgotten.
     assert!((2..=5).contains(&n_wakes.len()), "{n_wakes:?}");
     assert!(n_wakes.windows(2).all(|it| it[1] - it[0] >= 100));
-    assert!(n_with_two < 20, "{n_with_two}");
+    // Eight intervals make a rate known, each time.
+    assert!(n_with_two < 45, "{n_with_two}");
 }
 
 #[test]
@@ -216,6 +217,30 @@ fn workers_that_raise_the_rate_all_run() {
     bed.interval(10, 10, 0);
     (0..200).for_each(|_| drop(bed.saturated(&[0, 50, 95, 130, 150])));
     assert_eq!(bed.tap.n_active(), 4);
+}
+
+#[test]
+fn one_of_many_that_adds_little_is_not_refused() {
+    let n_workers = 32;
+    let mut bed = Bed::new(TapConfig {
+        gain: Gain::Measured,
+        ..TapConfig::published(n_workers)
+    });
+    bed.interval(10, 10, 0);
+    for nth in 0..400 {
+        let n_active = bed.tap.n_active() as u64;
+        // They are busy for 96 to 100 % of the time: more apart than a worker of 32 adds.
+        let busy_ns = INTERVAL_NS * n_active / 100 * (100 - 4 * (nth % 2));
+        bed.now_ns += INTERVAL_NS;
+        bed.tap.handle_interval(&Interval {
+            now_ns: bed.now_ns,
+            n_arrived: 50 * (n_active + 1),
+            n_done: busy_ns / 10_000,
+            busy_ns,
+            queue_pkts: 60,
+        });
+    }
+    assert_eq!(bed.tap.n_active(), n_workers);
 }
 
 #[test]

@@ -46,16 +46,12 @@ const OTHERS: [(&str, GovernorKind); 4] = [
 type Change = fn(&mut TapConfig);
 
 /// The first is TAP as it is.
-const CHOICES: [(&str, Change); 18] = [
+const CHOICES: [(&str, Change); 17] = [
     ("as it is", |_| {}),
     ("wakes a core at each step", |it| {
         it.wake_rule = WakeRule::EachStep;
     }),
     ("measures what a core adds", |it| it.gain = Gain::Measured),
-    ("both of these", |it| {
-        it.wake_rule = WakeRule::EachStep;
-        it.gain = Gain::Measured;
-    }),
     ("equation 6.6 to the nearest", |it| it.rounds_down = 0.5),
     ("cores counted at P3", |it| {
         it.rated_frequency = P_STATES[3].frequency;
@@ -147,9 +143,8 @@ fn run(context: &Context) -> anyhow::Result<Record> {
     record.note(
         "To wake a core at each step is listing 6.2 to the letter: while the first one wakes, and \
          while the queue drains, further ones wake that the next interval sends to sleep. What a \
-         core adds is measured in a router, whose workers share a machine. Of many cores that \
-         share nothing, each adds less than rates vary by chance, so that one that is needed may \
-         stay asleep.",
+         core adds is measured in a router, whose workers share a machine; cores here share \
+         nothing.",
     );
     record.note(
         "By equation 2.1 alone a core at P4 does half of the work for 0.32 of the power, so that \
