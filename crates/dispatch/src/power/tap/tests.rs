@@ -223,22 +223,30 @@ fn workers_that_raise_the_rate_all_run() {
 fn one_of_many_that_adds_little_is_not_refused() {
     let n_workers = 32;
     let mut bed = Bed::new(TapConfig {
+        frequency: FrequencyLever::None,
         gain: Gain::Measured,
+        wake_rule: WakeRule::EachStep,
+        hold_intervals: 1_000,
         ..TapConfig::published(n_workers)
     });
-    bed.interval(10, 10, 0);
-    for nth in 0..400 {
+    (0..3).for_each(|_| drop(bed.interval(10, 10, 0)));
+    assert_eq!(bed.tap.n_active(), 1);
+    for _ in 1..n_workers {
+        (0..400).for_each(|_| bed.tap.sample_queue(60));
+        bed.tap.handle_step();
         let n_active = bed.tap.n_active() as u64;
-        // They are busy for 96 to 100 % of the time: more apart than a worker of 32 adds.
-        let busy_ns = INTERVAL_NS * n_active / 100 * (100 - 4 * (nth % 2));
-        bed.now_ns += INTERVAL_NS;
-        bed.tap.handle_interval(&Interval {
-            now_ns: bed.now_ns,
-            n_arrived: 50 * (n_active + 1),
-            n_done: busy_ns / 10_000,
-            busy_ns,
-            queue_pkts: 60,
-        });
+        // An even number is busy for 96 % of the time: short by more than a worker of 32 adds.
+        let busy_ns = INTERVAL_NS * n_active / 100 * (96 + 4 * (n_active % 2));
+        for _ in 0..12 {
+            bed.now_ns += INTERVAL_NS;
+            bed.tap.handle_interval(&Interval {
+                now_ns: bed.now_ns,
+                n_arrived: busy_ns / 10_000,
+                n_done: busy_ns / 10_000,
+                busy_ns,
+                queue_pkts: 60,
+            });
+        }
     }
     assert_eq!(bed.tap.n_active(), n_workers);
 }
