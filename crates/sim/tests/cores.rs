@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tachonym_dispatch::baselines::{Fcfs, FlowShift, Grain, Scheduler, StaticHash};
+use tachonym_dispatch::power::on_off::OnOffFcfs;
 use tachonym_dispatch::restoration::TagScope;
 use tachonym_dispatch::{DetectorConfig, Laps, LapsConfig, MapKind, MoveRule, OrderConfig};
 use tachonym_sim::cores::{Cores, CoresConfig, Counts};
@@ -84,6 +85,7 @@ fn start(core: &mut Core, now_ns: u64, config: &CoresConfig, counts: &mut Counts
     let mut takes_ns = config.services[packet.service.idx()].processing_ns(packet.bytes);
     takes_ns += u64::from(moved) * u64::from(config.penalties.flow_moved_ns);
     takes_ns += u64::from(is_cold) * u64::from(config.penalties.cold_code_ns);
+    counts.busy_ns += takes_ns;
     core.in_work = Some((packet, nth, now_ns + takes_ns));
 }
 
@@ -160,6 +162,39 @@ fn it_counts_as_a_plain_simulator() {
         }
     }
     assert!(sum.n_out_of_order > 1_000 && sum.n_dropped > 1_000 && sum.n_cold > 1_000);
+}
+
+#[test]
+fn cores_that_are_not_needed_sleep_and_wake_late() {
+    // A core does two million packets a second; half of a core is needed, then two and a half.
+    let (few, n_flows) = packets(10_000, 1, 1e6, 5);
+    let (many, _) = packets(60_000, 1, 5e6, 5);
+    let config = CoresConfig {
+        penalties: Penalties::NONE,
+        ..CoresConfig::new(N_CORES, PATHS[1..2].to_vec())
+    };
+    let fcfs = OnOffFcfs::new(N_CORES, vec![2e6], 80).unwrap();
+    let mut cores = Cores::new(config, fcfs, n_flows);
+    for &packet in &few {
+        cores.handle_packet(packet);
+    }
+    let at_ns = few[few.len() - 1].at_ns;
+    assert_eq!(cores.scheduler().sleeping().len(), N_CORES - 1);
+    assert_eq!(cores.counts().n_dropped, 0);
+    let time = cores.core_time(at_ns);
+    assert_eq!((time.total_ns, time.n_wakes), (at_ns * N_CORES as u64, 0));
+    // One fell asleep after each interval, from the second on.
+    let intervals_ns = (2..=N_CORES as u64).map(|nth| at_ns - nth * 1_000_000);
+    let slept_ns: u64 = intervals_ns.sum();
+    assert!(time.slept_ns <= slept_ns && time.slept_ns + 10_000 > slept_ns);
+    for &packet in &many {
+        let at_ns = at_ns + packet.at_ns;
+        cores.handle_packet(Packet { at_ns, ..packet });
+    }
+    assert_eq!(cores.scheduler().sleeping().len(), N_CORES - 3);
+    assert!(cores.core_time(at_ns + 9_000_000).n_wakes >= 2);
+    // What came in the first interval of many, and while cores woke.
+    assert!(cores.counts().n_dropped > 1_000);
 }
 
 #[test]
