@@ -327,7 +327,7 @@ mod tests {
     fn a_worker_that_could_not_sleep_is_decided_about_again() {
         for kind in [GovernorKind::Tap, GovernorKind::IdleThread] {
             let mut governor = Governor::new(kind, TapConfig::published(2));
-            let interval = Interval {
+            let mut interval = Interval {
                 n_arrived: 1,
                 n_done: 1,
                 busy_ns: 1_000,
@@ -338,6 +338,7 @@ mod tests {
                 let n_before = governor.states().iter().filter(|&&it| it == CState::Deep);
                 assert_eq!(n_before.count(), 0, "{kind:?}");
                 let decided = (0..100).find_map(|_| {
+                    interval.now_ns += 500_000;
                     let decision = governor.handle_interval(&interval, &idle);
                     decision.deep.first().copied()
                 });
