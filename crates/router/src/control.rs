@@ -632,13 +632,11 @@ impl ControlPlane for RouterControl {
     }
 
     fn workers(&mut self) -> Result<WorkersStatus, ControlError> {
-        let status = self.workers.status();
-        status.map_err(|WorkerGone| ControlError::Unavailable)
+        (self.workers.status()).map_err(|WorkerGone| ControlError::Unavailable)
     }
 
     fn power(&mut self) -> Result<PowerStatus, ControlError> {
-        let n_active = self.workers.n_running();
-        let status = self.power.status(&self.threads, n_active);
+        let status = self.power.status(&self.threads, self.workers.n_running());
         status.map_err(|WorkerGone| ControlError::Unavailable)
     }
 

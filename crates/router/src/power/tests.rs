@@ -259,7 +259,7 @@ fn refuse_writes(tree: &Tree, file: &str) {
 }
 
 #[test]
-fn a_cpufreq_that_refuses_or_vanishes_is_told_once_and_left_alone() {
+fn a_cpufreq_that_refuses_or_vanishes_is_reported_once_and_left_alone() {
     let tree = xeon(2);
     let cpus = vec![Some(0), Some(1)];
     let (mut levers, missing) = tree.levers(GovernorKind::Tap, cpus);
@@ -284,7 +284,7 @@ fn a_cpufreq_that_refuses_or_vanishes_is_told_once_and_left_alone() {
         .told()
         .iter()
         .find(|it| it.name == "cpufreq")
-        .expect("it is told");
+        .expect("it is listed");
     assert!(
         !told.is_used && told.detail.starts_with("lost: "),
         "{told:?}"
