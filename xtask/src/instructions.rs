@@ -93,7 +93,7 @@ mod tests {
             panic!("it must fail");
         };
         assert!(told.starts_with("burst-1, Data: 9.0 instead of 8.0\nall counts"));
-        assert!(told.contains("--update"), "{told}");
+        assert!(told.contains("--raise"), "{told}");
     }
 
     #[test]

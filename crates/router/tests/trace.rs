@@ -314,7 +314,8 @@ fn another_forwarder_is_reported_to_have_no_trace() {
 
 #[test]
 fn a_worker_that_is_added_meanwhile_is_traced_too() {
-    let workers = "workers.threads = 2\nworkers.max_threads = 3\nworkers.dispatch = \"name\"\n";
+    let workers = "workers.threads = 2\nworkers.max_threads = 3\nworkers.dispatch = \"name\"\n\
+                   power.governor = \"none\"\n";
     let bed = Bed::of_workers(workers);
     let trace = Trace::of(&bed, &["/t", "--for", "60s", "--count", "90"]);
     let mut program = Program::new(&bed);

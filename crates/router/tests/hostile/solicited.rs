@@ -21,7 +21,9 @@ fn variants(folder: &std::path::Path) -> Vec<(&'static str, String)> {
     );
     let mut all = vec![("one level", String::new()), ("two levels", second.clone())];
     if std::env::var_os("TACHONYM_TEST_CONFIG").is_none() {
-        let workers = "workers.threads = 2\nworkers.dispatch = \"name\"\n";
+        // None sleeps: what one has cached answers all the time.
+        let workers =
+            "workers.threads = 2\nworkers.dispatch = \"name\"\npower.governor = \"none\"\n";
         all.push(("two workers", workers.to_owned()));
         all.push(("two workers, two levels", format!("{workers}{second}")));
     }
