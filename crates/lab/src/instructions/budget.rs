@@ -16,9 +16,10 @@ use super::{InstructionsReport, KindCount, title};
 /// differently when something beside it changes.
 const TOLERANCE_PCT: f64 = 3.0;
 
-/// Growth of a block that passes beyond the percentage, in instructions per packet: where the
-/// compiler puts an instruction at a border of blocks changes with what is beside.
-const BLOCK_TOLERANCE: f64 = 8.0;
+/// Growth of a block that passes beyond the percentage, in instructions per packet: on which
+/// side of a border between blocks the compiler puts some twenty of them changes with code
+/// elsewhere.
+const BLOCK_TOLERANCE: f64 = 24.0;
 
 /// Growth of a block that is worth naming, in instructions per packet.
 const WORTH_NAMING: f64 = 0.5;
@@ -243,15 +244,15 @@ mod tests {
         let budget = Budget::of(&report(100.0, 4.0));
         let mut moved = report(100.0, 4.0);
         let blocks = &mut moved.cases[0].kinds[0].blocks;
-        blocks[0].count.own = 80.0;
-        blocks[1].count.own = 120.0;
+        blocks[0].count.own = 70.0;
+        blocks[1].count.own = 130.0;
         let exceeded = budget.compare(&moved);
         assert_eq!(
             exceeded,
-            ["burst-32, I-miss: strategy 120.0 instead of 100.0"]
+            ["burst-32, I-miss: strategy 130.0 instead of 100.0"]
         );
-        moved.cases[0].kinds[0].blocks[1].count.own = 110.0;
-        assert!(budget.compare(&moved).is_empty(), "3 % and 8 instructions");
+        moved.cases[0].kinds[0].blocks[1].count.own = 127.0;
+        assert!(budget.compare(&moved).is_empty(), "3 % and 24 instructions");
     }
 
     #[test]
