@@ -69,25 +69,17 @@ impl Governor {
         levers: &mut Levers,
     ) -> Looked {
         let (interval, loads) = self.interval(now, team, scheduler, levers);
-        let is_busy = interval.n_done > 0 || interval.queue_pkts > 0;
-        // An operator who freezes names wants workers to stay as they are.
-        if scheduler.laps().is_frozen() {
-            return Looked {
-                has_changed: false,
-                is_busy,
-            };
-        }
         self.decider.sample_queue(interval.queue_pkts);
         let of_interval = self.decider.handle_interval(&interval, &loads);
         let has_changed = self.carry_out(&of_interval, scheduler);
         let of_step = self.decider.handle_step();
         let has_changed = self.carry_out(&of_step, scheduler) || has_changed;
         if !of_interval.is_empty() || !of_step.is_empty() {
-            self.set_frequencies(levers);
+            self.set_frequencies(levers, scheduler);
         }
         Looked {
             has_changed,
-            is_busy,
+            is_busy: interval.n_done > 0 || interval.queue_pkts > 0,
         }
     }
 
@@ -111,13 +103,14 @@ impl Governor {
         has_changed
     }
 
-    /// The core of a worker that sleeps runs at the lowest: its thread only receives.
-    fn set_frequencies(&mut self, levers: &mut Levers) {
+    /// The core of a worker without names runs at the lowest: its thread only receives.
+    fn set_frequencies(&mut self, levers: &mut Levers, scheduler: &Scheduler) {
         const LOWEST: u8 = P_STATES.len() as u8 - 1;
-        let states = self.decider.states().iter().zip(self.decider.p_states());
-        let p_states = states.map(|(&state, &p_state)| match state {
-            CState::Active => p_state,
-            CState::Light | CState::Deep => LOWEST,
+        let with_names = scheduler.homes().workers();
+        let p_states = self.decider.p_states().iter().enumerate();
+        let p_states = p_states.map(|(idx, &p_state)| {
+            let has_names = with_names.contains(WorkerId(idx as u16));
+            if has_names { p_state } else { LOWEST }
         });
         let p_states: Vec<_> = p_states.collect();
         if let Err(error) = levers.set_frequencies(&p_states) {
@@ -208,11 +201,12 @@ impl Governor {
     }
 }
 
-/// Gives a worker's names to the others, unless an operator has pinned any to it or has
-/// removed it.
+/// Gives a worker's names to the others, unless an operator has pinned any to it, has removed
+/// it, or has frozen all where they are.
 fn put_to_sleep(worker: WorkerId, scheduler: &mut Scheduler) -> bool {
     let is_pinned_here = |it: &Migration| it.worker == worker && it.state == MigrationState::Pinned;
-    if scheduler.homes().migrations().iter().any(is_pinned_here)
+    if scheduler.laps().is_frozen()
+        || scheduler.homes().migrations().iter().any(is_pinned_here)
         || scheduler.laps_mut().remove_worker(worker).is_err()
     {
         return false;
@@ -221,10 +215,13 @@ fn put_to_sleep(worker: WorkerId, scheduler: &mut Scheduler) -> bool {
     true
 }
 
-/// Gives a worker names again, if it has none.
+/// Gives a worker names again, if it has none and an operator has not frozen all.
 fn wake(worker: WorkerId, scheduler: &mut Scheduler) -> bool {
     let is_asleep = !scheduler.homes().workers().contains(worker);
-    if !is_asleep || scheduler.laps_mut().add_worker(worker, FORWARDING).is_err() {
+    if !is_asleep
+        || scheduler.laps().is_frozen()
+        || scheduler.laps_mut().add_worker(worker, FORWARDING).is_err()
+    {
         return false;
     }
     debug!("worker {worker} wakes");
