@@ -3,10 +3,11 @@
 //! Each policy is a group of cores with one frequency. Where its governor is `userspace`, the
 //! router sets the frequency; with any other it sets the highest one that is allowed, which
 //! `intel_pstate` and `amd-pstate` know, too. Dropped, it sets all as they were. What they were
-//! is kept in a file meanwhile, so that a router that was killed leaves no slow machine behind:
-//! the next one sets all back.
+//! is kept in a file meanwhile, locked, so that a router that was killed leaves no slow machine
+//! behind: the next one sets all back, whatever it governs itself.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use tachonym_dispatch::power::states::P_STATES;
@@ -14,6 +15,10 @@ use tachonym_dispatch::power::states::P_STATES;
 use super::sysfs::Folder;
 
 const MAX_FREQ: &str = "scaling_max_freq";
+const SETSPEED: &str = "scaling_setspeed";
+
+/// Most that is read of the file that keeps what was before: a line for each policy.
+const MAX_KEPT_BYTES: u64 = 1 << 20;
 
 /// Why a frequency could not be set.
 #[derive(Debug, thiserror::Error)]
@@ -43,13 +48,13 @@ struct Policy {
 pub(crate) struct Cpufreq {
     policies: Vec<Policy>,
     driver: String,
-    /// Keeps what the files held before, from the first write to the end.
+    /// Where what the files held before is kept, and this file from the first write on.
     kept: PathBuf,
+    locked: Option<File>,
 }
 
 impl Cpufreq {
-    /// Those of `cpus`. What a router that was killed has left in `kept` counts as what they
-    /// were before.
+    /// Those of `cpus`, after what a router that was killed has left in `kept` is set back.
     ///
     /// # Errors
     /// Why none can be set, in words for an operator.
@@ -63,7 +68,7 @@ impl Cpufreq {
                 root.path().display()
             ));
         }
-        let left = read_kept(kept);
+        put_back(&root, kept);
         let mut driver = String::new();
         let mut taken = Vec::new();
         for (number, folder) in policies {
@@ -75,9 +80,7 @@ impl Cpufreq {
                 continue;
             }
             driver = folder.text("scaling_driver").unwrap_or_default();
-            let left = left.iter().find(|it| it.0 == number);
-            let left = left.map(|(_, file, before)| (file.as_str(), before.as_str()));
-            let policy = Policy::open(number, folder, of_policy, left);
+            let policy = Policy::open(number, folder, of_policy);
             taken.push(policy.map_err(|it| it.to_string())?);
         }
         if taken.is_empty() {
@@ -87,6 +90,7 @@ impl Cpufreq {
             policies: taken,
             driver,
             kept: kept.to_owned(),
+            locked: None,
         })
     }
 
@@ -95,10 +99,11 @@ impl Cpufreq {
     /// # Errors
     /// Why it can't be written, in words for an operator.
     pub(crate) fn claim(&mut self) -> Result<(), String> {
-        keep(&self.kept, &self.policies).map_err(|it| {
+        let locked = keep(&self.kept, &self.policies).map_err(|it| {
             let kept = self.kept.display();
             format!("cannot write {kept}, without which frequencies could not be set back: {it}")
         })?;
+        self.locked = Some(locked);
         for policy in &mut self.policies {
             policy.set(0).map_err(|it| {
                 format!("{it}; run the router as root, or give it write access to this file")
@@ -184,17 +189,24 @@ impl Drop for Cpufreq {
         let restored: Vec<_> = touched
             .map(|it| it.folder.write(it.file, &it.before))
             .collect();
-        if !restored.is_empty() && restored.iter().all(Result::is_ok) {
+        if self.locked.is_some() && restored.iter().all(Result::is_ok) {
             let _ = std::fs::remove_file(&self.kept);
         }
     }
 }
 
-/// Writes what the files of policies held before.
-fn keep(kept: &Path, policies: &[Policy]) -> io::Result<()> {
+/// Writes what the files of policies held before into a file that is locked as long as it is
+/// open.
+fn keep(kept: &Path, policies: &[Policy]) -> io::Result<File> {
     if let Some(folder) = kept.parent() {
         std::fs::create_dir_all(folder)?;
     }
+    let options = File::options().write(true).create(true).to_owned();
+    let mut file = options.open(kept)?;
+    file.try_lock().map_err(|_| {
+        io::Error::other("another process governs frequencies and has locked this file")
+    })?;
+    file.set_len(0)?;
     let lines = policies.iter().map(|policy| {
         let Policy {
             number,
@@ -204,39 +216,42 @@ fn keep(kept: &Path, policies: &[Policy]) -> io::Result<()> {
         } = policy;
         format!("{number} {file} {before}\n")
     });
-    std::fs::write(kept, lines.collect::<String>())
+    file.write_all(lines.collect::<String>().as_bytes())?;
+    Ok(file)
 }
 
-/// What [`keep`] has written: number of a policy, file, and text.
-fn read_kept(kept: &Path) -> Vec<(u32, String, String)> {
-    let text = std::fs::read_to_string(kept).unwrap_or_default();
-    let line = |line: &str| {
-        let mut words = line.split(' ');
-        let (number, file) = (words.next()?.parse().ok()?, words.next()?);
-        Some((number, file.to_owned(), words.next()?.to_owned()))
+/// Sets back what [`keep`] has written, if the process that wrote it is gone. What can't be
+/// written stays kept.
+fn put_back(root: &Folder, kept: &Path) {
+    let Ok(file) = File::open(kept) else {
+        return;
     };
-    text.lines().filter_map(line).collect()
+    if file.try_lock().is_err() {
+        return;
+    }
+    let mut text = String::new();
+    if file.take(MAX_KEPT_BYTES).read_to_string(&mut text).is_err() {
+        return;
+    }
+    let mut is_back = true;
+    for line in text.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        if let &[number, file @ (MAX_FREQ | SETSPEED), before] = &words[..]
+            && number.parse::<u32>().is_ok()
+        {
+            let policy = root.folder(&format!("policy{number}"));
+            is_back &= policy.write(file, before).is_ok();
+        }
+    }
+    if is_back {
+        let _ = std::fs::remove_file(kept);
+    }
 }
 
 impl Policy {
-    /// `left` is a file and what it held before a router that was killed.
-    fn open(
-        number: u32,
-        folder: Folder,
-        cpus: Vec<u32>,
-        left: Option<(&str, &str)>,
-    ) -> io::Result<Self> {
-        let before = |file: &str| match left {
-            Some((of_file, before)) if of_file == file => Ok(before.to_owned()),
-            _ => folder.text(file),
-        };
-        let most = before(MAX_FREQ)?;
+    fn open(number: u32, folder: Folder, cpus: Vec<u32>) -> io::Result<Self> {
         // Not more and not less than an operator allows.
-        let max_khz = most.parse().map_err(|_| {
-            let path = folder.path().join(MAX_FREQ);
-            let what = format!("{} has {most:?}, not a number", path.display());
-            io::Error::new(io::ErrorKind::InvalidData, what)
-        })?;
+        let max_khz = folder.number(MAX_FREQ)?;
         let least = folder.number("cpuinfo_min_freq")?;
         let min_khz = folder
             .number("scaling_min_freq")
@@ -250,7 +265,7 @@ impl Policy {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let file = match folder.text("scaling_governor")?.as_str() {
-            "userspace" => "scaling_setspeed",
+            "userspace" => SETSPEED,
             _ => MAX_FREQ,
         };
         let available = folder.text("scaling_available_frequencies");
@@ -260,7 +275,7 @@ impl Policy {
             .filter_map(|it| it.parse().ok())
             .filter(|khz| (min_khz..=max_khz).contains(khz))
             .collect();
-        let before = before(file)?;
+        let before = folder.text(file)?;
         Ok(Self {
             number,
             khz: frequencies(min_khz, max_khz, &available),

@@ -191,22 +191,36 @@ fn machines_without_levers_say_why() {
 #[test]
 fn a_router_that_was_killed_leaves_no_slow_machine_behind() {
     let tree = xeon(1);
-    for _ in 0..2 {
+    for kind in [GovernorKind::Tap, GovernorKind::None] {
         let (mut levers, _) = tree.levers(GovernorKind::Tap, vec![None]);
         levers.set_frequencies(&[4]).expect("a file");
+        let (capped, kept) = (tree.read(MAX_OF_0), tree.read("run/cpufreq"));
         assert_eq!(
-            tree.read(MAX_OF_0),
-            "1500000",
-            "half of what it was at first"
+            (capped.as_str(), kept.as_str()),
+            ("1500000", "0 scaling_max_freq 3000000")
         );
-        // Killed.
-        std::mem::forget(levers);
+        // Another one leaves it alone.
+        let (_, missing) = tree.levers(GovernorKind::Ondemand, vec![None]);
+        assert!(
+            missing.0[0].contains("another process governs"),
+            "{missing:?}"
+        );
+        assert_eq!(tree.read(MAX_OF_0), "1500000");
+        drop(levers);
+        assert_eq!(tree.read(MAX_OF_0), "3000000");
+        assert!(!tree.kept().exists());
+        // As a router leaves it that is killed; lines that none has written change nothing.
+        tree.write(MAX_OF_0, &capped);
+        tree.write(
+            "run/cpufreq",
+            &format!("{kept}\n0 ../x 1\n../.. scaling_max_freq 1"),
+        );
+        let (levers, missing) = tree.levers(kind, vec![None]);
+        assert!(missing.0.is_empty(), "{missing:?}");
+        assert_eq!(tree.read(MAX_OF_0), "3000000");
+        assert_eq!(tree.kept().exists(), kind == GovernorKind::Tap);
+        drop(levers);
     }
-    let (levers, _) = tree.levers(GovernorKind::Tap, vec![None]);
-    assert_eq!(tree.read(MAX_OF_0), "3000000");
-    drop(levers);
-    assert_eq!(tree.read(MAX_OF_0), "3000000");
-    assert!(!tree.kept().exists());
     // What cannot be kept is not changed.
     fs::remove_dir_all(tree.path().join("run")).expect("an empty folder");
     fs::write(tree.path().join("run"), "").expect("a file in its place");
