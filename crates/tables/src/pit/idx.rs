@@ -2,7 +2,7 @@
 
 /// Number of an entry in its [`Pit`](super::Pit). It does not outlive the entry: the number
 /// of a removed entry finds nothing, even when the slot has a new tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryIdx {
     pub(super) slot: u32,
     pub(super) generation: u32,

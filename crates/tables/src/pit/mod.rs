@@ -237,6 +237,9 @@ impl Pit {
         if self.digest_parents.contains(hash) {
             self.push_digest_matches(data, hash, matches);
         }
+        // The order in the index depends on what else is in it; the order in which slots are
+        // freed must not.
+        matches.sort_unstable();
     }
 
     /// Calls `visit` with the lengths at which entries may wait for a Data whose name
