@@ -87,7 +87,7 @@ fn engine() -> Engine {
         .parse()
         .expect("a literal name");
     engine
-        .set_strategy(prefix.view(), multicast.view())
+        .strategies_mut().set(prefix.view(), multicast.view())
         .expect("it exists");
     engine
 }

@@ -16,18 +16,6 @@ const OLD: &[(&str, &[&str])] = &[
         "face",
         &["info", "link", "options", "share", "system", "transport"],
     ),
-    (
-        "forward",
-        &[
-            "data",
-            "interest",
-            "pipelines",
-            "second_level",
-            "sharing",
-            "sought",
-            "upkeep",
-        ],
-    ),
     ("loadgen", &["launch"]),
     ("memory", &["sync"]),
     ("packet", &["hash"]),

@@ -175,7 +175,8 @@ impl Case {
         }
         let strategy = name(&format!("/localhost/nfd/strategy/{}", self.strategy));
         engine
-            .set_strategy(name("/").view(), strategy.view())
+            .strategies_mut()
+            .set(name("/").view(), strategy.view())
             .expect("the strategy exists");
         engine
     }

@@ -9,6 +9,7 @@ use tachonym_packet::{
 };
 
 use crate::block::Block;
+use crate::counters::Counters;
 use crate::recent_drops::{Dropped, PacketKind};
 
 /// A network-layer packet with the face it came from.
@@ -83,6 +84,15 @@ impl<'a> RxPacket<'a> {
             },
             face: self.face,
             name: self.name(),
+        }
+    }
+
+    /// Counts it as received.
+    pub(crate) fn count_received(&self, counters: &mut Counters) {
+        match self.packet {
+            RxKind::Interest(_) => counters.n_in_interests += 1,
+            RxKind::Data(_) => counters.n_in_data += 1,
+            RxKind::Nack(..) => counters.n_in_nacks += 1,
         }
     }
 

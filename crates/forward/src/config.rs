@@ -40,7 +40,7 @@ pub struct EngineConfig {
     /// Longest time that an Interest stays pending, in milliseconds, whatever
     /// its InterestLifetime: else a peer could fill the table for good.
     pub max_lifetime_ms: u64,
-    /// What to do with Data that nobody asked for.
+    /// What to do with unsolicited Data.
     pub unsolicited_data: UnsolicitedDataPolicy,
     /// Names of the region this router is in. An Interest whose forwarding hint
     /// names one of them, or a prefix of one, has arrived in its producer's
@@ -78,7 +78,14 @@ impl Default for EngineConfig {
     }
 }
 
-/// Which Data that nobody asked for the content store admits.
+impl EngineConfig {
+    /// How long a nonce stays on the dead nonce list: as configured, but at least six seconds.
+    pub(crate) fn dead_nonce_lifetime(&self) -> Duration {
+        self.dead_nonce_lifetime.max(MIN_DEAD_NONCE_LIFETIME)
+    }
+}
+
+/// Which unsolicited Data the content store admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnsolicitedDataPolicy {
     /// None.

@@ -1,19 +1,20 @@
 //! What the engine would do with an Interest, and why.
 //!
-//! [`Engine::explain`] looks at the same tables in the same order as the way of an Interest
+//! [`Engine::explain`](crate::Engine::explain) looks at the same tables in the same order as the way of an Interest
 //! (`interest.rs`), and changes nothing that a packet can notice: no counter, no order of
 //! eviction, no pending entry, nothing that a strategy has measured. It allocates; so it is for
 //! management, between two bursts.
 
 use std::time::Duration;
 
-use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameHash};
-use tachonym_tables::PitEntry;
+use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes};
+use tachonym_tables::{FibView, PitCs, PitEntry};
 
-use crate::engine::Engine;
+use crate::cache::StorePolicy;
 use crate::faces::{FaceTable, FaceTraits, LinkType, Scope};
-use crate::interest::{find_management, find_route, reach_of_name};
-use crate::pipelines::{Pipelines, asked_at, is_localhost};
+use crate::pending::asked_at;
+use crate::route::{RouteLookup, is_localhost, reach_of};
+use crate::state::{Core, Second, State};
 use crate::strategy::Reach;
 
 /// Most pending entries of one name that are shown: they differ in CanBePrefix, MustBeFresh or
@@ -153,70 +154,72 @@ pub enum Eligibility {
     OutOfScope,
 }
 
-impl Engine {
-    /// What would become of `interest` if it came now from `ingress`; from a program on this
-    /// host that has no route here if that is `None`.
-    pub fn explain(
-        &mut self,
-        now: MonoNs,
-        interest: &InterestView<'_>,
-        ingress: Option<FaceId>,
-    ) -> Explanation {
-        let fib = self.fib.pin();
-        let pipelines = &mut self.pipelines;
-        let now = pipelines.now.max(now);
-        self.hashes.clear();
-        let span = self.hashes.push_name(&pipelines.key, interest.name());
-        let hashes = self.hashes.slice(span);
-        let traits = ingress.and_then(|face| pipelines.faces.find(face));
-        let is_local = ingress.is_none() || traits.is_some_and(FaceTraits::is_local);
-        let cached = pipelines.explain_cached(now, interest, hashes);
-        let reach = reach_of_name(interest.name(), || is_local);
-        let scope = match is_local {
-            true => Scope::Local,
-            false => Scope::NonLocal,
-        };
-        let hint_hashes = &mut pipelines.scratch.hint_hashes;
-        let mut route = find_route(
-            &fib,
-            &pipelines.key,
-            hint_hashes,
-            interest,
-            (hashes, None),
-            scope,
-        );
-        if interest.can_be_prefix()
-            && let Some(managed) = &pipelines.management_prefix
-            && managed.starts_with(interest.name())
-        {
-            route = find_management(&fib, &pipelines.key, hint_hashes, managed.view(), route);
-        }
-        let faces = &pipelines.faces;
-        let route = route.map(|route| ExplainedRoute {
-            prefix: route.prefix().to_name(),
-            next_hops: route
-                .next_hops()
-                .iter()
-                .map(|hop| ExplainedHop {
-                    face: hop.face(),
-                    cost: hop.cost(),
-                    distance: hop.distance(),
-                    eligibility: eligibility(faces, hop.face(), ingress, reach),
-                })
-                .collect(),
-        });
-        let (strategy_prefix, strategy) = pipelines.strategies.choice(interest.name(), hashes);
-        Explanation {
-            is_out_of_scope: !is_local && is_localhost(interest.name()),
-            is_for_local_faces: reach == Reach::LocalOnly,
-            store_serves: pipelines.tables.cs().serves(),
-            on_ssd: pipelines.explain_ssd(now, interest, hashes, cached.as_ref()),
-            cached,
-            pending: pipelines.explain_pending(now, interest, hashes),
-            route,
-            strategy: strategy.to_name(),
-            strategy_prefix: strategy_prefix.to_name(),
-        }
+/// See [`Engine::explain`](crate::Engine::explain).
+pub(crate) fn explain(
+    state: &mut State,
+    fib: &FibView<'_>,
+    hashes: &mut NameHashes,
+    (now, interest, ingress): (MonoNs, &InterestView<'_>, Option<FaceId>),
+) -> Explanation {
+    let State { core, second, .. } = state;
+    let now = core.world.now.max(now);
+    hashes.clear();
+    let span = hashes.push_name(&core.world.key, interest.name());
+    let hashes = hashes.slice(span);
+    let cached = explain_cached(&mut core.tables.pit_cs, now, interest, hashes);
+    let pending = explain_pending(core, now, interest, hashes);
+    let Core {
+        tables,
+        world,
+        scratch,
+    } = core;
+    let faces = &world.faces;
+    let traits = ingress.and_then(|face| faces.find(face));
+    let is_local = ingress.is_none() || traits.is_some_and(FaceTraits::is_local);
+    let reach = reach_of(interest.name(), || is_local);
+    let lookup = RouteLookup {
+        fib,
+        key: &world.key,
+        hashes,
+        probe: None,
+        ingress: if is_local {
+            Scope::Local
+        } else {
+            Scope::NonLocal
+        },
+    };
+    let management = world.settings.management_prefix.as_ref();
+    let management = management.map(|prefix| prefix.view());
+    let route = lookup.find_with_management(interest, management, &mut scratch.hint_hashes);
+    let route = route.map(|route| ExplainedRoute {
+        prefix: route.prefix().to_name(),
+        next_hops: route
+            .next_hops()
+            .iter()
+            .map(|hop| ExplainedHop {
+                face: hop.face(),
+                cost: hop.cost(),
+                distance: hop.distance(),
+                eligibility: eligibility(faces, hop.face(), ingress, reach),
+            })
+            .collect(),
+    });
+    let (strategy_prefix, strategy) = world.strategies.choice(interest.name(), hashes);
+    Explanation {
+        is_out_of_scope: !is_local && is_localhost(interest.name()),
+        is_for_local_faces: reach == Reach::LocalOnly,
+        store_serves: tables.pit_cs.cs().serves(),
+        on_ssd: explain_ssd(
+            second,
+            &tables.pit_cs,
+            (now, interest, hashes),
+            cached.as_ref(),
+        ),
+        cached,
+        pending,
+        route,
+        strategy: strategy.to_name(),
+        strategy_prefix: strategy_prefix.to_name(),
     }
 }
 
@@ -239,105 +242,103 @@ fn eligibility(
     }
 }
 
-impl Pipelines {
-    /// What the DRAM level has for an Interest: what answers it, or else what would if it took
-    /// stale Data.
-    fn explain_cached(
-        &mut self,
-        now: MonoNs,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-    ) -> Option<CachedData> {
-        let offer = self.tables.offer(interest, hashes, now);
-        let answers = offer.is_some();
-        let offer = match offer {
-            Some(offer) => offer,
-            None => {
-                let lenient = with_selectors(interest, interest.can_be_prefix(), false);
-                let lenient = InterestView::parse(&lenient).ok()?;
-                self.tables.offer(&lenient, hashes, now)?
-            }
+/// What the DRAM level has for an Interest: what answers it, or else what would if it took
+/// stale Data.
+fn explain_cached(
+    tables: &mut PitCs<StorePolicy>,
+    now: MonoNs,
+    interest: &InterestView<'_>,
+    hashes: &[NameHash],
+) -> Option<CachedData> {
+    let offer = tables.offer(interest, hashes, now);
+    let answers = offer.is_some();
+    let offer = match offer {
+        Some(offer) => offer,
+        None => {
+            let lenient = with_selectors(interest, interest.can_be_prefix(), false);
+            let lenient = InterestView::parse(&lenient).ok()?;
+            tables.offer(&lenient, hashes, now)?
+        }
+    };
+    let (data, fresh_until) = tables.peek(offer);
+    Some(CachedData {
+        name: data.view().name().to_name(),
+        n_bytes: data.wire().len(),
+        fresh_for: fresh_until.saturating_since(now),
+        answers,
+    })
+}
+
+/// What the SSD level has, by the rules of `second_level.rs`.
+fn explain_ssd(
+    second: &Second,
+    tables: &PitCs<StorePolicy>,
+    (now, interest, hashes): (MonoNs, &InterestView<'_>, &[NameHash]),
+    cached: Option<&CachedData>,
+) -> Option<SsdFinding> {
+    let level = second.level.as_deref()?;
+    let name_hash = hashes[interest.name().len()];
+    let has_stale = cached.is_some_and(|data| !data.answers)
+        && tables.has_data_named(interest.name(), name_hash);
+    let is_only_stale =
+        interest.must_be_fresh() && (has_stale || second.known_stale.contains(name_hash, now));
+    Some(match level.peek(interest) {
+        _ if is_only_stale => SsdFinding::OnlyStale,
+        Some(_) => SsdFinding::Probable,
+        None if level.is_recovering() => SsdFinding::Recovering,
+        None => SsdFinding::Nothing,
+    })
+}
+
+/// Every pending Interest for this name.
+fn explain_pending(
+    core: &Core,
+    now: MonoNs,
+    interest: &InterestView<'_>,
+    hashes: &[NameHash],
+) -> Vec<ExplainedInterest> {
+    let max_lifetime_ms = core.world.settings.max_lifetime_ms;
+    let mut pending = Vec::new();
+    for (can_be_prefix, must_be_fresh) in
+        [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let wire = with_selectors(interest, can_be_prefix, must_be_fresh);
+        let Ok(like) = InterestView::parse(&wire) else {
+            continue;
         };
-        let (data, fresh_until) = self.tables.peek(offer);
-        Some(CachedData {
-            name: data.view().name().to_name(),
-            n_bytes: data.wire().len(),
-            fresh_for: fresh_until.saturating_since(now),
-            answers,
-        })
-    }
-
-    /// What the SSD level has, by the rules of `second_level.rs`.
-    fn explain_ssd(
-        &self,
-        now: MonoNs,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-        cached: Option<&CachedData>,
-    ) -> Option<SsdFinding> {
-        let second = self.second.as_deref()?;
-        let name_hash = hashes[interest.name().len()];
-        let has_stale = cached.is_some_and(|data| !data.answers)
-            && self.tables.has_data_named(interest.name(), name_hash);
-        let is_only_stale =
-            interest.must_be_fresh() && (has_stale || self.known_stale.contains(name_hash, now));
-        Some(match second.peek(interest) {
-            _ if is_only_stale => SsdFinding::OnlyStale,
-            Some(_) => SsdFinding::Probable,
-            None if second.is_recovering() => SsdFinding::Recovering,
-            None => SsdFinding::Nothing,
-        })
-    }
-
-    /// Every pending Interest for this name.
-    fn explain_pending(
-        &self,
-        now: MonoNs,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-    ) -> Vec<ExplainedInterest> {
-        let mut pending = Vec::new();
-        for (can_be_prefix, must_be_fresh) in
-            [(false, false), (false, true), (true, false), (true, true)]
-        {
-            let wire = with_selectors(interest, can_be_prefix, must_be_fresh);
-            let Ok(like) = InterestView::parse(&wire) else {
-                continue;
-            };
-            // The closure accepts none, so the search visits all.
-            let tables = &self.tables;
-            let _none = tables.find_pending_with_any_hint(&like, hashes, |entry| {
-                if entry.expiry() > now && pending.len() < MAX_ENTRIES {
-                    pending.push(self.explain_entry(now, entry));
-                }
-                false
-            });
-        }
-        pending
-    }
-
-    fn explain_entry(&self, now: MonoNs, entry: &PitEntry) -> ExplainedInterest {
-        let in_records = entry.in_records().filter(|record| record.expiry > now);
-        let waiting = in_records.map(|record| WaitingFace {
-            face: record.face,
-            since: now.saturating_since(asked_at(record, self.max_lifetime_ms)),
-            expires_in: record.expiry.saturating_since(now),
+        let tables = &core.tables.pit_cs;
+        // The closure accepts none, so the search visits all.
+        let _none = tables.find_pending_with_any_hint(&like, hashes, |entry| {
+            if entry.expiry() > now && pending.len() < MAX_ENTRIES {
+                pending.push(explain_entry(now, entry, max_lifetime_ms));
+            }
+            false
         });
-        let asked = entry.out_records().map(|record| AskedFace {
-            face: record.face,
-            since: now.saturating_since(record.last_sent),
-            nack: record.nack,
-        });
-        ExplainedInterest {
-            can_be_prefix: entry.can_be_prefix(),
-            must_be_fresh: entry.must_be_fresh(),
-            has_hint: entry.has_forwarding_hint(),
-            is_satisfied: entry.satisfied,
-            awaits_store: entry.awaits_store(),
-            expires_in: entry.expiry().saturating_since(now),
-            waiting: waiting.take(MAX_RECORDS).collect(),
-            asked: asked.take(MAX_RECORDS).collect(),
-        }
+    }
+    pending
+}
+
+fn explain_entry(now: MonoNs, entry: &PitEntry, max_lifetime_ms: u64) -> ExplainedInterest {
+    let in_records = entry.in_records().filter(|record| record.expiry > now);
+    let waiting = in_records.map(|record| WaitingFace {
+        face: record.face,
+        since: now.saturating_since(asked_at(record, max_lifetime_ms)),
+        expires_in: record.expiry.saturating_since(now),
+    });
+    let asked = entry.out_records().map(|record| AskedFace {
+        face: record.face,
+        since: now.saturating_since(record.last_sent),
+        nack: record.nack,
+    });
+    ExplainedInterest {
+        can_be_prefix: entry.can_be_prefix(),
+        must_be_fresh: entry.must_be_fresh(),
+        has_hint: entry.has_forwarding_hint(),
+        is_satisfied: entry.satisfied,
+        awaits_store: entry.awaits_store(),
+        expires_in: entry.expiry().saturating_since(now),
+        waiting: waiting.take(MAX_RECORDS).collect(),
+        asked: asked.take(MAX_RECORDS).collect(),
     }
 }
 

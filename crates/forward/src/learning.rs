@@ -1,132 +1,118 @@
 //! What Data and Nacks teach about routes, where a strategy learns them.
 //!
 //! The engine neither believes nor checks an announcement: it tells its output
-//! what came, hands announcements on to those who asked for them, and attaches
+//! what came, hands announcements on to downstreams that discover, and attaches
 //! those that management has given it.
 
-use tachonym_packet::{DataView, InterestView, NackReason, NameView};
-use tachonym_tables::EntryIdx;
+use tachonym_packet::{DataView, InterestView, NackReason};
+use tachonym_tables::PitEntry;
 
-use crate::announcements::AnnouncementRefused;
 use crate::burst::Output;
-use crate::data::live_downstreams;
-use crate::engine::Engine;
-use crate::pipelines::{Arrival, Pipelines};
-use crate::strategy::Lesson;
+use crate::pending::{live_downstreams, strategy_of};
+use crate::state::{Arrival, Core};
+use crate::strategy::{Lesson, Strategy};
 
-impl Engine {
-    /// Keeps an announcement that was found good, until it is to be forgotten:
-    /// `wire` is the Data that announces `prefix`. Routers downstream that look for
-    /// the way to a name under it get it with their Data, where a strategy that
-    /// learns routes serves the name. A later version stays.
-    ///
-    /// # Errors
-    /// If there is no room, or the prefix is too deep for any route.
-    pub fn keep_announcement(
-        &mut self,
-        prefix: NameView<'_>,
-        version: u64,
-        wire: &[u8],
-    ) -> Result<(), AnnouncementRefused> {
-        let hash = self.pipelines.key.hash_name(prefix);
-        let kept = &mut self.pipelines.announcements;
-        kept.insert(prefix, hash, version, wire)
+/// Which announcement goes on with a Data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Announce<'a> {
+    Nothing,
+    /// The one that came with it.
+    Received(&'a [u8]),
+    /// The one that this router knows for its name.
+    Known,
+}
+
+/// Learns what a Data teaches that answers the entries in `scratch.matches`, and says which
+/// announcement goes on with it.
+pub(crate) fn learn_from_data<'a>(
+    core: &mut Core,
+    arrival: &Arrival<'a>,
+    data: &DataView<'_>,
+    out: &mut impl Output,
+) -> Announce<'a> {
+    if arrival.announcement.is_none() && !is_announcement_wanted(core) {
+        return Announce::Nothing;
     }
+    let Core {
+        tables,
+        world,
+        scratch,
+    } = core;
+    let mut is_known_route = false;
+    let mut is_new_route = false;
+    for &idx in &scratch.matches {
+        let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
+            continue;
+        };
+        let (instance, _) = strategy_of(entry, world, &mut scratch.name_hashes);
+        let strategy = world.strategies.strategy_mut(instance);
+        match lesson_of(strategy, entry, arrival) {
+            Lesson::KnownRoute => is_known_route = true,
+            Lesson::NewRoute => is_new_route = true,
+            Lesson::None => {}
+        }
+    }
+    if let Some(announcement) = arrival.announcement.filter(|_| is_new_route) {
+        out.learn_route(arrival.face, data.name(), announcement);
+        return Announce::Received(announcement);
+    }
+    let known = world.announcements.find(data.name(), arrival.hashes);
+    if known.is_some() && is_known_route {
+        return Announce::Known;
+    }
+    let received = arrival.announcement;
+    received.map_or(Announce::Nothing, Announce::Received)
+}
 
-    /// Forgets the announcement of `prefix`, if there is one.
-    pub fn forget_announcement(&mut self, prefix: NameView<'_>) {
-        let hash = self.pipelines.key.hash_name(prefix);
-        self.pipelines.announcements.remove(prefix, hash);
+/// Whether a downstream of the entries in `scratch.matches` would learn from an announcement.
+fn is_announcement_wanted(core: &Core) -> bool {
+    let Core {
+        tables,
+        world,
+        scratch,
+    } = core;
+    let entries = scratch.matches.iter();
+    entries
+        .filter_map(|&idx| tables.pit_cs.pit().get(idx))
+        .flat_map(|entry| live_downstreams(entry, world.now))
+        .filter(|downstream| downstream.is_discovering)
+        .any(|downstream| {
+            let traits = world.faces.find(downstream.face);
+            traits.is_some_and(|traits| !traits.is_local())
+        })
+}
+
+/// Learns what an Interest teaches that leads back to where it came from: that
+/// neighbour looks for the route itself.
+pub(crate) fn learn_from_interest(
+    arrival: &Arrival<'_>,
+    interest: &InterestView<'_>,
+    out: &mut impl Output,
+) {
+    // On a link with several peers it may be another one who knows the route.
+    if !arrival.traits.is_local() && arrival.traits.is_point_to_point() {
+        out.forget_learnt_route(arrival.face, interest.name());
     }
 }
 
-impl Pipelines {
-    /// Learns what a Data teaches, and says which announcement goes on with it: one
-    /// that is known here, which is copied to `buffer`, or the one it came with.
-    pub(crate) fn learn_from_data<'b>(
-        &mut self,
-        matches: &[EntryIdx],
-        arrival: &Arrival<'b>,
-        data: &DataView<'_>,
-        buffer: &'b mut Vec<u8>,
-        out: &mut impl Output,
-    ) -> Option<&'b [u8]> {
-        if arrival.announcement.is_none() && !self.is_announcement_wanted(matches) {
-            return None;
-        }
-        let mut is_known_route = false;
-        let mut is_new_route = false;
-        for &idx in matches {
-            match self.lesson_of(idx, arrival) {
-                Lesson::KnownRoute => is_known_route = true,
-                Lesson::NewRoute => is_new_route = true,
-                Lesson::None => {}
-            }
-        }
-        if let Some(announcement) = arrival.announcement.filter(|_| is_new_route) {
-            out.learn_route(arrival.face, data.name(), announcement);
-            return Some(announcement);
-        }
-        let known = self.announcements.find(data.name(), arrival.hashes);
-        let Some(known) = known.filter(|_| is_known_route) else {
-            return arrival.announcement;
-        };
-        buffer.clear();
-        buffer.extend_from_slice(known);
-        Some(buffer)
+/// Learns what a Nack teaches: a neighbour without a route is no route.
+pub(crate) fn learn_from_nack(
+    strategy: &Strategy,
+    entry: &PitEntry,
+    arrival: &Arrival<'_>,
+    reason: NackReason,
+    interest: &InterestView<'_>,
+    out: &mut impl Output,
+) {
+    if reason == NackReason::NoRoute
+        && !arrival.traits.is_local()
+        && lesson_of(strategy, entry, arrival) == Lesson::KnownRoute
+    {
+        out.forget_learnt_route(arrival.face, interest.name());
     }
+}
 
-    /// Whether anybody who waits would learn from an announcement.
-    fn is_announcement_wanted(&self, matches: &[EntryIdx]) -> bool {
-        let entries = matches.iter().filter_map(|&idx| self.tables.pit().get(idx));
-        entries
-            .flat_map(|entry| live_downstreams(entry, self.now))
-            .filter(|downstream| downstream.is_discovering)
-            .any(|downstream| {
-                let traits = self.faces.find(downstream.face);
-                traits.is_some_and(|traits| !traits.is_local())
-            })
-    }
-
-    /// Learns what an Interest teaches that leads back to where it came from: that
-    /// neighbour looks for the way itself.
-    pub(crate) fn learn_from_interest(
-        &self,
-        arrival: &Arrival<'_>,
-        interest: &InterestView<'_>,
-        out: &mut impl Output,
-    ) {
-        // On a link with several peers it may be another one who knows the way.
-        if !arrival.traits.is_local() && arrival.traits.is_point_to_point() {
-            out.forget_learnt_route(arrival.face, interest.name());
-        }
-    }
-
-    /// Learns what a Nack teaches: a neighbour without a route is no route.
-    pub(crate) fn learn_from_nack(
-        &mut self,
-        idx: EntryIdx,
-        arrival: &Arrival<'_>,
-        reason: NackReason,
-        interest: &InterestView<'_>,
-        out: &mut impl Output,
-    ) {
-        if reason == NackReason::NoRoute
-            && !arrival.traits.is_local()
-            && self.lesson_of(idx, arrival) == Lesson::KnownRoute
-        {
-            out.forget_learnt_route(arrival.face, interest.name());
-        }
-    }
-
-    fn lesson_of(&mut self, idx: EntryIdx, arrival: &Arrival<'_>) -> Lesson {
-        let Some((instance, _)) = self.strategy_of(idx) else {
-            return Lesson::None;
-        };
-        let record = self.tables.pit().get(idx);
-        let record = record.and_then(|entry| entry.out_record(arrival.face));
-        record.map_or(Lesson::None, |record| {
-            self.strategies.strategy_mut(instance).lesson_of(record)
-        })
-    }
+fn lesson_of(strategy: &Strategy, entry: &PitEntry, arrival: &Arrival<'_>) -> Lesson {
+    let record = entry.out_record(arrival.face);
+    record.map_or(Lesson::None, |record| strategy.lesson_of(record))
 }

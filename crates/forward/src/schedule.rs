@@ -1,11 +1,10 @@
 //! When the packets of a burst are hashed, fetched for and carried.
 //!
 //! Owns the order of work in a burst, which hides the latency of memory and changes no
-//! outcome. Each packet takes five steps: its name is hashed; the buckets of the tables
-//! that may know it are fetched; the entries that tags in these promise are fetched; so is
-//! what those lead to; it is carried. A schedule says how many packets ahead of the one that is carried each
-//! other step is taken (Takemasa 2019, sections 4.3 and 4.4.1), and for how many packets
-//! at once.
+//! outcome: the name is hashed, the lines of the tables that may know it are prefetched, then
+//! the entries that tags in these promise, then what those lead to, and last the packet is
+//! carried. A schedule says which steps are taken, how many packets ahead of the one that is
+//! carried (Takemasa 2019, sections 4.3 and 4.4.1), and for how many packets at once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,15 +28,34 @@ pub enum Schedule {
     Burst,
 }
 
-/// By how many packets steps run ahead of those that are carried; `None`: not at all.
+/// A step that packets of a burst take before they are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Fills a plan.
+    None,
+    /// Hashes the name.
+    Hash,
+    /// Prefetches the lines of the index of pending Interests and cached Data.
+    IndexLines,
+    /// Prefetches the entries that tags in these lines promise.
+    Entries,
+    /// Prefetches what these entries lead to.
+    Contents,
+    /// Prefetches the lines of the FIB, unless a Data is a probable hit.
+    FibLines,
+    /// Prefetches the nodes that tags of the FIB promise.
+    FibNodes,
+}
+
+/// The steps of a burst in the order in which each group of packets takes them, and by how
+/// many packets each runs ahead of those that are carried.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lead {
+pub(crate) struct Plan {
     /// Packets that take each step together, at least 1.
     pub(crate) group: usize,
-    pub(crate) hash: usize,
-    pub(crate) buckets: Option<usize>,
-    pub(crate) entries: Option<usize>,
-    pub(crate) contents: Option<usize>,
+    pub(crate) steps: [(Step, usize); 6],
+    /// Whether the Data that are evicted next are prefetched.
+    pub(crate) fetches_victims: bool,
 }
 
 impl Schedule {
@@ -59,23 +77,41 @@ impl Schedule {
     ];
 
     /// `distance` is that of [`Schedule::Burst`], in packets.
-    pub(crate) const fn lead(self, distance: usize) -> Lead {
-        let (group, hash, buckets, entries, contents) = match self {
-            Self::Naive => (1, 0, None, None, None),
-            Self::BucketPrefetch => (1, 0, Some(0), None, None),
-            Self::PreHash => (1, 1, Some(1), None, None),
-            Self::Shtl => (1, 2, Some(2), Some(1), None),
-            Self::Burst => {
-                let [hash, entries] = [3 * distance, 2 * distance];
-                (distance, hash, Some(hash), Some(entries), Some(distance))
+    pub(crate) const fn plan(self, distance: usize) -> Plan {
+        use Step::{Contents, Entries, FibLines, FibNodes, Hash, IndexLines};
+        const NONE: (Step, usize) = (Step::None, 0);
+        let [d, d2, d3] = [distance, 2 * distance, 3 * distance];
+        let steps = match self {
+            Self::Naive => [(Hash, 0), NONE, NONE, NONE, NONE, NONE],
+            Self::BucketPrefetch => [(Hash, 0), (IndexLines, 0), (FibLines, 0), NONE, NONE, NONE],
+            Self::PreHash => [(Hash, 1), (IndexLines, 1), (FibLines, 1), NONE, NONE, NONE],
+            Self::Shtl => {
+                let lines = [(Hash, 2), (IndexLines, 2), (FibLines, 2)];
+                [
+                    lines[0],
+                    lines[1],
+                    lines[2],
+                    (FibNodes, 1),
+                    (Entries, 1),
+                    NONE,
+                ]
             }
+            // The FIB is asked a step behind the other tables: only then is it known which
+            // Interests are probable hits.
+            Self::Burst => [
+                (Hash, d3),
+                (IndexLines, d3),
+                (Entries, d2),
+                (FibLines, d2),
+                (Contents, d),
+                (FibNodes, d),
+            ],
         };
-        Lead {
-            group,
-            hash,
-            buckets,
-            entries,
-            contents,
+        let is_burst = matches!(self, Self::Burst);
+        Plan {
+            group: if is_burst { distance } else { 1 },
+            steps,
+            fetches_victims: is_burst,
         }
     }
 }
@@ -130,12 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn no_step_runs_ahead_of_the_one_that_it_needs() {
+    fn no_step_runs_ahead_of_the_one_before() {
         for (schedule, _) in Schedule::LABELS {
-            let lead = schedule.lead(BURST_DISTANCE);
-            assert!(lead.buckets.is_none_or(|buckets| buckets <= lead.hash));
-            assert!(lead.entries <= lead.buckets && lead.contents <= lead.entries);
-            assert!(lead.group >= 1);
+            let plan = schedule.plan(BURST_DISTANCE);
+            assert_eq!(plan.steps[0].0, Step::Hash, "all others need hashes");
+            assert!(
+                plan.steps
+                    .is_sorted_by_key(|(_, lead)| std::cmp::Reverse(*lead))
+            );
+            let is_none = |&(step, _): &(Step, usize)| step == Step::None;
+            assert!(plan.steps.is_sorted_by_key(is_none), "gaps come last");
+            assert!(plan.group >= 1);
         }
     }
 }

@@ -1,115 +1,70 @@
 //! What engines do for each other that share one router's work, each with its part of the
 //! names: together they answer as one would.
 //!
-//! A packet is for the engine where its name is *at home*; only three kinds concern others.
-//! An Interest with CanBePrefix whose name is so short that Data for it may be at home
-//! anywhere: all engines [offer](Engine::offer) what they have cached, and if the best is
-//! another one's, the Interest [is answered with it](Engine::handle_lent); if none has any, the
-//! others' second levels [are asked](Engine::seek_for) the same. And Data for which
-//! such an Interest may wait elsewhere, or which has had another home: it
-//! [visits](Engine::visit) the engines where that may be so, and its home
-//! [settles](Engine::settle) whether it is cached. A Nack for a name that has had another
-//! home [visits](Engine::visit_nack) who had it until one knows what it answers. Who carries
-//! packets from one engine to the other is not known here.
+//! A packet goes to the engine that is the *home* of its name; three kinds concern others.
+//! An Interest with CanBePrefix, whose name is so short that Data for it may have any home:
+//! each engine [offers](Shared::offer) the best Data it has cached, and if the best of all is
+//! another engine's, the Interest [is answered with it](Shared::handle_lent); if none has
+//! any, the others' SSD levels [are asked](Shared::seek_for) too. A Data for which such an
+//! Interest may wait elsewhere, or whose name has had another home: it
+//! [visits](Shared::visit) these engines, and its home [settles](Shared::settle) whether it is
+//! cached. A Nack for a name that has had another home [visits](Shared::visit_nack) former
+//! homes until one knows what it answers. Who carries packets from one engine to the other is
+//! not known here.
 
-use tachonym_packet::{InterestView, MonoNs};
-use tachonym_tables::{DataRef, Offer, OfferRank};
+use tachonym_packet::lp::Headers;
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameHashes};
+use tachonym_tables::{DataRef, FibReader, Known, Offer, OfferRank};
 
 use crate::burst::{Output, RxKind, RxPacket};
-use crate::engine::Engine;
-use crate::pipelines::{Arrival, Downstream, Lent};
+use crate::data::{Source, admits_data, meet, remove, store, unsolicited_data};
+use crate::interest::{has_dead_nonce, incoming_interest, refusal};
+use crate::nack::{drop_unknown_nack, meet_nack};
+use crate::sought::seek;
+use crate::state::{Arrival, Core, Lent, State};
+
+pub use crate::nack::Nacked;
+pub use crate::state::{Downstream, MAX_SERVED, MAX_SOUGHT, Seeker, Served, Sought};
 
 /// What became of a Data at an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visited {
-    /// Some waited for it; they have it.
+    /// It answered pending Interests.
     Wanted,
-    /// Nobody waited for it.
+    /// It answered none.
     Unwanted,
-    /// It is not to go on; counted.
+    /// It is dropped, and counted.
     Dropped,
 }
 
-/// What became of a Nack at an engine.
+/// Which engine a packet is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nacked {
-    /// It has met the Interest that it answers, or is dropped and counted.
-    Done,
-    /// It answers nothing that was sent from here; nothing is counted.
-    Unknown {
-        /// Whether an Interest like the one that it returns is pending here.
-        is_pending: bool,
-    },
+pub enum At {
+    /// The home of its name, which counts it as received.
+    Home,
+    /// Another one, after its home.
+    Visit,
 }
 
-/// Most downstreams that a visiting Data takes along; a choice of this module. They are
-/// compared one by one with those who wait at the next engine.
-pub const MAX_SERVED: usize = 1_024;
-
-/// Who has got a Data that visits several engines: [`MAX_SERVED`] at most, over all of them.
-#[derive(Clone, Debug, Default)]
-pub struct Served {
-    since: MonoNs,
-    downstreams: Vec<Downstream>,
-    n_not_noted: u64,
+/// An engine as other engines of the same router use it.
+#[derive(Debug)]
+pub struct Shared<'e> {
+    pub(crate) state: &'e mut State,
+    pub(crate) fib: &'e mut FibReader,
+    pub(crate) hashes: &'e mut NameHashes,
 }
 
-impl Served {
-    /// Begins with those who have it. `since` is when it came to its home: whoever asked
-    /// later may not mean the copy that he has.
-    pub fn begin(&mut self, since: MonoNs, downstreams: &[Downstream]) {
-        self.since = since;
-        self.downstreams.clear();
-        self.add(downstreams);
-    }
-
-    /// Notes who else has it. Who finds no room is counted, and gets it again if he waits at
-    /// another engine too.
-    pub fn add(&mut self, downstreams: &[Downstream]) {
-        let n_noted = downstreams.len().min(MAX_SERVED - self.downstreams.len());
-        self.downstreams.extend_from_slice(&downstreams[..n_noted]);
-        self.n_not_noted += (downstreams.len() - n_noted) as u64;
-    }
-
-    /// Who has it.
-    #[must_use]
-    pub fn downstreams(&self) -> &[Downstream] {
-        &self.downstreams
-    }
-
-    /// Downstreams that found no room since this was made, of all Data together.
-    #[must_use]
-    pub const fn n_not_noted(&self) -> u64 {
-        self.n_not_noted
-    }
-
-    /// Whether a downstream that asked then has it, and knows that it is for this.
-    #[must_use]
-    pub fn includes(&self, downstream: &Downstream, asked_at: MonoNs) -> bool {
-        let mut downstreams = self.downstreams.iter();
-        asked_at < self.since && downstreams.any(|served| served.is_same(downstream))
-    }
-}
-
-impl Engine {
-    /// At which lengths of names Interests with CanBePrefix are pending: a bit for each, the
-    /// highest for all from 63 on.
-    #[must_use]
-    pub fn waiting_lengths(&self) -> u64 {
-        self.pipelines.tables.pit().prefix_lengths()
-    }
-
-    /// What this engine's store has for an Interest; counts nothing.
+impl<'e> Shared<'e> {
+    /// The best Data that this engine's store has for an Interest; counts nothing.
     pub fn offer(&mut self, now: MonoNs, interest: &InterestView<'_>) -> Option<Offer> {
-        self.hashes.clear();
-        let span = self.hashes.push_name(&self.pipelines.key, interest.name());
-        let hashes = self.hashes.slice(span);
-        self.pipelines.tables.offer(interest, hashes, now)
+        let (state, hashes) = self.hashed(interest);
+        state.core.tables.pit_cs.offer(interest, hashes, now)
     }
 
-    /// The Data of an offer of which this engine has done nothing else since.
-    pub fn lend(&mut self, offer: Offer) -> DataRef<'_> {
-        self.pipelines.tables.lend(offer)
+    /// The Data of an offer, if this engine has done nothing else since.
+    #[must_use]
+    pub fn lend(self, offer: Offer) -> DataRef<'e> {
+        self.state.core.tables.pit_cs.lend(offer)
     }
 
     /// Carries an Interest, which is answered with the Data of another engine's store, which
@@ -122,148 +77,217 @@ impl Engine {
         out: &mut impl Output,
     ) {
         let is_in_memory = rank.is_in_memory();
-        self.carry_alone(now, packet, false, |pipelines, arrival| {
-            let RxKind::Interest(interest) = &packet.packet else {
-                return;
-            };
-            let arrival = Arrival {
-                lent: Some(Lent { wire, is_in_memory }),
-                ..*arrival
-            };
-            pipelines.incoming_interest(&arrival, interest, out);
+        self.carry(now, packet, At::Home, |state, arrival| {
+            if let RxKind::Interest(interest) = &packet.packet {
+                let lent = Some(Lent { wire, is_in_memory });
+                incoming_interest(state, &Arrival { lent, ..*arrival }, interest, out);
+            }
         });
     }
 
     /// Whether an Interest will be dropped whatever any store has for it, so that none need be
-    /// asked: it may not go on, or its nonce is dead. Counts nothing; to be carried as any
-    /// other.
+    /// asked: for its scope, its hop limit, or a dead nonce. Counts nothing; to be carried as
+    /// any other.
     pub fn refuses(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
         interest: &InterestView<'_>,
     ) -> bool {
-        let pipelines = &mut self.pipelines;
-        pipelines.now = pipelines.now.max(now);
-        let Some(traits) = pipelines.faces.find(packet.face) else {
+        let world = &mut self.state.core.world;
+        world.advance(now);
+        let Some(traits) = world.faces.find(packet.face) else {
             return true;
         };
-        self.hashes.clear();
-        let span = self.hashes.push_name(&pipelines.key, interest.name());
-        let hashes = self.hashes.slice(span);
-        pipelines.refusal(interest, traits).is_some() || pipelines.has_dead_nonce(interest, hashes)
+        if refusal(world, interest, traits).is_some() {
+            return true;
+        }
+        let (state, hashes) = self.hashed(interest);
+        has_dead_nonce(&state.core, interest, hashes)
     }
 
-    /// Carries an Interest that has waited until stores would say what they have, and for
-    /// which `data` has come meanwhile: as if it had been pending. `is_served` tells that the
-    /// downstream has this Data already, or it came from there.
+    /// Answers an Interest that has waited for the offers of other engines with a Data that
+    /// has come meanwhile, as if the Interest had been pending. `None`: the downstream has
+    /// that Data already, or it came from there.
     pub fn handle_met(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
-        data: &RxPacket<'_>,
-        is_served: bool,
+        data: Option<&RxPacket<'_>>,
         out: &mut impl Output,
     ) {
-        self.carry_alone(now, packet, false, |pipelines, arrival| {
-            if let (RxKind::Interest(interest), RxKind::Data(view)) = (&packet.packet, &data.packet)
+        self.carry(now, packet, At::Home, |state, arrival| {
+            let RxKind::Interest(interest) = &packet.packet else {
+                return;
+            };
+            let Core { tables, world, .. } = &mut state.core;
+            world.counters.n_in_interests += 1;
+            world.counters.n_cs_misses += 1;
+            world.counters.n_satisfied_interests += 1;
+            tables.pit_cs.note_miss(interest, arrival.hashes);
+            if let Some(RxPacket {
+                packet: RxKind::Data(data),
+                face: data_face,
+                headers: data_headers,
+                ..
+            }) = data
             {
-                pipelines.count_met(arrival, interest);
-                if !is_served {
-                    pipelines.send_to_met(arrival, (data.face, data.headers), view.wire(), out);
-                }
+                let headers = Headers {
+                    pit_token: arrival.headers.pit_token,
+                    incoming_face_id: Some(*data_face),
+                    congestion_mark: data_headers.congestion_mark,
+                    ..Headers::default()
+                };
+                out.send_data(arrival.face, data.wire(), &headers);
+                world.counters.n_out_data += 1;
             }
         });
     }
 
-    /// Hands a Data to those who wait for it here, but not to `served`, who have it: they
-    /// become more. At its home, `is_home`, it is counted as received, and cached if it is
-    /// wanted.
+    /// Hands a Data to the downstreams that wait for it here, but for those in `served`, which
+    /// have received it; adds the others there. At its home it is cached if it is wanted.
     pub fn visit(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
-        is_home: bool,
+        at: At,
         served: &mut Served,
         out: &mut impl Output,
     ) -> Visited {
         let mut visited = Visited::Dropped;
-        self.carry_alone(now, packet, !is_home, |pipelines, arrival| {
+        self.carry(now, packet, at, |state, arrival| {
             let RxKind::Data(data) = &packet.packet else {
                 return;
             };
-            if is_home && !pipelines.admits_data(arrival, data) {
+            let State { core, second, .. } = state;
+            if at == At::Home && !admits_data(&mut core.world, arrival, data) {
                 return;
             }
-            visited = match pipelines.shared_data(arrival, data, is_home, served, out) {
-                true => Visited::Wanted,
-                false => Visited::Unwanted,
+            let source = match at {
+                At::Home => Source::Upstream,
+                At::Visit => Source::UpstreamOfOther,
+            };
+            let met = meet(core, arrival, data, source, Some(served), out);
+            visited = match (met.is_wanted, at) {
+                (false, _) => Visited::Unwanted,
+                (true, At::Home) => {
+                    store(core, second, arrival, data, met.known, |_| ());
+                    Visited::Wanted
+                }
+                (true, At::Visit) => {
+                    remove(core);
+                    Visited::Wanted
+                }
             };
         });
         visited
     }
 
-    /// At the home of a Data that nobody wanted there: caches it if `was_wanted` by any of
-    /// those it has visited since, and else treats it as Data that nobody asked for.
+    /// At the home of a Data that nothing waited for there: caches it if `was_wanted` by any
+    /// of the engines it has visited since, and else treats it as unsolicited.
     pub fn settle(&mut self, now: MonoNs, packet: &RxPacket<'_>, was_wanted: bool) {
-        self.carry_alone(now, packet, true, |pipelines, arrival| {
-            if let RxKind::Data(data) = &packet.packet {
-                pipelines.settle_shared_data(arrival, data, was_wanted);
+        self.carry(now, packet, At::Visit, |state, arrival| {
+            let RxKind::Data(data) = &packet.packet else {
+                return;
+            };
+            let State { core, second, .. } = state;
+            // No entry ends here; whether the Data is cached was not looked up.
+            core.scratch.matches.clear();
+            let known = Known::default();
+            if !was_wanted {
+                return unsolicited_data(core, second, arrival, data, known, |_| ());
             }
+            if !arrival.headers.no_cache {
+                core.tables.pit_cs.note_far_answer(arrival.name_hash());
+            }
+            store(core, second, arrival, data, known, |_| ());
         });
     }
 
-    /// Has a Nack meet the Interest that it answers, if that was sent from here. At the home
-    /// of its name, `is_home`, it is counted as received.
+    /// Has a Nack meet the Interest that it answers, if that was sent from here.
     pub fn visit_nack(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
-        is_home: bool,
+        at: At,
         out: &mut impl Output,
     ) -> Nacked {
         let mut nacked = Nacked::Done;
-        self.carry_alone(now, packet, !is_home, |pipelines, arrival| {
+        self.carry(now, packet, at, |state, arrival| {
             if let RxKind::Nack(reason, interest) = &packet.packet {
-                pipelines.counters.n_in_nacks += u64::from(is_home);
-                nacked = pipelines.shared_nack(arrival, *reason, interest, out);
+                let core = &mut state.core;
+                core.world.counters.n_in_nacks += u64::from(at == At::Home);
+                nacked = meet_nack(core, arrival, *reason, interest, out);
             }
         });
         nacked
     }
 
-    /// Drops a Nack that is [unknown](Nacked::Unknown) wherever it was, and counts it;
-    /// `is_pending` tells whether an Interest like the one in it was pending anywhere.
+    /// Drops a Nack that is [unknown](Nacked::Unknown) at each engine it was at, and counts it;
+    /// `is_pending` says whether an Interest like the one in it was pending at any.
     pub fn drop_nack(&mut self, packet: &RxPacket<'_>, is_pending: bool) {
-        let dropped = packet.as_dropped();
-        self.pipelines.drop_unknown_nack(dropped, is_pending);
+        drop_unknown_nack(&mut self.state.core.world, packet.as_dropped(), is_pending);
     }
 
-    /// Has one packet meet the tables; `is_counted` tells whether it has been counted as
-    /// received. If not, it is new here, and dropped if its face has gone; a face of which
-    /// another engine has taken a packet may have gone meanwhile.
-    fn carry_alone(
+    /// Whether another engine's SSD level is to be asked about an Interest that no DRAM level
+    /// has Data for: there are such levels, and this engine's own has no candidate.
+    #[must_use]
+    pub fn lacks_on_second_level(&self, interest: &InterestView<'_>) -> bool {
+        let level = self.state.second.level.as_ref();
+        level.is_some_and(|level| level.peek(interest).is_none())
+    }
+
+    /// Looks up the SSD level for an Interest from `face` that waits at another engine. The
+    /// result comes from [`Self::poll_sought`], at once or when it has been read; counts
+    /// nothing but the read.
+    pub fn seek_for(
+        &mut self,
+        now: MonoNs,
+        seeker: Seeker,
+        face: FaceId,
+        interest: &InterestView<'_>,
+    ) {
+        let State { core, second, .. } = &mut *self.state;
+        core.world.advance(now);
+        seek(core, second, seeker, face, interest);
+    }
+
+    /// The oldest result of [`Self::seek_for`] that was not fetched yet.
+    pub fn poll_sought(&mut self) -> Option<Sought> {
+        self.state.second.sought.poll()
+    }
+
+    fn hashed(&mut self, interest: &InterestView<'_>) -> (&mut State, &[NameHash]) {
+        self.hashes.clear();
+        let key = &self.state.core.world.key;
+        let span = self.hashes.push_name(key, interest.name());
+        (self.state, self.hashes.slice(span))
+    }
+
+    /// Has one packet meet the tables. At its home it is new, and dropped if its face has gone;
+    /// elsewhere the face may have gone since its home has taken it.
+    fn carry(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
-        is_counted: bool,
-        carry: impl FnOnce(&mut crate::pipelines::Pipelines, &Arrival<'_>),
+        at: At,
+        carry: impl FnOnce(&mut State, &Arrival<'_>),
     ) {
         let fib = self.fib.pin();
-        let pipelines = &mut self.pipelines;
-        pipelines.now = pipelines.now.max(now);
-        let traits = match is_counted {
-            true => pipelines.faces.find_late(packet.face),
-            false => pipelines.faces.find(packet.face),
+        let world = &mut self.state.core.world;
+        world.advance(now);
+        let traits = match at {
+            At::Home => world.faces.find(packet.face),
+            At::Visit => world.faces.find_late(packet.face),
         };
         let Some(traits) = traits else {
-            return match is_counted {
-                true => pipelines.drop_of_unknown_face(packet),
-                false => pipelines.count_unknown_face(packet),
-            };
+            if at == At::Home {
+                packet.count_received(&mut world.counters);
+            }
+            return world.drop_unknown_face(packet);
         };
         self.hashes.clear();
-        let span = self.hashes.push_name(&pipelines.key, packet.name());
+        let span = self.hashes.push_name(&world.key, packet.name());
         let arrival = Arrival {
             face: packet.face,
             traits,
@@ -274,33 +298,6 @@ impl Engine {
             fib: &fib,
             probe: None,
         };
-        carry(pipelines, &arrival);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tachonym_packet::FaceId;
-    use tachonym_packet::lp::Headers;
-
-    use super::*;
-
-    #[test]
-    fn a_data_takes_no_more_downstreams_along_than_it_may() {
-        let of = |face| Downstream::of_interest(FaceId(face), &Headers::EMPTY);
-        let mut served = Served::default();
-        served.begin(MonoNs(2), &[of(256), of(257)]);
-        let others: Vec<_> = (258..).map(of).take(MAX_SERVED).collect();
-        served.add(&others);
-        served.add(&[of(9)]);
-        assert_eq!(served.downstreams().len(), MAX_SERVED);
-        assert_eq!(served.n_not_noted(), 3);
-        let is_included = |face| served.includes(&of(face), MonoNs(1));
-        assert!(is_included(256) && is_included(255 + MAX_SERVED as u64));
-        assert!(!is_included(256 + MAX_SERVED as u64) && !is_included(9));
-        assert!(
-            !served.includes(&of(256), MonoNs(2)),
-            "asked when it had come"
-        );
+        carry(self.state, &arrival);
     }
 }

@@ -149,7 +149,10 @@ fn last_next_hop_that_may_not_be_used_is_passed_over() {
         [to(B), to(D)]
     );
     // It is no next hop any more.
-    node.engine.remove_next_hop(name("/a").view(), C);
+    node.engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/a").view(), C);
     assert_eq!(ask(&mut node, "/a/x/3"), [to(B), to(D)]);
     node.data(D, &data("/a/x/3"));
     // Its face has gone.

@@ -5,7 +5,9 @@ mod bed;
 
 use bed::*;
 use proptest::prelude::*;
-use tachonym_forward::{Engine, EngineConfig, RxPacket, Schedule, UnsolicitedDataPolicy};
+use tachonym_forward::{
+    BURST_DISTANCE, Engine, EngineConfig, RxPacket, Schedule, UnsolicitedDataPolicy,
+};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken, tlv, types};
 use tachonym_tables::{NextHop, PitCsLayout};
@@ -173,7 +175,9 @@ fn small_engine(schedule: Schedule, pit_cs: PitCsLayout) -> Engine {
         }
     }
     for prefix in ["/a", "/new"] {
-        let kept = engine.keep_announcement(name(prefix).view(), 1, b"known");
+        let kept = engine
+            .announcements_mut()
+            .keep(name(prefix).view(), 1, b"known");
         kept.unwrap();
     }
     engine
@@ -220,7 +224,8 @@ fn apply(engine: &mut Engine, step: &Step, now: &mut MonoNs, n_at_once: usize) -
         Step::Strategy { prefix, kind } => {
             let strategy = name(&format!("/localhost/nfd/strategy/{kind}"));
             engine
-                .set_strategy(name(prefix).view(), strategy.view())
+                .strategies_mut()
+                .set(name(prefix).view(), strategy.view())
                 .unwrap();
         }
     }
@@ -344,7 +349,7 @@ fn names_of_any_size_are_carried_by_every_schedule() {
     let ways = PitCsLayout::ALL.map(|pit_cs| Schedule::ALL.map(|schedule| (schedule, pit_cs)));
     for (schedule, pit_cs) in ways.into_iter().flatten() {
         let mut engine = small_engine(schedule, pit_cs);
-        engine.set_schedule(schedule);
+        engine.set_schedule(schedule, BURST_DISTANCE);
         let hop = NextHop::new(FaceId(257), 0);
         engine
             .add_next_hop(name("/").view(), hop)

@@ -35,7 +35,7 @@ fn set_policy(node: &mut Node, config: &PolicyConfig) {
         ..*config
     };
     let policy = StorePolicy::new(&config, n_slots).expect("little memory");
-    assert!(node.engine.set_cs_policy(policy));
+    assert!(node.engine.cs_mut().set_policy(policy));
     while node.engine.cs_mut().take_retired_policy().is_some() {}
 }
 
@@ -153,7 +153,7 @@ fn another_policy_takes_over_and_evicts_what_the_former_one_held_first() {
     (100..120).for_each(|number| assert!(!ask_number(&mut node, number)));
     let is_cached = |node: &mut Node, number| {
         let uri = name(&uri(number));
-        node.engine.has_cached(uri.view())
+        node.engine.cs_mut().has_below(uri.view())
     };
     let cached: Vec<usize> = (0..200)
         .filter(|&number| is_cached(&mut node, number))
@@ -183,7 +183,7 @@ fn a_policy_that_makes_no_sense_or_is_too_small_is_refused() {
     let fifo = PolicyConfig::new(AdmissionKind::None, EvictionKind::Fifo, CAPACITY - 1);
     let small = StorePolicy::new(&fifo, CAPACITY - 1).expect("little memory");
     assert!(
-        !node.engine.set_cs_policy(small),
+        !node.engine.cs_mut().set_policy(small),
         "a Data would have no slot"
     );
     assert_eq!(
@@ -273,7 +273,7 @@ fn a_store_grows_and_its_policy_with_it() {
                 max_pkts,
                 max_bytes: 1 << 20,
             };
-            node.engine.set_cs_capacity(capacity).expect("little");
+            node.engine.cs_mut().set_limits(capacity).expect("little");
             numbers()
                 .take(2_000)
                 .for_each(|n| _ = ask_number(&mut node, n));

@@ -19,6 +19,20 @@ fn forwarding_node() -> Node {
     node
 }
 
+fn in_region(region: &str) -> EngineConfig {
+    EngineConfig {
+        producer_regions: vec![name(region)],
+        ..EngineConfig::default()
+    }
+}
+
+/// The same node in a producer region.
+fn forwarding_node_in(region: &str) -> Node {
+    let mut node = Node::with_remote_faces_and(in_region(region));
+    node.route("/a", B, 0);
+    node
+}
+
 #[test]
 fn interest_follows_the_route_of_its_longest_prefix() {
     let mut node = forwarding_node();
@@ -388,16 +402,15 @@ fn delegations_beyond_the_first_ones_are_not_looked_at() {
     assert_eq!(summary(&sent), [(C, Kind::Interest)]);
     let sent = node.interest(A, &hinted("/a/y", MAX_DELEGATIONS));
     assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
-    // Nor does one of them make a region.
-    node.engine.set_producer_regions(vec![name("/isp/site")]);
+    // Nor does one of them make a region: the Interest keeps its hint, which leads nowhere.
+    let mut node = forwarding_node_in("/isp/site");
     let sent = node.interest(A, &hinted("/a/z", MAX_DELEGATIONS));
     assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
 }
 
 #[test]
 fn forwarding_hint_is_stripped_inside_the_producer_region() {
-    let mut node = forwarding_node();
-    node.engine.set_producer_regions(vec![name("/isp2/site/7")]);
+    let mut node = forwarding_node_in("/isp2/site/7");
     let sent = node.interest(
         A,
         &interest("/a/x").hint(&["/isp1", "/isp2/site"]).hop_limit(9),
@@ -417,8 +430,7 @@ fn forwarding_hint_is_stripped_inside_the_producer_region() {
 
 #[test]
 fn nack_for_a_stripped_interest_returns_it_as_it_came() {
-    let mut node = Node::with_remote_faces();
-    node.engine.set_producer_regions(vec![name("/isp")]);
+    let mut node = Node::with_remote_faces_and(in_region("/isp"));
     node.route("/a", B, 0);
     let hinted = interest("/a").hint(&["/isp"]).wire();
     node.receive(A, &hinted, Headers::default());
@@ -585,7 +597,7 @@ fn interest_that_finds_the_pit_full_is_counted_and_nacked_with_congestion() {
     assert_eq!(sent[0].token(), Some(b"t".to_vec()));
     assert_eq!(node.interest(C, &interest("/4")), []);
     assert_eq!(node.n_dropped(DropReason::PitFull), 2);
-    assert_eq!(node.engine.pit_refusals().n_too_many_entries, 2);
+    assert_eq!(node.engine.pit().refusals().n_too_many_entries, 2);
     // Pending ones can still be joined, and room comes back.
     assert_eq!(node.interest(C, &interest("/1").nonce(2)), []);
     node.data(B, &data("/2"));

@@ -194,7 +194,8 @@ fn no_packet_allocates_in_steady_state() {
         let mut engine = engine(config);
         let strategy_name = name(&format!("/localhost/nfd/strategy/{strategy}"));
         engine
-            .set_strategy(name("/").view(), strategy_name.view())
+            .strategies_mut()
+            .set(name("/").view(), strategy_name.view())
             .unwrap();
         let mut round = Round::new();
         let mut sink = Sink::default();
@@ -267,12 +268,12 @@ fn leave_memory_at_the_limits(pit_cs: PitCsLayout) {
         let burst = [rx(A, &asked), rx(B, &answer)];
         engine.handle_burst(now, &burst[..1 + (n % 2) as usize], &mut sink);
         if n % 500_000 == 499_999 {
-            memory_bytes.push(engine.memory_bytes());
+            memory_bytes.push(engine.memory().n_bytes);
         }
     }
     assert!(engine.sizes().n_pit_entries <= 5_000);
     assert!(engine.sizes().n_cs_entries <= 1_000);
-    assert!(engine.pit_refusals().n_source_share_used > 0);
+    assert!(engine.pit().refusals().n_source_share_used > 0);
     assert!(memory_bytes[5] < 8 << 20, "{memory_bytes:?}");
     // Hash tables more than half full double once, when removals have worn them.
     assert!(memory_bytes[5] <= memory_bytes[3], "{memory_bytes:?}");

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use bed::*;
 use proptest::prelude::*;
-use tachonym_forward::{DropReason, Seeker, StorePolicy};
+use tachonym_forward::sharing::Seeker;
+use tachonym_forward::{DropReason, StorePolicy};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, NackReason, Name};
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
@@ -90,7 +91,7 @@ fn what_has_answered_stays_in_memory_if_the_policy_admits_it() {
         ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Lru, capacity)
     };
     let policy = StorePolicy::new(&filter, n_slots).expect("little memory");
-    assert!(it.node.engine.set_cs_policy(policy));
+    assert!(it.node.engine.cs_mut().set_policy(policy));
     let stored = segments("/a", 4);
     for data in &stored {
         // Nobody has asked for it.
@@ -159,7 +160,11 @@ fn what_cannot_be_read_is_asked_for_upstream() {
 fn what_cannot_be_read_and_has_no_route_is_nacked() {
     let stored = segments("/a", 4);
     let mut it = TwoLevels::holding(&stored);
-    it.node.engine.remove_next_hop(name("/").view(), B);
+    it.node
+        .engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/").view(), B);
     it.fail_reads(Fault::Error(5));
     let (at_once, later) = it.ask(&interest_for(&stored[0]));
     assert_eq!(at_once, []);
@@ -345,9 +350,9 @@ proptest! {
         let asked = InterestView::parse(&wire).expect("well-formed");
         let seeker = Seeker { engine: 1, ticket: 7 };
         let (now, engine) = (it.node.now, &mut it.node.engine);
-        engine.seek_for(now, seeker, D, &asked);
+        engine.shared().seek_for(now, seeker, D, &asked);
         it.pump();
-        let sought = it.node.engine.poll_sought().expect("an answer");
+        let sought = it.node.engine.shared().poll_sought().expect("an answer");
         prop_assert_eq!(sought.data.is_some(), period_ms > waits_ms);
     }
 }

@@ -5,7 +5,8 @@ mod bed;
 mod two_levels_bed;
 
 use bed::*;
-use tachonym_forward::{DropReason, Seeker};
+use tachonym_forward::DropReason;
+use tachonym_forward::sharing::Seeker;
 use tachonym_packet::{InterestView, NackReason};
 use tachonym_store::MAX_WAITERS_PER_READ;
 use tachonym_store::device::Fault;
@@ -50,7 +51,11 @@ fn more_than_can_be_read_is_asked_for_upstream() {
 fn an_interest_without_a_read_and_without_a_route_is_nacked_for_that() {
     let stored = objects(4);
     let mut it = TwoLevels::holding(&stored);
-    it.node.engine.remove_next_hop(name("/").view(), B);
+    it.node
+        .engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/").view(), B);
     for data in &stored[..3] {
         assert_eq!(it.node.interest(C, &interest_for(data)), []);
     }
@@ -85,8 +90,8 @@ fn interests_of_other_engines_count_to_the_faces_that_they_came_by() {
         let asked = InterestView::parse(&wire).expect("well-formed");
         let seeker = Seeker { engine: 1, ticket };
         let (now, engine) = (it.node.now, &mut it.node.engine);
-        engine.seek_for(now, seeker, face, &asked);
-        it.node.engine.poll_sought().is_none()
+        engine.shared().seek_for(now, seeker, face, &asked);
+        it.node.engine.shared().poll_sought().is_none()
     };
     let reads: Vec<_> = (1..)
         .zip(&stored[..4])

@@ -213,7 +213,10 @@ fn nothing_is_learnt_from_who_was_not_asked_to_be_discovered() {
     assert_eq!(summary(&sent), [(A, Kind::Data)]);
     assert_eq!(announcements(&sent), [(A, Some(&b"announcement"[..]))]);
     // From one that became another's, though that learns routes, too.
-    node.engine.remove_next_hop(name("/a").view(), C);
+    node.engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/a").view(), C);
     node.interest(A, &interest("/a/x/3"));
     node.strategy("/a/x", "self-learning");
     let sent = node.announcing_data(C, &data("/a/x/3"), b"announcement");
@@ -228,7 +231,10 @@ fn unasked_data_teaches_nothing() {
 }
 
 fn keep(node: &mut Node, prefix: &str, wire: &[u8]) {
-    let kept = node.engine.keep_announcement(name(prefix).view(), 1, wire);
+    let kept = node
+        .engine
+        .announcements_mut()
+        .keep(name(prefix).view(), 1, wire);
     kept.unwrap();
 }
 
@@ -265,9 +271,9 @@ fn known_announcement_goes_with_the_data_of_a_route_to_who_discovers() {
     node.strategy("/a", "best-route");
     assert_eq!(exchange(&mut node, "/a/3", None), []);
     node.strategy("/a", "self-learning");
-    node.engine.forget_announcement(name("/a/b").view());
+    node.engine.announcements_mut().forget(name("/a/b").view());
     assert_eq!(exchange(&mut node, "/a/b/2", None), [(A, b"of a".to_vec())]);
-    node.engine.forget_announcement(name("/a").view());
+    node.engine.announcements_mut().forget(name("/a").view());
     assert_eq!(exchange(&mut node, "/a/4", None), []);
 }
 
@@ -309,7 +315,10 @@ fn neighbour_that_looks_for_what_is_routed_to_it_is_no_route() {
     node.route("/a", C, 10);
     assert_eq!(summary(&node.interest(B, &interest("/a/2"))), [to(C)]);
     // It knows that it has no route, and wants none found.
-    node.engine.remove_next_hop(name("/a").view(), C);
+    node.engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/a").view(), C);
     let sent = node.receive(B, &interest("/a/3").wire(), non_discovery());
     assert_eq!(summary(&sent), [(B, Kind::Nack(NackReason::NoRoute))]);
     // Where there are several peers, another one may know the way.
@@ -367,7 +376,10 @@ fn nacks_of_a_discovery_and_of_programs_here_take_no_route() {
     let told = node.nack(PRODUCER, NackReason::NoRoute, &sent[0].wire);
     assert_eq!(summary(&told), [(A, Kind::Nack(NackReason::NoRoute))]);
     node.strategy("/a", "best-route").route("/a", B, 0);
-    node.engine.remove_next_hop(name("/a").view(), PRODUCER);
+    node.engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/a").view(), PRODUCER);
     let sent = node.interest(A, &interest("/a/3"));
     let told = node.nack(B, NackReason::NoRoute, &sent[0].wire);
     assert_eq!(summary(&told), [(A, Kind::Nack(NackReason::NoRoute))]);
@@ -377,7 +389,10 @@ fn nacks_of_a_discovery_and_of_programs_here_take_no_route() {
 fn every_strategy_leaves_the_mark_non_discovery_on_an_interest() {
     for strategy in tachonym_forward::registered_strategies() {
         let mut node = node();
-        let set = node.engine.set_strategy(name("/a").view(), strategy.view());
+        let set = node
+            .engine
+            .strategies_mut()
+            .set(name("/a").view(), strategy.view());
         set.unwrap();
         node.route("/a", B, 10);
         let sent = node.receive(A, &interest("/a/1").wire(), non_discovery());

@@ -4,7 +4,7 @@ mod bed;
 mod two_levels_bed;
 
 use bed::*;
-use tachonym_forward::{MAX_SOUGHT, Seeker, Sought};
+use tachonym_forward::sharing::{MAX_SOUGHT, Seeker, Sought};
 use tachonym_packet::{FaceId, InterestView};
 use tachonym_store::device::Fault;
 use two_levels_bed::*;
@@ -22,13 +22,14 @@ impl TwoLevels {
         let seeker = Seeker { engine: 3, ticket };
         self.node
             .engine
+            .shared()
             .seek_for(self.node.now, seeker, face, &view);
-        self.node.engine.poll_sought()
+        self.node.engine.shared().poll_sought()
     }
 
     /// The numbers of those that have been told by now, with the Data if there is one.
     fn sought(&mut self) -> Vec<(u64, Option<Vec<u8>>)> {
-        let told = std::iter::from_fn(|| self.node.engine.poll_sought());
+        let told = std::iter::from_fn(|| self.node.engine.shared().poll_sought());
         let told = told.map(|it| (it.seeker.ticket, it.data.map(|(_, wire)| wire)));
         told.collect()
     }

@@ -188,9 +188,10 @@ fn unsolicited_data_is_admitted_as_the_policy_says() {
 
 #[test]
 fn unsolicited_data_marked_no_cache_is_not_admitted() {
-    let mut node = Node::with_remote_faces();
-    node.engine
-        .set_unsolicited_data(UnsolicitedDataPolicy::AdmitAll);
+    let mut node = Node::with_remote_faces_and(EngineConfig {
+        unsolicited_data: UnsolicitedDataPolicy::AdmitAll,
+        ..EngineConfig::default()
+    });
     let headers = Headers {
         no_cache: true,
         ..Headers::default()
@@ -202,6 +203,6 @@ fn unsolicited_data_marked_no_cache_is_not_admitted() {
 #[test]
 fn erased_data_is_not_served() {
     let mut node = node_with(&data("/a/b"));
-    assert_eq!(node.engine.erase_cs(name("/a").view(), 10), 1);
+    assert_eq!(node.engine.cs_mut().erase(name("/a").view(), 10), 1);
     assert!(!is_hit(&mut node, interest("/a/b")));
 }

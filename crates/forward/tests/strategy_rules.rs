@@ -29,7 +29,10 @@ fn ask(node: &mut Node, nonce: u32) -> Vec<(FaceId, Kind)> {
 fn best_route_takes_the_cheapest_next_hop() {
     let mut node = node_with("best-route");
     assert_eq!(ask(&mut node, 1), [to(B)]);
-    node.engine.remove_next_hop(name("/a").view(), B);
+    node.engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/a").view(), B);
     assert_eq!(summary(&node.interest(A, &interest("/a/x"))), [to(C)]);
     // The cheapest one that is eligible: not back to C.
     assert_eq!(summary(&node.interest(C, &interest("/a/y"))), [to(D)]);
@@ -50,7 +53,10 @@ fn of_equal_cost_the_own_next_hop_comes_before_inherited_ones_and_older_faces() 
         assert_eq!(ask(&mut node, "/a/1"), Some(to(D)), "{strategy}");
         // As the route goes, the nearer ancestor's follows; a lower cost counts
         // more than nearness.
-        node.engine.remove_next_hop(name("/a").view(), D);
+        node.engine
+            .routes()
+            .lock()
+            .remove_next_hop(name("/a").view(), D);
         assert_eq!(ask(&mut node, "/a/2"), Some(to(C)), "{strategy}");
         node.inherited_route("/a", B, 4, 2);
         assert_eq!(ask(&mut node, "/a/3"), Some(to(B)), "{strategy}");
@@ -124,7 +130,10 @@ fn multicast_takes_all_next_hops_but_the_downstream() {
 #[test]
 fn multicast_suppresses_retransmissions_for_each_upstream_alone() {
     let mut node = node_with("multicast");
-    node.engine.remove_next_hop(name("/a").view(), D);
+    node.engine
+        .routes()
+        .lock()
+        .remove_next_hop(name("/a").view(), D);
     assert_eq!(ask(&mut node, 1), [to(B), to(C)]);
     node.advance(ms(5));
     // D is new, the others were asked 5 ms ago.
@@ -471,7 +480,8 @@ fn every_strategy_nacks_where_there_is_no_route_but_multicast() {
         let mut node = Node::new();
         node.face(A, REMOTE).face(B, LOCAL);
         node.engine
-            .set_strategy(name("/a").view(), strategy.view())
+            .strategies_mut()
+            .set(name("/a").view(), strategy.view())
             .unwrap();
         let sent = summary(&node.interest(A, &interest("/a")));
         if strategy.to_string().contains("multicast") {
@@ -509,10 +519,13 @@ fn unknown_strategy_is_refused_and_the_root_keeps_one() {
     let mut node = Node::new();
     let unknown = name("/localhost/nfd/strategy/unheard-of");
     let root = name("/");
-    let refused = node.engine.set_strategy(root.view(), unknown.view());
+    let refused = node
+        .engine
+        .strategies_mut()
+        .set(root.view(), unknown.view());
     assert_eq!(refused, Err(StrategyError::NotRegistered));
     assert_eq!(
-        node.engine.unset_strategy(root.view()),
+        node.engine.strategies_mut().unset(root.view()),
         Err(StrategyError::RootNeedsStrategy)
     );
     let choices: Vec<_> = node
@@ -530,6 +543,9 @@ fn unknown_strategy_is_refused_and_the_root_keeps_one() {
 fn unset_strategy_leaves_the_names_to_the_next_shorter_prefix() {
     let mut node = node_with("multicast");
     assert_eq!(ask(&mut node, 1).len(), 3);
-    assert_eq!(node.engine.unset_strategy(name("/a").view()), Ok(true));
+    assert_eq!(
+        node.engine.strategies_mut().unset(name("/a").view()),
+        Ok(true)
+    );
     assert_eq!(summary(&node.interest(A, &interest("/a/x"))), [to(B)]);
 }

@@ -103,7 +103,7 @@ fn a_gone_face_leaves_the_fib_in_parts_and_is_sent_nothing_meanwhile() {
     }
     node.route("/kept", C, 0);
     node.engine.remove_face(B);
-    let others = |node: &Node| node.engine.fib().len() - 1;
+    let others = |node: &Node| node.engine.routes().lock().len() - 1;
     assert!(others(&node) >= N_ENTRIES - 1024);
     let sent = node.interest(A, &interest(&format!("/{}", N_ENTRIES - 1)));
     assert!(sent.iter().all(|sent| sent.face == A));
@@ -139,7 +139,7 @@ fn packets_travel_while_others_change_routes() {
     drop(changing);
     assert!(node.engine.poll_timeout().is_some_and(|at| at <= node.now));
     node.advance(Duration::ZERO);
-    assert_eq!(node.engine.fib().len(), n_routes - 1);
+    assert_eq!(node.engine.routes().lock().len(), n_routes - 1);
 }
 
 #[test]
@@ -155,5 +155,5 @@ fn a_route_to_a_face_that_went_meanwhile_goes_too() {
     assert_eq!(added, Ok(()));
     node.engine.note_new_next_hops(&[B, C]);
     node.advance(Duration::ZERO);
-    assert_eq!(node.engine.fib().len(), n_routes);
+    assert_eq!(node.engine.routes().lock().len(), n_routes);
 }

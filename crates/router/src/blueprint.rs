@@ -107,7 +107,7 @@ impl Blueprint {
         };
         drop(settings);
         let key = self.key.clone();
-        let mut engine = Engine::sharing(config, key, getrandom::u64()?, self.routes.clone())?;
+        let mut engine = Engine::with_routes(config, key, getrandom::u64()?, self.routes.clone())?;
         self.configure(&mut engine)?;
         Ok(engine)
     }
@@ -116,11 +116,15 @@ impl Blueprint {
     pub(crate) fn configure(&self, engine: &mut Engine) -> anyhow::Result<()> {
         let settings = self.settings();
         for (prefix, strategy) in &settings.strategies {
-            engine.set_strategy(prefix.view(), strategy.view())?;
+            engine
+                .strategies_mut()
+                .set(prefix.view(), strategy.view())?;
         }
         for (prefix, (version, wire)) in &settings.announcements {
             // The others had room for it.
-            let _ = engine.keep_announcement(prefix.view(), *version, wire);
+            let _ = engine
+                .announcements_mut()
+                .keep(prefix.view(), *version, wire);
         }
         engine.cs_mut().set_admits(settings.cs_admits);
         engine.cs_mut().set_serves(settings.cs_serves);

@@ -144,7 +144,7 @@ impl RouterControl {
             let fits = self.at(thread.idx(), move |plane| {
                 // One that has failed meanwhile begins with it.
                 let engine = plane.engine_mut();
-                engine.is_none_or(|engine| engine.set_cs_policy(policy))
+                engine.is_none_or(|engine| engine.cs_mut().set_policy(policy))
             })?;
             if !fits {
                 return Err(refused(&"the content store grew meanwhile; try again"));
@@ -370,10 +370,9 @@ impl ControlPlane for RouterControl {
             settings.announcements.insert(prefix.clone(), kept);
         }
         drop(settings);
-        let (kept_prefix, kept) = (prefix.clone(), wire.to_vec());
-        let outcomes = self.each_engine(move |engine| {
-            engine.keep_announcement(kept_prefix.view(), version, &kept)
-        })?;
+        let (name, data) = (prefix.clone(), wire.to_vec());
+        let outcomes =
+            self.each_engine(move |it| it.announcements_mut().keep(name.view(), version, &data))?;
         if outcomes.iter().all(Result::is_ok) {
             return Ok(());
         }
@@ -395,7 +394,7 @@ impl ControlPlane for RouterControl {
             let slice = slice.to_vec();
             self.each_engine(move |engine| {
                 for prefix in &slice {
-                    engine.forget_announcement(prefix.view());
+                    engine.announcements_mut().forget(prefix.view());
                 }
             })?;
         }
@@ -541,10 +540,9 @@ impl ControlPlane for RouterControl {
             .settings()
             .strategies
             .insert(prefix.clone(), strategy.clone());
-        let (own_prefix, own_strategy) = (prefix.clone(), strategy.clone());
-        let outcomes = self.each_engine(move |engine| {
-            engine.set_strategy(own_prefix.view(), own_strategy.view())
-        })?;
+        let (at, new) = (prefix.clone(), strategy.clone());
+        let outcomes =
+            self.each_engine(move |it| it.strategies_mut().set(at.view(), new.view()))?;
         // All know the same strategies, and have as much room.
         let outcome: Result<Vec<Name>, _> = outcomes.into_iter().collect();
         match outcome {
@@ -563,8 +561,9 @@ impl ControlPlane for RouterControl {
     fn strategy_unset(&mut self, prefix: &Name) -> Result<(), ControlError> {
         let blueprint = &self.threads.team().blueprint;
         let chosen = blueprint.settings().strategies.remove(prefix);
-        let own_prefix = prefix.clone();
-        let outcomes = self.each_engine(move |engine| engine.unset_strategy(own_prefix.view()))?;
+        let name = prefix.clone();
+        let outcomes =
+            self.each_engine(move |engine| engine.strategies_mut().unset(name.view()))?;
         let refused = outcomes.into_iter().find_map(Result::err);
         if let (Some(_), Some(chosen)) = (&refused, chosen) {
             let mut settings = blueprint.settings();
@@ -614,9 +613,10 @@ impl ControlPlane for RouterControl {
     }
 
     fn table_memory(&mut self) -> Result<TableMemory, ControlError> {
-        let got = self.each_engine(|engine| (engine.fib_pages(), engine.own_pages()))?;
-        let fib = got.first().map(|&(fib, _)| fib).unwrap_or_default();
-        let got = got.iter().fold(fib, |sum, &(_, own)| sum + own);
+        let got = self.each_engine(|engine| engine.memory())?;
+        let fib = got.first().map(|memory| memory.fib_pages);
+        let got = got.iter().map(|memory| memory.own_pages);
+        let got = got.fold(fib.unwrap_or_default(), |sum, own| sum + own);
         Ok(TableMemory {
             asked_for: self.pages.to_string(),
             n_base_bytes: got.base_bytes,

@@ -26,7 +26,7 @@ pub(crate) fn shrink_some(plane: &mut Plane) -> Option<Shrinking> {
         max_pkts: part.max_pkts.max(most_now),
         ..part
     };
-    if let Err(error) = engine.set_cs_capacity(capacity) {
+    if let Err(error) = engine.cs_mut().set_limits(capacity) {
         // The response to the command has the capacity in force.
         warn!(
             "the content store keeps its capacity of {} packets: {error}",

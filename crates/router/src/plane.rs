@@ -216,13 +216,15 @@ impl Plane {
             }
             return (0, false);
         };
-        let n_erased = engine.erase_cs(prefix.view(), limit);
-        let has_more = engine.has_cached(prefix.view());
+        let n_erased = engine.cs_mut().erase(prefix.view(), limit);
+        let has_more = engine.cs_mut().has_below(prefix.view());
         // In one go: what comes back meanwhile would stay in the first level.
         let is_second_next = includes_second_level && !has_more;
         let has_second = engine.second_level().is_some();
         let n_of_second = match is_second_next && has_second {
-            true => engine.erase_second_level(monotonic_now(), prefix.view()),
+            true => engine
+                .cs_mut()
+                .erase_second_level(monotonic_now(), prefix.view()),
             false => 0,
         };
         // Its store comes when what the former engine has asked for has ended.
@@ -688,7 +690,7 @@ impl Plane {
         };
         let former = worker.replace_engine(engine);
         // It is in any state, but for what it has counted.
-        worker.engine_mut().go_on_counting(&former);
+        worker.engine_mut().continue_counters(&former);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(former)));
         if let Some(ssd) = &mut self.ssd {
             ssd.begin_anew(now);

@@ -652,7 +652,7 @@ impl Ssd {
                 }
                 engine.set_second_level(Some(store));
                 for prefix in std::mem::take(&mut self.to_erase) {
-                    engine.erase_second_level(now, prefix.view());
+                    engine.cs_mut().erase_second_level(now, prefix.view());
                 }
             }
             Err(error) => error!(

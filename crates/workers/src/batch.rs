@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_forward::Downstream;
+use tachonym_forward::sharing::Downstream;
 use tachonym_memory::prefetch;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, MonoNs};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_forward::sharing::{Nacked, Served, Visited};
-use tachonym_forward::{Downstream, Engine, LinkType, Output, RxKind, RxPacket, Seeker, relend};
+use tachonym_forward::sharing::{At, Downstream, Nacked, Seeker, Served, Visited};
+use tachonym_forward::{Engine, LinkType, Output, RxKind, RxPacket, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
 use tachonym_tables::OfferRank;
@@ -66,7 +66,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Worker `me` with an engine that [shares](Engine::sharing) routes and key with those
+    /// Worker `me` with an engine that [shares](Engine::with_routes) routes and key with those
     /// of the others; `dispatcher` finds homes by the same rule in all of them.
     #[must_use]
     pub fn new(
@@ -226,7 +226,7 @@ impl Worker {
         if self.waiting.is_of_one() {
             return;
         }
-        let mut lengths = self.engine.waiting_lengths();
+        let mut lengths = self.engine.pit().prefix_lengths();
         if !self.parked.is_empty() {
             lengths |= self.parked.lengths();
         }
@@ -242,12 +242,12 @@ impl Worker {
         interest: &InterestView<'_>,
         port: &mut P,
     ) {
-        if self.engine.refuses(now, packet, interest) {
+        if self.engine.shared().refuses(now, packet, interest) {
             return self.engine.handle_burst(now, &[*packet], port);
         }
         let mut others = self.dispatcher.homes().workers();
         others.remove(self.me);
-        let own = self.engine.offer(now, interest);
+        let own = self.engine.shared().offer(now, interest);
         if others.is_empty() || own.is_some_and(|own| own.rank().is_exact()) {
             return self.engine.handle_burst(now, &[*packet], port);
         }
@@ -298,8 +298,8 @@ impl Worker {
         parked.with_packet(|packet, best| {
             if let RxKind::Interest(interest) = &packet.packet {
                 is_lacking = best.is_none()
-                    && self.engine.lacks_on_second_level(interest)
-                    && self.engine.offer(now, interest).is_none();
+                    && self.engine.shared().lacks_on_second_level(interest)
+                    && self.engine.shared().offer(now, interest).is_none();
             }
         });
         if !is_lacking || others.is_empty() || parked.level() == Level::Second {
@@ -328,13 +328,13 @@ impl Worker {
                 return;
             };
             let lent = best.filter(|(rank, _)| {
-                let own = engine.offer(now, interest).map(|own| own.rank());
+                let own = engine.shared().offer(now, interest).map(|own| own.rank());
                 own.is_none_or(|own| own < *rank)
             });
             match lent {
                 Some((rank, wire)) => {
                     counters.n_lent += 1;
-                    engine.handle_lent(now, packet, (rank, wire), port);
+                    engine.shared().handle_lent(now, packet, (rank, wire), port);
                 }
                 None => engine.handle_burst(now, &[*packet], port),
             }
@@ -360,7 +360,10 @@ impl Worker {
             .others_for(self.me, name, waiting_lengths, waits);
         self.served.begin(now, &[]);
         let served = &mut self.served;
-        let visited = self.engine.visit(now, packet, true, served, port);
+        let visited = self
+            .engine
+            .shared()
+            .visit(now, packet, At::Home, served, port);
         if visited == Visited::Dropped {
             return;
         }
@@ -368,7 +371,7 @@ impl Worker {
         if is_settled {
             self.answer_parked(now, packet, data, port);
         } else if others.is_empty() {
-            self.engine.settle(now, packet, false);
+            self.engine.shared().settle(now, packet, false);
         }
         while let Some(next) = take_first(&mut others) {
             let visiting = Parcel {
@@ -387,7 +390,7 @@ impl Worker {
                 return;
             }
             if others.is_empty() && !is_settled {
-                self.engine.settle(now, packet, false);
+                self.engine.shared().settle(now, packet, false);
             }
         }
     }
@@ -396,7 +399,7 @@ impl Worker {
     #[cold]
     fn home_nack<P: Port>(&mut self, now: MonoNs, packet: &RxPacket<'_>, port: &mut P) {
         let others = self.dispatcher.other_holders(self.me, packet.name());
-        let nacked = self.engine.visit_nack(now, packet, true, port);
+        let nacked = self.engine.shared().visit_nack(now, packet, At::Home, port);
         self.pass_nack_on(nacked, others, (packet, &parcel_of(packet)), port);
     }
 
@@ -421,7 +424,7 @@ impl Worker {
                 return;
             }
         }
-        self.engine.drop_nack(packet, is_pending);
+        self.engine.shared().drop_nack(packet, is_pending);
     }
 
     /// Answers the parked Interests with a solicited Data, as the content store would if they
@@ -444,8 +447,8 @@ impl Worker {
                 if !is_served {
                     self.served.add(&[downstream]);
                 }
-                let engine = &mut self.engine;
-                engine.handle_met(now, packet, data_packet, is_served, port);
+                let unserved = (!is_served).then_some(data_packet);
+                self.engine.shared().handle_met(now, packet, unserved, port);
             });
             self.parked.recycle(parked);
         }
@@ -474,7 +477,10 @@ impl Worker {
             ) => {
                 self.served.begin(since, parcel.served);
                 let served = &mut self.served;
-                let visited = self.engine.visit(now, packet, false, served, port);
+                let visited = self
+                    .engine
+                    .shared()
+                    .visit(now, packet, At::Visit, served, port);
                 let was_wanted = was_wanted || visited == Visited::Wanted;
                 if was_wanted && visited != Visited::Dropped {
                     self.answer_parked(now, packet, data, port);
@@ -506,10 +512,13 @@ impl Worker {
                 }
             }
             (Crossing::Visited { was_wanted }, RxKind::Data(_)) => {
-                self.engine.settle(now, packet, was_wanted);
+                self.engine.shared().settle(now, packet, was_wanted);
             }
             (Crossing::Nacking { rest, is_pending }, RxKind::Nack(..)) => {
-                let mut nacked = self.engine.visit_nack(now, packet, false, port);
+                let mut nacked = self
+                    .engine
+                    .shared()
+                    .visit_nack(now, packet, At::Visit, port);
                 if let Nacked::Unknown {
                     is_pending: is_here,
                 } = &mut nacked
@@ -542,10 +551,11 @@ impl Worker {
         interest: &InterestView<'_>,
         port: &mut P,
     ) {
-        let offer = self.engine.offer(now, interest);
+        let offer = self.engine.shared().offer(now, interest);
         if offer.is_none() && level == Level::Second {
             let engine = asker.0;
             self.engine
+                .shared()
                 .seek_for(now, Seeker { engine, ticket }, face, interest);
             return self.tell_sought(port);
         }
@@ -556,7 +566,7 @@ impl Worker {
             headers: &Headers::EMPTY,
             // An empty answer brings the Interest back: every parcel has a packet.
             wire: match offer {
-                Some(offer) => self.engine.lend(offer).wire(),
+                Some(offer) => self.engine.shared().lend(offer).wire(),
                 None => interest.wire(),
             },
             announcement: None,
@@ -568,7 +578,7 @@ impl Worker {
     /// Tells others what this worker's second level has for their Interests, as far as that was
     /// found or read meanwhile.
     pub fn tell_sought<P: Port>(&mut self, port: &mut P) {
-        while let Some(sought) = self.engine.poll_sought() {
+        while let Some(sought) = self.engine.shared().poll_sought() {
             let (rank, wire) = match &sought.data {
                 Some((rank, wire)) => (Some(*rank), wire),
                 None => (None, &sought.interest),

@@ -71,7 +71,7 @@ impl Access {
             return if plan.is_empty() {
                 Verdict::Hold
             } else {
-                Verdict::Forward
+                Verdict::ForwardPlan
             };
         }
         match self.last_hop(ask) {
@@ -81,7 +81,7 @@ impl Access {
         if plan.is_empty() {
             Verdict::Reject
         } else {
-            Verdict::Forward
+            Verdict::ForwardPlan
         }
     }
 

@@ -121,7 +121,7 @@ impl AsfOptions {
             });
             namespace.probe_at = Some(ask.now + self.probing_interval);
         }
-        Verdict::Forward
+        Verdict::ForwardPlan
     }
 
     /// The first probe of a route is spread over some seconds, so that routes
@@ -160,7 +160,7 @@ fn retransmit(
         depart(namespace, limits, ask, face);
     }
     plan.push(departure);
-    Verdict::Forward
+    Verdict::ForwardPlan
 }
 
 fn depart(namespace: &mut Namespace, limits: Limits, ask: &Ask<'_>, face: FaceId) {

@@ -10,7 +10,7 @@ pub(crate) struct BestRoute {
 }
 
 impl BestRoute {
-    pub(super) fn after_interest(&self, ask: &mut Ask<'_>, plan: &mut Vec<Departure>) -> Verdict {
+    pub(super) fn after_interest(&self, ask: &mut Ask<'_>) -> Verdict {
         let face = if !ask.is_pending() {
             let Some(cheapest) = ask.eligible_next_hops().next() else {
                 return Verdict::Reject;
@@ -27,7 +27,6 @@ impl BestRoute {
                 None => return Verdict::Hold,
             }
         };
-        plan.push(Departure::to(face));
-        Verdict::Forward
+        Verdict::Forward(Departure::to(face))
     }
 }

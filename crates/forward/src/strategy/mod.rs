@@ -51,8 +51,10 @@ pub(crate) enum Strategy {
 /// What becomes of an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It leaves as planned.
-    Forward,
+    /// It leaves once.
+    Forward(Departure),
+    /// It leaves as the plan says.
+    ForwardPlan,
     /// It stays with the pending entry; nothing leaves.
     Hold,
     /// Nothing may take it: the entry ends with Nacks.
@@ -151,9 +153,9 @@ impl Strategy {
         plan: &mut Vec<Departure>,
     ) -> Verdict {
         match self {
-            Self::BestRoute(it) => it.after_interest(ask, plan),
+            Self::BestRoute(it) => it.after_interest(ask),
             Self::Multicast(it) => it.after_interest(ask, plan),
-            Self::Random(it) => it.after_interest(ask, plan),
+            Self::Random(it) => it.after_interest(ask),
             Self::Asf(it) => it.after_interest(ask, plan),
             Self::Access(it) => it.after_interest(ask, plan),
             Self::SelfLearning(it) => it.after_interest(ask, plan),

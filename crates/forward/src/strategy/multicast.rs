@@ -24,7 +24,7 @@ impl Multicast {
             plan.push(departure);
         }
         if !plan.is_empty() {
-            Verdict::Forward
+            Verdict::ForwardPlan
         } else if ask.is_pending() || ask.eligible_next_hops().next().is_some() {
             Verdict::Hold
         } else {

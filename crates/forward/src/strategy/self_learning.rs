@@ -47,9 +47,9 @@ impl SelfLearning {
         match (plan.is_empty(), is_pending) {
             (false, true) => {
                 ask.state.interval = self.suppression.grown(ask.state.interval);
-                Verdict::Forward
+                Verdict::ForwardPlan
             }
-            (false, false) => Verdict::Forward,
+            (false, false) => Verdict::ForwardPlan,
             (true, true) => Verdict::Hold,
             (true, false) => Verdict::Reject,
         }

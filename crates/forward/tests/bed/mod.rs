@@ -363,7 +363,12 @@ impl Node {
 
     /// Four point-to-point faces to other hosts, A to D.
     pub(crate) fn with_remote_faces() -> Self {
-        let mut node = Self::new();
+        Self::with_remote_faces_and(EngineConfig::default())
+    }
+
+    /// The same faces, in an engine of another configuration.
+    pub(crate) fn with_remote_faces_and(config: EngineConfig) -> Self {
+        let mut node = Self::with(config);
         for face in [A, B, C, D] {
             node.engine.add_face(face, REMOTE);
         }
@@ -401,7 +406,8 @@ impl Node {
         let strategy = name(&format!("/localhost/nfd/strategy/{kind}"));
         let set = self
             .engine
-            .set_strategy(name(prefix).view(), strategy.view());
+            .strategies_mut()
+            .set(name(prefix).view(), strategy.view());
         set.expect("a strategy of a test exists");
         self
     }

@@ -188,7 +188,9 @@ impl Bed {
             let seed = idx as u64;
             let mut engine = match &routes {
                 None => Engine::new(config, key.clone(), seed)?,
-                Some(routes) => Engine::sharing(config, key.clone(), seed, Clone::clone(routes))?,
+                Some(routes) => {
+                    Engine::with_routes(config, key.clone(), seed, Clone::clone(routes))?
+                }
             };
             for face in [CONSUMER, PRODUCER] {
                 engine.add_face(face, FaceTraits::REMOTE);

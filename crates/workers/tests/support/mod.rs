@@ -38,7 +38,8 @@ fn add_faces(engine: &mut Engine) {
     }
     let strategy = name("/localhost/nfd/strategy/multicast");
     engine
-        .set_strategy(name("/b").view(), strategy.view())
+        .strategies_mut()
+        .set(name("/b").view(), strategy.view())
         .expect("a strategy that is there");
 }
 
@@ -171,7 +172,7 @@ impl Many {
         let routes = first.routes().clone();
         let mut engines = vec![first];
         for seed in 1..n_workers {
-            let engine = Engine::sharing(config(), key(), seed as u64, routes.clone());
+            let engine = Engine::with_routes(config(), key(), seed as u64, routes.clone());
             engines.push(engine.expect("memory for small tables"));
         }
         let waiting = Arc::new(WaitingLengths::new(n_workers));

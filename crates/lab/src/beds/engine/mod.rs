@@ -193,14 +193,10 @@ impl Bed {
         Ok(bed)
     }
 
-    /// Changes the order of work in a burst.
-    pub const fn set_schedule(&mut self, schedule: Schedule) {
-        self.engine.set_schedule(schedule);
-    }
-
-    /// Changes how many packets `burst` fetches for together.
-    pub fn set_burst_distance(&mut self, n_pkts: usize) {
-        self.engine.set_burst_distance(n_pkts);
+    /// Changes the order of work in a burst, and how many packets `burst` prefetches for
+    /// together.
+    pub fn set_schedule(&mut self, schedule: Schedule, burst_distance: usize) {
+        self.engine.set_schedule(schedule, burst_distance);
     }
 
     /// Entries of the tables.
@@ -235,7 +231,7 @@ impl Bed {
                 for i in 0..n_pkts {
                     let workload = &self.workload;
                     let number = self.hits.draw(self.n_answered, |number| {
-                        self.engine.has_cached(workload.name(number).view())
+                        self.engine.cs_mut().has_below(workload.name(number).view())
                     });
                     let time = self.n_hits + i + 1;
                     burst.push(|out| self.workload.write_interest_again(number, time, out));

@@ -205,8 +205,7 @@ fn run_thread(
             return Ok(None);
         }
         if let Some(bed) = &mut bed {
-            bed.set_schedule(setting.schedule);
-            bed.set_burst_distance(setting.distance);
+            bed.set_schedule(setting.schedule, setting.distance);
             laps.write(bed, plan.n_bursts);
         }
         starts[number].wait();

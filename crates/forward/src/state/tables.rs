@@ -1,0 +1,56 @@
+//! The tables of an engine, but for the FIB.
+
+use tachonym_packet::HashKey;
+use tachonym_policy::PolicyConfig;
+use tachonym_tables::{CsConfig, DeadNonceList, PitCs, PitCsConfig, PitEntry};
+
+use super::World;
+use crate::cache::{EngineError, StorePolicy};
+use crate::config::EngineConfig;
+use crate::wakeups::Wakeups;
+
+/// Pending Interests, cached Data, and what is kept of Interests that have ended.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) pit_cs: PitCs<StorePolicy>,
+    pub(crate) dead_nonces: DeadNonceList,
+    /// Timeouts that strategies have set for out-records.
+    pub(crate) wakeups: Wakeups,
+}
+
+impl Tables {
+    /// # Errors
+    /// If memory runs out, or the content store has no such policy.
+    pub(super) fn new(config: &EngineConfig, key: &HashKey) -> Result<Self, EngineError> {
+        let pages = config.pit.pages;
+        let tables = PitCsConfig {
+            cs: CsConfig {
+                capacity: config.cs,
+                index: config.pit.index,
+                pages,
+            },
+            pit: config.pit,
+            layout: config.pit_cs,
+        };
+        let n_slots = config.cs.max_slots();
+        let policy = PolicyConfig {
+            capacity: n_slots,
+            pages,
+            ..config.cs_policy
+        };
+        let policy = StorePolicy::new(&policy, n_slots)?.measuring();
+        let lifetime = config.dead_nonce_lifetime();
+        Ok(Self {
+            pit_cs: PitCs::new(tables, policy, key.clone())?,
+            dead_nonces: DeadNonceList::new(lifetime, config.dead_nonces_max, pages)?,
+            wakeups: Wakeups::default(),
+        })
+    }
+}
+
+/// Puts the nonces that an entry was sent with on the dead nonce list.
+pub(crate) fn bury_nonces(dead_nonces: &mut DeadNonceList, entry: &PitEntry, world: &World) {
+    for record in entry.out_records() {
+        dead_nonces.insert(entry.name_hash(), record.nonce, world.now);
+    }
+}
