@@ -16,7 +16,6 @@ pub mod fairness;
 pub mod figures;
 pub mod footprint;
 pub mod impair;
-pub mod launch;
 pub mod live;
 pub mod output;
 pub mod power;
@@ -28,3 +27,5 @@ pub mod startup;
 mod sys;
 pub mod transfer;
 pub mod waiting;
+
+pub use exchange::launch;

@@ -3,8 +3,9 @@
 //! manager's thread.
 
 use std::io::ErrorKind;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use tachonym_client::wall_ms;
 use tachonym_dispatch::WorkerId;
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
@@ -240,14 +241,6 @@ impl RouterControl {
     }
 }
 
-/// Milliseconds since the Unix epoch.
-pub(crate) fn wall_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl ControlPlane for RouterControl {
     fn create_face(&mut self, request: &FaceCreateRequest) -> Result<FaceCreated, ControlError> {
         if request.remote == FaceUri::Null {
@@ -288,7 +281,7 @@ impl ControlPlane for RouterControl {
             base_congestion_marking_interval: changes
                 .options
                 .base_congestion_marking_interval_ns
-                .map(std::time::Duration::from_nanos),
+                .map(Duration::from_nanos),
             default_congestion_threshold_bytes: changes.options.default_congestion_threshold_bytes,
             locality: None,
         };
@@ -688,7 +681,7 @@ fn with_changes(options: FaceOptions, changes: &LinkOptions) -> FaceOptions {
             .unwrap_or(options.congestion_marking),
         base_congestion_marking_interval: interval.map_or(
             options.base_congestion_marking_interval,
-            std::time::Duration::from_nanos,
+            Duration::from_nanos,
         ),
         default_congestion_threshold_bytes: changes
             .default_congestion_threshold_bytes

@@ -6,6 +6,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod blueprint;
+mod busy;
 pub mod config;
 mod control;
 mod crew;
@@ -32,6 +33,7 @@ mod recent_drops;
 mod run;
 mod scheduling;
 mod second_level;
+mod services;
 mod start;
 mod strategies;
 mod task;
@@ -39,7 +41,6 @@ mod team;
 mod threads;
 pub mod tools;
 mod trace_control;
-mod trust;
 mod verification;
 mod worker;
 mod workers_control;

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use tachonym_client::wall_ms;
 use tachonym_face::{CloseReason, FaceEvent, monotonic_now};
 use tachonym_manage::{Brought, FaceReport, Manager};
 use tachonym_packet::{FaceId, InterestView, MonoNs};
 use tachonym_protocol::{FaceEventKind, FaceEventNotification};
 
-use crate::control::{RouterControl, wall_ms};
+use crate::control::RouterControl;
 use crate::handle::Threads;
 use crate::internal::ToManager;
 use crate::plane::Plane;

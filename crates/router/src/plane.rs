@@ -25,6 +25,7 @@ use tachonym_tables::CsCapacity;
 use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
 use tracing::{debug, error, info};
 
+use crate::busy::Busy;
 use crate::internal::InternalFace;
 use crate::packet_trace::Traces;
 use crate::ports::{ForeignDrops, Ports, refusal};
@@ -32,7 +33,6 @@ use crate::second_level::Ssd;
 use crate::task::Task;
 use crate::team::{FaceNews, Team};
 use crate::verification::DataGate;
-use crate::worker::Busy;
 
 /// How often it is looked whether a name has moved, while packets wait for that.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(1);

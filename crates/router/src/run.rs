@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tachonym_dispatch::{Laps, LapsConfig, Publisher, ServiceId};
 use tachonym_face::{FaceSystem, SystemOptions, monotonic_now};
 use tachonym_forward::Engine;
 use tachonym_manage::{Manager, ManagerConfig, RibLimits};
 use tachonym_packet::Name;
 use tachonym_protocol::FaceUri;
-use tachonym_workers::{Scheduler, Services, Tokens};
+use tachonym_workers::Tokens;
 use tracing::warn;
 
-use crate::config::Config;
+use crate::config::{Config, trust};
 use crate::control::RouterControl;
 use crate::crew::{Crew, Orders, cpus_of_threads};
 use crate::drops;
@@ -27,24 +26,10 @@ use crate::manager::ManagerThread;
 use crate::power::Power;
 use crate::scheduling::{SchedulerThread, Scheduling};
 use crate::second_level::Stores;
+use crate::services::{scheduler, services};
 use crate::start::{add_static_routes, link_options, listen};
 use crate::threads::{EndNotice, ForwarderThread};
-use crate::trust;
 use crate::workers_control::WorkersControl;
-
-/// Packets that wait for a worker from which on names move off it.
-const HIGH_THRESHOLD_PKTS: u32 = 256;
-/// What a worker does in a second, in packets: below what one core can, for a service that
-/// needs more than it has got should not have to drop first. Half of the packets that are
-/// verified are Interests.
-const FORWARDING_PPS: f64 = 500e3;
-const VERIFICATION_PPS: f64 = 20e3;
-/// A service gives a worker back when it has not needed it for so long.
-const SURPLUS_AFTER_NS: u64 = 10_000_000_000;
-/// All other names.
-pub(crate) const FORWARDING: ServiceId = ServiceId(0);
-/// Names whose Data are verified; see [`Config::verification`].
-pub(crate) const VERIFICATION: ServiceId = ServiceId(1);
 
 /// Prefix of the management protocol for programs on this machine.
 const LOCAL_MANAGEMENT: &str = "/localhost/nfd";
@@ -321,44 +306,6 @@ impl Router {
             .map_err(|_| anyhow!("the manager thread panicked, which is a fault of the router"))?;
         result
     }
-}
-
-/// The names that are not only forwarded, if there are workers for each service.
-fn services(config: &Config) -> anyhow::Result<Services> {
-    if !config.verifies_apart() {
-        return Ok(Services::default());
-    }
-    let prefixes = config.verification.iter();
-    let prefixes = prefixes.map(|rule| Ok((rule.prefix.parse()?, VERIFICATION)));
-    Ok(Services::new(prefixes.collect::<anyhow::Result<_>>()?))
-}
-
-fn scheduler(config: &Config, layout: &Layout) -> anyhow::Result<Scheduler> {
-    let worker_rates_pps = match config.verifies_apart() {
-        true => vec![FORWARDING_PPS, VERIFICATION_PPS],
-        false => vec![FORWARDING_PPS],
-    };
-    let mut laps = Laps::new(&LapsConfig {
-        map: config.workers.map.kind(),
-        rule: config.workers.migrate.rule(),
-        high_threshold: HIGH_THRESHOLD_PKTS,
-        idle_ns: SURPLUS_AFTER_NS,
-        worker_rates_pps,
-        ..LapsConfig::new(layout.n_workers())
-    })?;
-    if !config.workers.balance {
-        laps.freeze();
-    }
-    let publisher = Publisher::new(laps.homes());
-    let lifetime_ms = config.forwarding.max_interest_lifetime_ms;
-    let n_workers = layout.n_worker_threads();
-    Ok(Scheduler::new(
-        laps,
-        n_workers,
-        publisher,
-        Vec::new(),
-        lifetime_ms,
-    ))
 }
 
 fn system_options(config: &Config) -> SystemOptions {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tachonym_client::transport;
+use tachonym_client::{transport, wall_ms};
 use tachonym_face::{
     ChannelAddress, ChannelOptions, CreateError, CreateOutcome, FaceParams, FaceSystem, FaceUpdate,
     LinkOptions, ListenError, MulticastOptions, UpdateError,
@@ -27,7 +27,7 @@ use tachonym_protocol::{
 use tracing::info;
 
 use crate::config::{Config, Persistency, StaticRoute};
-use crate::control::{RouterControl, wall_ms};
+use crate::control::RouterControl;
 use crate::face_jobs;
 use crate::handle::Threads;
 use crate::plane::Plane;

@@ -4,6 +4,7 @@
 //! verdict is that of `tachonym-security`. Each worker has a gate of its own.
 
 use anyhow::anyhow;
+use tachonym_client::wall_ms;
 use tachonym_face::DropReason;
 use tachonym_packet::DataView;
 use tachonym_security::{
@@ -12,9 +13,7 @@ use tachonym_security::{
 };
 use tracing::warn;
 
-use crate::config::{Config, parse_name};
-use crate::control::wall_ms;
-use crate::trust;
+use crate::config::{Config, parse_name, trust};
 
 /// Lets only such Data pass as are signed as their prefix asks.
 pub(crate) struct DataGate {

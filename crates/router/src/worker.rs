@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crossbeam_channel::Receiver;
 use tachonym_face::{RxBatch, monotonic_now};
-use tachonym_packet::MonoNs;
 
 use crate::handle::Job;
 use crate::plane::Plane;
@@ -23,59 +22,11 @@ const MAX_JOBS_PER_ROUND: usize = 64;
 /// costs as much as a packet from outside.
 const MAX_INJECTED_PER_ROUND: usize = 64;
 
-/// Over how long it is told how busy a thread is, in nanoseconds.
-const BUSY_WINDOW_NS: u64 = 1_000_000_000;
-
 /// The thread, to be run on one.
 pub(crate) struct Forwarder {
     plane: Plane,
     jobs: Receiver<Job>,
     stop: Arc<AtomicBool>,
-}
-
-/// How much of its time a thread does not wait.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Busy {
-    since: MonoNs,
-    waited_ns: u64,
-    /// Since the thread began.
-    began: MonoNs,
-    all_waited_ns: u64,
-    /// Of the last whole window.
-    pub(crate) permille: u64,
-}
-
-impl Busy {
-    /// From now on.
-    pub(crate) fn new() -> Self {
-        let now = monotonic_now();
-        Self {
-            since: now,
-            waited_ns: 0,
-            began: now,
-            all_waited_ns: 0,
-            permille: 0,
-        }
-    }
-
-    /// By `now` the thread has waited for so long since it was last told.
-    fn note(&mut self, waited_ns: u64, now: MonoNs) {
-        self.waited_ns += waited_ns;
-        self.all_waited_ns += waited_ns;
-        let window_ns = now.saturating_since(self.since).as_nanos() as u64;
-        if window_ns >= BUSY_WINDOW_NS {
-            let busy_ns = window_ns.saturating_sub(self.waited_ns);
-            self.permille = busy_ns.saturating_mul(1_000) / window_ns;
-            (self.since, self.waited_ns) = (now, 0);
-        }
-    }
-
-    /// How long the thread has not waited until `now`, since it began.
-    pub(crate) const fn busy_ns(&self, now: MonoNs) -> u64 {
-        now.0
-            .saturating_sub(self.began.0)
-            .saturating_sub(self.all_waited_ns)
-    }
 }
 
 impl Forwarder {

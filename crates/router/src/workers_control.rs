@@ -16,8 +16,8 @@ use tachonym_workers::{Dispatcher, WaitingLengths, Worker};
 use crate::config::{Governor, Workers};
 use crate::handle::{Threads, WorkerGone};
 use crate::plane::Plane;
-use crate::run::{FORWARDING, VERIFICATION};
 use crate::scheduling::Scheduling;
+use crate::services::{FORWARDING, VERIFICATION};
 
 /// The manager's hold on the workers.
 pub(crate) struct WorkersControl {

@@ -16,6 +16,7 @@ mod certificate;
 mod encrypted;
 mod key;
 mod keystore;
+mod reject;
 mod replay;
 mod safe_bag;
 mod signed_interest;
@@ -35,6 +36,7 @@ pub use key::{KeyError, KeyKind, RsaBits, SigningKey, VerifyError, VerifyingKey,
 pub use keystore::{
     CertificateEntry, IdentityEntry, KeyEntry, KeyStore, KeyStoreError, Listing, Skipped,
 };
+pub use reject::Reject;
 pub use replay::{ReplayConfig, ReplayCounters};
 pub use safe_bag::{SafeBag, SafeBagError};
 pub use signed_interest::{SignedForm, SignedInterest};
@@ -45,4 +47,4 @@ pub use verification::{
     DataVerification, Poison, RequiredSignature, Verdict, VerificationCounters, VerificationRule,
     VerificationRules,
 };
-pub use verifier::{Accepted, CommandVerifier, Reject, VerifierConfig, VerifierCounters};
+pub use verifier::{Accepted, CommandVerifier, VerifierConfig, VerifierCounters};

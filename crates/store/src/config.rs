@@ -2,8 +2,9 @@
 
 use tachonym_memory::PagePreference;
 
-use crate::index::MAX_REGIONS;
-use crate::layout::{MAX_BATCH_LEN, REGION_BYTES, REGIONS_START, Superblock, max_record_bytes};
+use crate::layout::{
+    MAX_BATCH_LEN, MAX_REGIONS, REGION_BYTES, REGIONS_START, Superblock, max_record_bytes,
+};
 
 /// Limits and habits of a [`SecondLevel`](crate::SecondLevel).
 #[derive(Clone, Debug)]

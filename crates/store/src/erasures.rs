@@ -18,8 +18,7 @@
 
 use hashbrown::HashMap;
 
-use crate::layout::{Chunk, Extent};
-use crate::log::Position;
+use crate::layout::{Chunk, Extent, Position};
 
 /// Most prefixes that are kept.
 pub(crate) const MAX_ERASURES: usize = 1 << 16;

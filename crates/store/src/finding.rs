@@ -5,8 +5,8 @@ use tachonym_packet::{DataView, InterestView, MonoNs, NameView};
 
 use crate::device::{Op, Request};
 use crate::index::Location;
-use crate::layout::Record;
-use crate::log::{Position, RegionState, Whereabouts};
+use crate::layout::{Position, Record};
+use crate::log::{RegionState, Whereabouts};
 use crate::naming::{chunk_number, mask_bit, parent, write_chunk_name};
 use crate::reads::{MAX_WAITERS_PER_READ, Purpose, Sharer, Sought, Waiter, Wish};
 use crate::second_level::{MAX_COMPONENTS, SecondLevel};

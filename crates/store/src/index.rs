@@ -17,22 +17,18 @@
 
 use tachonym_memory::{LINE_WORDS, MemoryError, PagePreference, Pages, PlainWords, prefetch};
 
-use crate::layout::Extent;
+use crate::layout::{EXTENT_BITS, Extent};
 
 /// Entries of a line.
 const LINE_ENTRIES: usize = 6;
 /// Where the tags of a line begin, in words.
 const TAG_WORD: usize = LINE_ENTRIES;
-const EXTENT_BITS: u32 = 46;
 
 /// How full the table gets, in percent: beyond, entries might have to be moved far.
 pub(crate) const MAX_FILL_PCT: usize = 88;
 
 /// Entries that are looked at to find one that can be moved.
 const MAX_LOOKED_AT: usize = 512;
-
-/// Most regions of a store.
-pub(crate) const MAX_REGIONS: usize = 1 << (64 - EXTENT_BITS);
 
 /// Where a record lies in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -394,7 +390,7 @@ mod tests {
 
     fn location(n: u64) -> Location {
         Location {
-            region: (n % MAX_REGIONS as u64) as u32,
+            region: (n % crate::layout::MAX_REGIONS as u64) as u32,
             extent: Extent::unpack(n | 1 << 20 | 1 << 30),
         }
     }

@@ -13,11 +13,13 @@
 //! somebody else may have written is read like the rest, and must do no harm. A record's
 //! checksums are two, so that its head can be believed before all of it is read.
 
+mod toc;
+
 use crc_fast::{CrcAlgorithm, checksum};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
-use crate::index::MAX_REGIONS;
-pub use crate::toc::{
+pub(crate) use toc::MAX_TOC_PREFIXES;
+pub use toc::{
     Foot, TOC_ENTRY_BYTES, TocEncoder, TocEntry, encode_toc, max_toc_entries, toc_bytes,
 };
 
@@ -50,6 +52,15 @@ pub const MAX_PREFIXES: usize = 32;
 
 /// Bytes of a region's head, and of its foot.
 pub const REGION_HEAD_BYTES: usize = STEP;
+
+/// Bits of a packed [`Extent`].
+pub(crate) const EXTENT_BITS: u32 = 46;
+
+/// Most regions of a store: an entry of the index keeps the number beside the extent.
+pub(crate) const MAX_REGIONS: usize = 1 << (64 - EXTENT_BITS);
+
+/// A place in the log, by the region's sequence number and where in it: later ones are greater.
+pub(crate) type Position = (u64, u32);
 
 const RECORD_HEAD_BYTES: usize = 48;
 const PLACE_BYTES: usize = 12;

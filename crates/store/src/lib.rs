@@ -23,7 +23,6 @@ mod recalled;
 mod regions;
 mod second_level;
 mod taking;
-mod toc;
 mod upkeep;
 
 pub use config::{Admission, Config, Counters, Geometry, GeometryError};

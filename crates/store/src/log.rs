@@ -31,10 +31,9 @@ use crate::device::{Op, Request};
 use crate::erasures::to_extent;
 use crate::index::Location;
 use crate::layout::{
-    Extent, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP, TocEncoder, TocEntry,
-    encode_region_head, toc_bytes,
+    Extent, MAX_TOC_PREFIXES, Position, REGION_HEAD_BYTES, RecordHead, RecordKind, STEP,
+    TocEncoder, TocEntry, encode_region_head, toc_bytes,
 };
-use crate::toc::MAX_TOC_PREFIXES;
 
 /// A record of so many times the bytes begins after padding; shorter ones do without.
 const MIN_RECORD_BY_PADDING: usize = 30;
@@ -81,9 +80,6 @@ pub(crate) enum Whereabouts<'a> {
     /// On the way from here to the device.
     Between,
 }
-
-/// A place in the log: later ones are greater.
-pub(crate) type Position = (u64, u32);
 
 /// The last record of a region below each prefix, by its hash.
 pub(crate) type Prefixes = HashMap<u64, Extent, foldhash::fast::FixedState>;

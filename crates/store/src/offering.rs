@@ -5,8 +5,8 @@ use tachonym_packet::{DataView, MonoNs, NameView};
 use crate::config::Counters;
 use crate::erasures::{Added, to_chunk};
 use crate::index::{Index, Location};
-use crate::layout::{Extent, RecordHead, RecordKind};
-use crate::log::{Log, NotYet, Position};
+use crate::layout::{Extent, Position, RecordHead, RecordKind};
+use crate::log::{Log, NotYet};
 use crate::naming::{Part, mask_bit};
 use crate::second_level::{Event, MAX_COMPONENTS, SecondLevel};
 

@@ -16,8 +16,7 @@ use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
 use crate::index::Location;
-use crate::layout::Record;
-use crate::log::Position;
+use crate::layout::{Position, Record};
 
 /// Who waits for a read: a number of the owner's choice.
 pub type Waiter = u64;

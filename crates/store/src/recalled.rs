@@ -3,8 +3,7 @@
 use tachonym_memory::IoBuffer;
 use tachonym_packet::MonoNs;
 
-use crate::layout::Record;
-use crate::log::Position;
+use crate::layout::{Position, Record};
 use crate::reads::{Waiter, Wish};
 
 /// Tells Unix time from the clock that never goes back.

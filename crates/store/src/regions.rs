@@ -11,10 +11,10 @@ use tachonym_memory::IO_ALIGN;
 
 use crate::erasures::{from_extent, to_extent};
 use crate::layout::{
-    Extent, Foot, REGION_HEAD_BYTES, Record, RecordKind, STEP, TocEntry, decode_region_head,
-    max_record_bytes, max_toc_entries, toc_bytes,
+    Extent, Foot, Position, REGION_HEAD_BYTES, Record, RecordKind, STEP, TocEntry,
+    decode_region_head, max_record_bytes, max_toc_entries, toc_bytes,
 };
-use crate::log::{Position, Prefixes, note_last};
+use crate::log::{Prefixes, note_last};
 use crate::naming::mask_bit;
 
 /// A region by its table of contents, if it has batches of ten packets of 1 KB with names of
@@ -53,6 +53,16 @@ pub(crate) struct Contents {
     pub(crate) is_followed: bool,
     /// Whether it lacks one, and may be given it.
     pub(crate) is_unsealed: bool,
+}
+
+/// What is left to be done of a region.
+#[derive(Debug)]
+pub(crate) struct Taking {
+    pub(crate) region: u32,
+    pub(crate) why: Why,
+    pub(crate) contents: Contents,
+    /// Entries that have been dealt with.
+    pub(crate) n_taken: usize,
 }
 
 #[derive(Debug)]

@@ -23,13 +23,14 @@ use crate::device::{Completion, Request};
 use crate::erasures::Erasures;
 use crate::flush::{Flush, Syncing, Ticket};
 use crate::index::Index;
-use crate::layout::{MAX_BATCH_LEN, MAX_PREFIXES, REGIONS_START, Superblock, max_record_bytes};
-use crate::log::{Log, Position, Region, RegionState};
+use crate::layout::{
+    MAX_BATCH_LEN, MAX_PREFIXES, Position, REGIONS_START, Superblock, max_record_bytes,
+};
+use crate::log::{Log, Region, RegionState};
 use crate::naming::Names;
 use crate::reads::{Reads, is_read};
 use crate::recalled::{Recalled, WallClock};
-use crate::regions::Looks;
-use crate::taking::Taking;
+use crate::regions::{Looks, Taking};
 
 /// Data with a longer name than this are not kept.
 pub(crate) const MAX_COMPONENTS: usize = MAX_PREFIXES;

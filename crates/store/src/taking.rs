@@ -8,25 +8,15 @@
 
 use crate::erasures::from_extent;
 use crate::index::Location;
-use crate::layout::TocEntry;
-use crate::log::{Position, RegionState};
+use crate::layout::{Position, TocEntry};
+use crate::log::RegionState;
 use crate::offering::{note_prefix, note_record};
-use crate::regions::{Contents, Why};
+use crate::regions::{Contents, Taking, Why};
 use crate::second_level::SecondLevel;
 
 /// Entries that are dealt with when the store is asked to do what is due. Each looks at two
 /// lines of the index, so that all of them take less than a millisecond.
 const MAX_ENTRIES: usize = 4_096;
-
-/// What is left to be done of a region.
-#[derive(Debug)]
-pub(crate) struct Taking {
-    region: u32,
-    why: Why,
-    contents: Contents,
-    /// Entries that have been dealt with.
-    n_taken: usize,
-}
 
 impl SecondLevel {
     /// It is known what a region holds: begins to put it into the index, or to take it out.

@@ -7,13 +7,14 @@
 //! CanBePrefix use. So a read of ten chunks has 21 pages: 7.5 % more than their content, where
 //! that of a real store has some 3 % more.
 
+use anyhow::ensure;
 use tachonym_memory::IO_ALIGN;
 use tachonym_packet::NameView;
 use tachonym_packet::types::component::SEGMENT;
 use tachonym_store::device::Content;
 use tachonym_store::layout::{
-    Chunk as Place, Extent, REGION_HEAD_BYTES, REGIONS_START, RecordHead, RecordKind, STEP,
-    Superblock, TocEntry, encode_region_head, encode_toc, toc_bytes,
+    Chunk as Place, Extent, MAX_BATCH_LEN, REGION_HEAD_BYTES, REGIONS_START, RecordHead,
+    RecordKind, STEP, Superblock, TocEntry, encode_region_head, encode_toc, toc_bytes,
 };
 use tachonym_store::{Geometry, Names};
 
@@ -72,7 +73,7 @@ impl MadeVolume {
             }
             bytes += bytes / 16;
         };
-        let block = super::two_levels::superblock_of(&geometry, batch_chunks)?;
+        let block = superblock_of(&geometry, batch_chunks)?;
         Ok(Self {
             catalogue,
             names: Names::new(block.key, batch_chunks as usize),
@@ -214,6 +215,28 @@ impl MadeVolume {
             put(&table, region_bytes - table.len(), start, buffer);
         }
     }
+}
+
+/// A superblock of a store of one volume that is divided so.
+///
+/// # Errors
+/// If batches are too long.
+pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::Result<Superblock> {
+    ensure!(
+        batch_chunks as usize <= MAX_BATCH_LEN,
+        "a batch has at most {MAX_BATCH_LEN} segments"
+    );
+    Ok(Superblock {
+        key: [7; 16],
+        worker: 0,
+        volume: 0,
+        n_volumes: 1,
+        batch_len: batch_chunks as u8,
+        region_bytes: geometry.region_bytes,
+        n_regions: geometry.n_regions.first().copied().unwrap_or(0),
+        first_seq: 1,
+        context: 0,
+    })
 }
 
 /// The first chunk of a batch of all.

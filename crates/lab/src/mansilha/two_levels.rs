@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use tachonym_packet::{FaceId, MonoNs};
 use tachonym_store::device::{Content, Contents, Device, Emulated, Waiting};
-use tachonym_store::layout::{MAX_BATCH_LEN, Superblock};
-use tachonym_store::{Beginning, Config, Counters, Geometry, SecondLevel};
+use tachonym_store::layout::Superblock;
+use tachonym_store::{Beginning, Config, Counters, SecondLevel};
 
 use super::catalogue::{Chunk, Share};
 use super::emulated::Memory;
@@ -55,28 +55,6 @@ pub(super) struct TwoLevels {
 /// nothing is evicted.
 pub(super) const fn volume_bytes(n_chunks: u64) -> u64 {
     n_chunks * MAX_DATA_BYTES as u64 * 115 / 100 + (64 << 20)
-}
-
-/// A superblock of a store of one volume that is divided so.
-///
-/// # Errors
-/// If batches are too long.
-pub(super) fn superblock_of(geometry: &Geometry, batch_chunks: u32) -> anyhow::Result<Superblock> {
-    ensure!(
-        batch_chunks as usize <= MAX_BATCH_LEN,
-        "a batch has at most {MAX_BATCH_LEN} segments"
-    );
-    Ok(Superblock {
-        key: [7; 16],
-        worker: 0,
-        volume: 0,
-        n_volumes: 1,
-        batch_len: batch_chunks as u8,
-        region_bytes: geometry.region_bytes,
-        n_regions: geometry.n_regions.first().copied().unwrap_or(0),
-        first_seq: 1,
-        context: 0,
-    })
 }
 
 impl TwoLevels {
@@ -381,9 +359,11 @@ impl Hcs for TwoLevels {
 
 #[cfg(test)]
 mod tests {
+    use tachonym_store::Geometry;
     use tachonym_store::device::Ram;
 
     use super::super::catalogue::Catalogue;
+    use super::super::made::superblock_of;
     use super::super::model;
     use super::super::store::{measure, warm};
     use super::super::workload::{Kind, Requests};

@@ -20,9 +20,9 @@ use tachonym_bench::stats::Spread;
 
 use super::address::{Address, Transport};
 use super::flow::Mode;
+use super::launch::Running;
 use super::measure::{Forwarder, Load, Target, measure};
 use super::report::Measurement;
-use crate::launch::Running;
 use crate::output;
 
 /// Measures several forwarders under the same load, interleaved.

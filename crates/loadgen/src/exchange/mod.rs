@@ -13,6 +13,7 @@ pub mod control;
 pub mod drive;
 pub mod flow;
 pub mod frame;
+pub mod launch;
 pub mod link;
 pub mod measure;
 pub mod pace;

@@ -55,8 +55,16 @@ pub struct Measurement {
     pub classes: Vec<MeasuredClass>,
 }
 
+impl Observation {
+    /// What this says of all names.
+    #[must_use]
+    pub fn measured(&self) -> Measurement {
+        Measurement::of(self)
+    }
+}
+
 impl Measurement {
-    pub(super) fn of(observation: &Observation) -> Self {
+    fn of(observation: &Observation) -> Self {
         let windows = &observation.windows;
         let n_requests = windows.iter().map(|window| window.n_requests).sum();
         let below = windows.iter().map(|w| w.below).min().unwrap_or(0);

@@ -1,6 +1,5 @@
 //! The meter: two samples of requests, over windows of so many.
 
-use super::estimate::Measurement;
 use super::names::LowestNames;
 use crate::random::Random;
 
@@ -278,14 +277,6 @@ pub(super) struct ObservedWindow {
     pub(super) n_requests: u64,
     pub(super) names: Vec<(u64, u32)>,
     pub(super) log: Vec<Noted>,
-}
-
-impl Observation {
-    /// What this says of all names.
-    #[must_use]
-    pub fn measured(&self) -> Measurement {
-        Measurement::of(self)
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use super::faults::{Fault, Faults};
 use super::{
-    Config, content_store, faces, forwarding, locality, management, power, routes, second_level,
-    signers, tables, workers,
+    Config, content_store, faces, forwarding, management, power, routes, second_level, tables,
+    trust, workers,
 };
 
 /// Words that are a log level by themselves.
@@ -24,9 +24,8 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
     second_level::check(&config.second_level, config.workers.most(), &mut found);
     forwarding::check(config, &mut found);
     routes::check(config, &mut found);
-    signers::check(config, &mut found);
+    trust::check(config, &mut found);
     management::check(config, &mut found);
-    locality::check(config, &mut found);
     if let Some(message) = level_fault(&config.log.level) {
         found.push(
             "log.level",

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tachonym_face::SystemOptions;
+use tachonym_face::{Localities, SystemOptions};
 
 use super::faults::Faults;
 use super::machine::{has_interface, socket_path_fault};
@@ -76,6 +76,18 @@ pub struct Faces {
     /// A UDP multicast group on one network interface: one face that reaches all members
     /// of the group. None by default.
     pub multicast: Vec<Multicast>,
+}
+
+impl Faces {
+    /// When faces of each transport are local.
+    pub(crate) fn localities(&self) -> Localities {
+        Localities {
+            unix: self.unix.local.into(),
+            tcp: self.tcp.local.into(),
+            udp: self.udp.local.into(),
+            websocket: self.websocket.local.into(),
+        }
+    }
 }
 
 impl Default for Faces {
@@ -384,10 +396,38 @@ fn tcp(tcp: &Tcp, found: &mut Faults) {
 fn websocket(websocket: &WebSocket, found: &mut Faults) {
     let timeout = "faces.websocket.idle_timeout_s";
     found.range(timeout, websocket.idle_timeout_s, 0, MAX_IDLE_TIMEOUT_S);
+    origins(websocket, found);
     let default = WebSocket::default();
     if websocket.listen.is_empty() && websocket.idle_timeout_s != default.idle_timeout_s {
         found.idle(timeout, "faces.websocket.listen is empty");
     }
+}
+
+fn origins(websocket: &WebSocket, found: &mut Faults) {
+    const KEY: &str = "faces.websocket.origins";
+    if websocket.listen.is_empty() && !websocket.origins.is_empty() {
+        found.idle(KEY, "faces.websocket.listen is empty");
+    }
+    for (i, origin) in websocket.origins.iter().enumerate() {
+        if !is_origin(origin) {
+            found.push(
+                format!("{KEY}[{i}]"),
+                format!("`{origin}` is not an origin"),
+                "write scheme, host and port without a path, such as \"https://app.example\", \
+                 or \"null\"",
+            );
+        }
+    }
+}
+
+/// Whether `text` is an origin as browsers write it (RFC 6454, section 6.2).
+fn is_origin(text: &str) -> bool {
+    let is_plain = |part: &str| {
+        let is_of_part = |c: char| c.is_ascii_alphanumeric() || "+-.:[]".contains(c);
+        !part.is_empty() && part.chars().all(is_of_part)
+    };
+    let parts = text.split_once("://");
+    text == "null" || parts.is_some_and(|(scheme, host)| is_plain(scheme) && is_plain(host))
 }
 
 /// Checks lists of addresses that share the ports of one protocol.

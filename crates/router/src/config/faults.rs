@@ -4,8 +4,6 @@ use tachonym_face::{MAX_MTU_BYTES, MIN_MTU_BYTES};
 use tachonym_packet::Name;
 use tachonym_protocol::{FaceUri, FaceUriError};
 
-use crate::trust::TrustFault;
-
 /// How to write a name.
 pub(crate) const NAME_REMEDY: &str = "write a name such as /example/prefix";
 
@@ -16,6 +14,16 @@ pub(super) struct Fault {
     pub(super) remedy: String,
     /// Whether the value is wrong only because of the values of other keys.
     pub(super) is_conflict: bool,
+}
+
+/// What is wrong with a rule.
+pub(crate) struct TrustFault {
+    /// Which key of the rule, such as `anchors[0]`.
+    pub(crate) key: String,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// How to mend it.
+    pub(crate) remedy: &'static str,
 }
 
 /// The faults found so far.

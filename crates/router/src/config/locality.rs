@@ -1,12 +1,9 @@
-//! Which faces are local, and which transports carry commands.
+//! Words for when a face is local, and for the transports that carry commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tachonym_face::{Localities, Locality};
+use tachonym_face::Locality;
 use tachonym_manage::CommandTransport;
-
-use super::faults::Faults;
-use super::{Config, Faces, Management};
 
 /// When a face is local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -23,18 +20,6 @@ impl From<Local> for Locality {
         match local {
             Local::Never => Self::Never,
             Local::Loopback => Self::Loopback,
-        }
-    }
-}
-
-impl Faces {
-    /// When faces of each transport are local.
-    pub(crate) fn localities(&self) -> Localities {
-        Localities {
-            unix: self.unix.local.into(),
-            tcp: self.tcp.local.into(),
-            udp: self.udp.local.into(),
-            websocket: self.websocket.local.into(),
         }
     }
 }
@@ -64,74 +49,12 @@ impl From<Transport> for CommandTransport {
     }
 }
 
-/// Checks which faces are local, and that commands can arrive.
-pub(super) fn check(config: &Config, found: &mut Faults) {
-    origins(config, found);
-    for (i, face) in config.face.iter().enumerate() {
-        if face.local_fields && face.locality == Some(Local::Never) {
-            found.conflict(
-                format!("face[{i}].local_fields"),
-                "only local faces have local fields, and this face is never local",
-                "remove the key, or change locality",
-            );
-        }
-    }
-    transports(config, found);
-}
-
-fn origins(config: &Config, found: &mut Faults) {
-    const KEY: &str = "faces.websocket.origins";
-    let websocket = &config.faces.websocket;
-    if websocket.listen.is_empty() && !websocket.origins.is_empty() {
-        found.idle(KEY, "faces.websocket.listen is empty");
-    }
-    for (i, origin) in websocket.origins.iter().enumerate() {
-        if !is_origin(origin) {
-            found.push(
-                format!("{KEY}[{i}]"),
-                format!("`{origin}` is not an origin"),
-                "write scheme, host and port without a path, such as \"https://app.example\", \
-                 or \"null\"",
-            );
-        }
-    }
-}
-
-/// Whether `text` is an origin as browsers write it (RFC 6454, section 6.2).
-fn is_origin(text: &str) -> bool {
-    let is_plain = |part: &str| {
-        let is_of_part = |c: char| c.is_ascii_alphanumeric() || "+-.:[]".contains(c);
-        !part.is_empty() && part.chars().all(is_of_part)
-    };
-    let parts = text.split_once("://");
-    text == "null" || parts.is_some_and(|(scheme, host)| is_plain(scheme) && is_plain(host))
-}
-
-/// Transports whose faces are never local carry no commands.
-fn transports(config: &Config, found: &mut Faults) {
-    let f = &config.faces;
-    let is_dialled_locally = || {
-        let mut faces = config.face.iter();
-        faces.any(|face| face.locality == Some(Local::Loopback))
-    };
-    for (i, transport) in config.management.transports.iter().enumerate() {
-        let (name, local) = match transport {
-            Transport::Unix => ("unix", f.unix.local),
-            Transport::Tcp => ("tcp", f.tcp.local),
-            Transport::Udp => ("udp", f.udp.local),
-            Transport::Websocket => ("websocket", f.websocket.local),
-        };
-        let is_default = Management::default().transports.contains(transport);
-        if local == Local::Never && !is_default && !is_dialled_locally() {
-            let reason = format!("faces.{name}.local is \"never\"");
-            found.idle(&format!("management.transports[{i}]"), &reason);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tachonym_face::Localities;
+
     use super::*;
+    use crate::config::Config;
 
     /// Key and text of the one complaint about `text`.
     fn complaint(text: &str) -> (String, String) {

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::faults::Faults;
-use super::{Announcements, Config, Localhop, Transport};
-use crate::trust;
+use super::{Announcements, Config, Local, Localhop, Transport};
 
 /// The management protocol: commands and status datasets.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -77,15 +76,11 @@ pub struct Authorize {
     #[serde(default)]
     pub signers_under: Option<String>,
 }
+
 /// Checks `[management]`.
 pub(super) fn check(config: &Config, found: &mut Faults) {
     let m = &config.management;
     found.range("management.queue_commands", m.queue_commands, 1, 1 << 20);
-    for (i, rule) in m.authorize.iter().enumerate() {
-        if let Err(fault) = trust::authorize_rule(rule) {
-            found.trust(&format!("management.authorize[{i}]"), fault);
-        }
-    }
     let localhop = &m.localhop;
     if !localhop.enabled {
         let set = [
@@ -116,10 +111,27 @@ pub(super) fn check(config: &Config, found: &mut Faults) {
         0,
         longest_s,
     );
-    if let Err(fault) = trust::announcements_policy(&m.announcements) {
-        found.trust("management.announcements", fault);
-    }
-    if let Err(fault) = trust::localhop_rule(localhop) {
-        found.trust("management.localhop", fault);
+    transports(config, found);
+}
+
+/// Transports whose faces are never local carry no commands.
+fn transports(config: &Config, found: &mut Faults) {
+    let f = &config.faces;
+    let is_dialled_locally = || {
+        let mut faces = config.face.iter();
+        faces.any(|face| face.locality == Some(Local::Loopback))
+    };
+    for (i, transport) in config.management.transports.iter().enumerate() {
+        let (name, local) = match transport {
+            Transport::Unix => ("unix", f.unix.local),
+            Transport::Tcp => ("tcp", f.tcp.local),
+            Transport::Udp => ("udp", f.udp.local),
+            Transport::Websocket => ("websocket", f.websocket.local),
+        };
+        let is_default = Management::default().transports.contains(transport);
+        if local == Local::Never && !is_default && !is_dialled_locally() {
+            let reason = format!("faces.{name}.local is \"never\"");
+            found.idle(&format!("management.transports[{i}]"), &reason);
+        }
     }
 }

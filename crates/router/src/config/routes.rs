@@ -135,6 +135,13 @@ pub(super) fn check(config: &Config, found: &mut Faults) {
 /// Checks `[[face]]` and adds their remotes to `remotes`.
 fn static_faces(config: &Config, remotes: &mut HashSet<FaceUri>, found: &mut Faults) {
     for (i, face) in config.face.iter().enumerate() {
+        if face.local_fields && face.locality == Some(Local::Never) {
+            found.conflict(
+                format!("face[{i}].local_fields"),
+                "only local faces have local fields, and this face is never local",
+                "remove the key, or change locality",
+            );
+        }
         let key = format!("face[{i}].remote");
         let Some(remote) = found.face_uri(&key, &face.remote) else {
             continue;

@@ -1,20 +1,11 @@
 //! `[[verification]]`, `[management.localhop]` and `[management.announcements]`: whose
 //! signatures count for which names.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tachonym_manage::LocalhopRule;
-use tachonym_tables::MAX_PREFIX_COMPONENTS;
-
-use super::faults::Faults;
-use super::{Config, Tables};
-use crate::trust;
-
-/// Most prefixes whose Data is verified: each Data name is compared with all of them.
-const MAX_VERIFICATION_RULES: usize = 256;
 
 /// Which names a trusted signer may sign, register or announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -137,37 +128,4 @@ pub struct Announcements {
     /// `any`, all names. With `any = true` a signer has no known identity and may announce
     /// all names.
     pub names: Option<Names>,
-}
-
-/// Checks `[[verification]]` and what goes with it.
-pub(super) fn check(config: &Config, found: &mut Faults) {
-    let (rules, t) = (&config.verification, &config.tables);
-    let remembered = "tables.verified_data";
-    found.range(remembered, t.verified_data, 0, 1 << 24);
-    if rules.is_empty() && t.verified_data != Tables::default().verified_data {
-        found.idle(remembered, "there is no [[verification]]");
-    }
-    let mut known = HashSet::new();
-    for (i, rule) in rules.iter().enumerate() {
-        let key = format!("verification[{i}].prefix");
-        let prefix = found.name(&key, &rule.prefix, MAX_PREFIX_COMPONENTS);
-        if prefix.is_some_and(|prefix| !known.insert(prefix)) {
-            found.conflict(
-                key.as_str(),
-                format!("Data under {} is already verified", rule.prefix),
-                "keep one [[verification]] for each prefix; it may list several anchors",
-            );
-        }
-        if i == MAX_VERIFICATION_RULES {
-            found.conflict(
-                key,
-                format!("the file has more than {MAX_VERIFICATION_RULES} [[verification]]"),
-                "put prefixes with the same signers under a shorter prefix: each Data name is \
-                 compared with all of them",
-            );
-        }
-        if let Err(fault) = trust::required_signature(rule) {
-            found.trust(&format!("verification[{i}]"), fault);
-        }
-    }
 }

@@ -15,7 +15,7 @@ use tachonym_workers::{ReceiverConfig, Scheduler};
 use tracing::{debug, warn};
 
 use super::levers::Levers;
-use crate::run::FORWARDING;
+use crate::services::FORWARDING;
 use crate::team::Team;
 
 /// A governor of `dispatch`, and what it last read of the workers.

@@ -7,7 +7,7 @@
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-use crate::layout::{Extent, REGION_HEAD_BYTES, STEP, crc32, crc64, u32_at, u64_at};
+use super::{Extent, REGION_HEAD_BYTES, STEP, crc32, crc64, u32_at, u64_at};
 
 /// Bytes of an entry of a table of contents.
 pub const TOC_ENTRY_BYTES: usize = 16;

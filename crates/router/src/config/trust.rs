@@ -4,24 +4,20 @@
 //! a configuration and the start of the router go the same way, so that what
 //! passes the one does not fail the other.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use tachonym_manage::{AuthorizeRule, LocalhopRule, ManagementTrust, Module};
 use tachonym_security::{Certificate, Endorsement, NameRule, RequiredSignature, TrustPolicy};
+use tachonym_tables::MAX_PREFIX_COMPONENTS;
 
-use crate::config::{
-    Announcements, Authorize, Localhop, Management, NAME_REMEDY, Names, Verification, parse_name,
-};
+use super::faults::{Faults, NAME_REMEDY, TrustFault, parse_name};
+use super::management::{Authorize, Management};
+use super::signers::{Announcements, Localhop, Names, Verification};
+use super::{Config, Tables};
 
-/// What is wrong with a rule.
-pub(crate) struct TrustFault {
-    /// Which key of the rule, such as `anchors[0]`.
-    pub(crate) key: String,
-    /// What is wrong.
-    pub(crate) message: String,
-    /// How to mend it.
-    pub(crate) remedy: &'static str,
-}
+/// Most prefixes whose Data is verified: each Data name is compared with all of them.
+const MAX_VERIFICATION_RULES: usize = 256;
 
 /// Whose signatures count, as the configuration says it.
 struct Signers<'c> {
@@ -30,6 +26,51 @@ struct Signers<'c> {
     certificates: &'c [PathBuf],
     under: Option<&'c str>,
     names: Option<Names>,
+}
+
+/// Checks `[[verification]]` and what goes with it, and the signers that `[management]` names.
+pub(super) fn check(config: &Config, found: &mut Faults) {
+    let (rules, t) = (&config.verification, &config.tables);
+    let remembered = "tables.verified_data";
+    found.range(remembered, t.verified_data, 0, 1 << 24);
+    if rules.is_empty() && t.verified_data != Tables::default().verified_data {
+        found.idle(remembered, "there is no [[verification]]");
+    }
+    let mut known = HashSet::new();
+    for (i, rule) in rules.iter().enumerate() {
+        let key = format!("verification[{i}].prefix");
+        let prefix = found.name(&key, &rule.prefix, MAX_PREFIX_COMPONENTS);
+        if prefix.is_some_and(|prefix| !known.insert(prefix)) {
+            found.conflict(
+                key.as_str(),
+                format!("Data under {} is already verified", rule.prefix),
+                "keep one [[verification]] for each prefix; it may list several anchors",
+            );
+        }
+        if i == MAX_VERIFICATION_RULES {
+            found.conflict(
+                key,
+                format!("the file has more than {MAX_VERIFICATION_RULES} [[verification]]"),
+                "put prefixes with the same signers under a shorter prefix: each Data name is \
+                 compared with all of them",
+            );
+        }
+        if let Err(fault) = required_signature(rule) {
+            found.trust(&format!("verification[{i}]"), fault);
+        }
+    }
+    let m = &config.management;
+    for (i, rule) in m.authorize.iter().enumerate() {
+        if let Err(fault) = authorize_rule(rule) {
+            found.trust(&format!("management.authorize[{i}]"), fault);
+        }
+    }
+    if let Err(fault) = announcements_policy(&m.announcements) {
+        found.trust("management.announcements", fault);
+    }
+    if let Err(fault) = localhop_rule(&m.localhop) {
+        found.trust("management.localhop", fault);
+    }
 }
 
 /// The modules and signers of a rule.

@@ -16,11 +16,11 @@ use tachonym_bench::random::{Random, fresh_seed};
 use tachonym_packet::{Component, Name, tlv, types};
 use tachonym_protocol::CommandName;
 
-use crate::exchange::address::Address;
-use crate::exchange::control;
-use crate::exchange::frame::Frame;
-use crate::exchange::link::{self, Link};
-use crate::exchange::template::{DataTemplate, InterestShape, InterestTemplate};
+use super::address::Address;
+use super::control;
+use super::frame::Frame;
+use super::link::{self, Link};
+use super::template::{DataTemplate, InterestShape, InterestTemplate};
 use crate::process::Process;
 
 /// Keys for a configuration of the router in which programs of this machine may
