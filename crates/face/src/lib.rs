@@ -39,6 +39,7 @@ mod locality;
 mod options;
 mod poller;
 mod share;
+mod source;
 mod steering;
 mod sys;
 mod system;
@@ -57,10 +58,10 @@ pub use info::{ChannelInfo, FaceEvent, FaceInfo};
 pub use locality::{Localities, Locality};
 pub use options::{
     ChannelAddress, ChannelOptions, DEFAULT_MTU_BYTES, FaceParams, FaceUpdate, LinkOptions,
-    Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload, SystemOptions,
+    Loopback, MAX_MTU_BYTES, MIN_MTU_BYTES, MulticastOptions, Offload,
 };
 pub use share::SystemShare;
-pub use system::{FaceSystem, Placement};
+pub use system::{FaceSystem, Placement, SystemOptions};
 pub use turns::TURN_PKTS;
 pub use waiting::{Monitor, MonitorKind, Wait, WaitFlag, Waiting, WaitingLimits, WaitingStatus};
 pub use waker::Waker;

@@ -18,10 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use socket2::{SockAddr, Socket};
 use tachonym_packet::FaceId;
+use tachonym_protocol::FaceUri;
 
+use crate::options::ChannelOptions;
+use crate::source::FaceCounts;
 use crate::steering::{Family, Steering};
 use crate::sys::filter;
-use crate::system::{FaceCounts, Origin};
 use crate::transport::udp::UdpSocket;
 use crate::waker::Waker;
 
@@ -116,6 +118,20 @@ impl fmt::Debug for SystemShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SystemShare({} of {})", self.index, self.n_systems())
     }
+}
+
+/// What accepted connections need of their listener.
+pub(crate) struct Origin {
+    pub(crate) kind: ListenerKind,
+    pub(crate) local: FaceUri,
+    pub(crate) options: ChannelOptions,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum ListenerKind {
+    Unix,
+    Tcp,
+    WebSocket,
 }
 
 /// What one system hands to another.

@@ -1,10 +1,10 @@
 //! Memory of incomplete packets.
 //!
 //! Owns how much of it all faces of a system hold, and each source, and the emptied
-//! packets that are used again. What is in a packet is `reassembly`'s.
+//! packets that are used again. What is in a packet is `partial`'s.
 
-use super::reassembly::Partial;
-use crate::system::SourceIdx;
+use super::partial::Partial;
+use crate::source::SourceIdx;
 
 /// Emptied packets that are kept for reuse, for all faces together.
 pub(super) const MAX_SPARE_BYTES: usize = 1 << 20;

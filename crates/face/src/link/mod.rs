@@ -9,6 +9,7 @@
 pub(crate) mod budget;
 pub(crate) mod congestion;
 pub(crate) mod encode;
+mod partial;
 pub(crate) mod reassembly;
 mod receive;
 pub(crate) mod reliability;
@@ -22,7 +23,7 @@ use tachonym_packet::MonoNs;
 
 use crate::counters::{DropReason, FaceCounters};
 use crate::options::LinkOptions;
-use crate::system::SourceIdx;
+use crate::source::SourceIdx;
 use budget::ReassemblyBudget;
 use congestion::Congestion;
 use reassembly::Reassembler;

@@ -7,7 +7,8 @@ use tachonym_packet::{MonoNs, types};
 
 use super::Link;
 use super::budget::ReassemblyBudget;
-use super::reassembly::{Reassembled, Reassembler};
+use super::partial::Reassembled;
+use super::reassembly::Reassembler;
 use crate::batch::{FrameRecord, Frames, Source, Span};
 use crate::counters::{DropReason, FaceCounters};
 

@@ -173,7 +173,7 @@ impl FaceSystem {
             *self.branch_counts.of(branch.kind) -= 1;
             *self.branch_counts.of(kind) += 1;
             branch.kind = kind;
-            socket.size_buffers(&self.options);
+            socket.size_buffers(self.options.udp());
         }
     }
 
@@ -214,7 +214,7 @@ impl FaceSystem {
             // connected. Elsewhere than here the kernel chooses another socket.
             local.set_ip(unspecified_like(local));
         }
-        let socket = UdpSocket::branch(local, branch, &self.options).ok()?;
+        let socket = UdpSocket::branch(local, branch, self.options.udp()).ok()?;
         if socket.local.ip() != own_ip {
             return None;
         }

@@ -11,7 +11,6 @@ use tachonym_protocol::{FaceEventKind, FacePersistency, FaceScope, FaceUri, Link
 
 use super::FaceSystem;
 use super::eviction::CameBy;
-use super::listen::unix_uri;
 use crate::counters::{DropReason, FaceCounters};
 use crate::error::{CloseReason, CreateError, CreateOutcome, UpdateError};
 use crate::face::{Face, FaceState};
@@ -42,6 +41,11 @@ pub(super) struct NewFace {
     pub(super) link_type: LinkType,
     pub(super) persistency: FacePersistency,
     pub(super) ticket: Option<Ticket>,
+}
+
+pub(super) fn unix_uri(path: &Path) -> FaceUri {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    FaceUri::Unix(absolute.to_string_lossy().into_owned())
 }
 
 pub(super) fn clamp_mtu(mtu_bytes: u64) -> usize {
@@ -208,9 +212,9 @@ impl FaceSystem {
             None => {
                 let socket = match local {
                     Some(local) if local.port() != 0 => {
-                        UdpSocket::bind(local, UdpRole::Dialled, &self.options)?
+                        UdpSocket::bind(local, UdpRole::Dialled, self.options.udp())?
                     }
-                    local => UdpSocket::connect(remote, local, &self.options)?,
+                    local => UdpSocket::connect(remote, local, self.options.udp())?,
                 };
                 self.add_udp_socket(socket)?
             }

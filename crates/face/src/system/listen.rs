@@ -14,14 +14,14 @@ use tachonym_protocol::{FacePersistency, FaceScope, FaceUri, LinkType};
 
 use super::FaceSystem;
 use super::eviction::CameBy;
-use super::lifecycle::NewFace;
+use super::lifecycle::{NewFace, clamp_mtu, unix_uri};
 use super::table::Keyed;
 use crate::error::ListenError;
 use crate::info::ChannelInfo;
 use crate::locality::Locality;
 use crate::options::{ChannelAddress, ChannelOptions, MulticastOptions};
 use crate::poller::{Interest, SocketKey, Token};
-use crate::share::Ticket;
+use crate::share::{ListenerKind, Origin, Ticket};
 use crate::sys::option;
 use crate::transport::Transport;
 use crate::transport::stream::{Stream, configure_tcp};
@@ -43,20 +43,6 @@ pub(super) struct Listener {
     /// Of a Unix listener.
     _file: Option<SocketFile>,
     pub(super) origin: Arc<Origin>,
-}
-
-/// What accepted connections need of their listener.
-pub(crate) struct Origin {
-    kind: ListenerKind,
-    local: FaceUri,
-    options: ChannelOptions,
-}
-
-#[derive(Clone, Copy)]
-enum ListenerKind {
-    Unix,
-    Tcp,
-    WebSocket,
 }
 
 /// The file of a Unix listener, removed with it unless somebody has put
@@ -209,14 +195,14 @@ impl FaceSystem {
         let defaults = ChannelDefaults {
             idle_timeout: options.idle_timeout,
             link: options.link,
-            mtu_bytes: super::lifecycle::clamp_mtu(options.mtu_bytes),
+            mtu_bytes: clamp_mtu(options.mtu_bytes),
             is_told: true,
         };
         if self.options.share.siblings().is_some() {
             return self.listen_udp_together(addr, defaults);
         }
         let role = UdpRole::Channel(defaults);
-        let socket = UdpSocket::bind(addr, role, &self.options).map_err(in_use)?;
+        let socket = UdpSocket::bind(addr, role, self.options.udp()).map_err(in_use)?;
         let local = FaceUri::Udp(socket.local);
         self.add_udp_socket(socket)?;
         Ok(local)
@@ -256,12 +242,13 @@ impl FaceSystem {
             return Err(ListenError::TooManyFaces);
         }
         let id = self.faces.allocate_id();
-        let socket = UdpSocket::join(options, id, &self.options).map_err(|error| {
-            match error.raw_os_error() {
-                Some(libc::ENODEV | libc::EADDRNOTAVAIL) => ListenError::NoInterface,
-                _ => ListenError::Io(error),
-            }
-        })?;
+        let socket =
+            UdpSocket::join(options, id, self.options.udp()).map_err(|error| {
+                match error.raw_os_error() {
+                    Some(libc::ENODEV | libc::EADDRNOTAVAIL) => ListenError::NoInterface,
+                    _ => ListenError::Io(error),
+                }
+            })?;
         let UdpRole::Multicast { group, .. } = socket.role else {
             return Err(ListenError::WrongAddress);
         };
@@ -270,7 +257,7 @@ impl FaceSystem {
             id,
             transport: Transport::Multicast(key),
             link: options.link,
-            mtu_bytes: Some(super::lifecycle::clamp_mtu(options.mtu_bytes)),
+            mtu_bytes: Some(clamp_mtu(options.mtu_bytes)),
             idle_timeout: None,
             remote: FaceUri::Udp(group),
             local: FaceUri::UdpDev {
@@ -514,11 +501,6 @@ fn describe_tcp(socket: &Socket, peer: &SockAddr, locality: Locality) -> io::Res
     ))
 }
 
-pub(super) fn unix_uri(path: &Path) -> FaceUri {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    FaceUri::Unix(absolute.to_string_lossy().into_owned())
-}
-
 pub(super) fn in_use(error: io::Error) -> ListenError {
     match error.kind() {
         io::ErrorKind::AddrInUse => ListenError::AddressInUse,
@@ -553,7 +535,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::options::SystemOptions;
+    use crate::SystemOptions;
 
     fn listening() -> (FaceSystem, SocketKey, tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@ mod branches;
 mod eviction;
 mod lifecycle;
 mod listen;
+mod options;
 mod receive;
 mod send;
 mod siblings;
@@ -44,7 +45,6 @@ use crate::face::Face;
 use crate::info::{ChannelInfo, FaceEvent, FaceInfo};
 use crate::link::budget::ReassemblyBudget;
 use crate::link::encode::Scratch;
-use crate::options::SystemOptions;
 use crate::poller::{Interest, Poller, SocketKey, Token};
 use crate::share::{Membership, SystemShare};
 use crate::sys::udp::{UdpReceiver, UdpSender};
@@ -55,10 +55,9 @@ use backlog::Backlogs;
 use branches::{BranchCounts, Senders};
 use eviction::Evictions;
 use listen::Listener;
-pub(crate) use listen::Origin;
+pub use options::SystemOptions;
 pub use siblings::Placement;
 use sources::Sources;
-pub(crate) use sources::{FaceCounts, SourceIdx};
 use table::{FaceTable, SocketTable};
 
 /// Sources of a system that is alone, for tests of what counts by them.

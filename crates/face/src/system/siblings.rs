@@ -24,12 +24,12 @@ use tachonym_protocol::FaceUri;
 
 use super::FaceSystem;
 use super::lifecycle::local_end;
-use super::listen::{ACCEPT_PAUSE, MAX_ACCEPTED, Origin, in_use};
+use super::listen::{ACCEPT_PAUSE, MAX_ACCEPTED, in_use};
 use crate::error::{CreateError, ListenError};
 use crate::face::FaceState;
 use crate::options::FaceParams;
 use crate::poller::SocketKey;
-use crate::share::{Delivery, Siblings};
+use crate::share::{Delivery, Origin, Siblings};
 use crate::transport::udp::{ChannelDefaults, UdpRole, UdpSocket, bind_group, source_towards};
 
 /// Whether a face can be made by a system that was asked; the first of the
@@ -168,7 +168,7 @@ impl FaceSystem {
                 is_told,
                 ..defaults
             });
-            UdpSocket::of_group(socket, role, &self.options)
+            UdpSocket::of_group(socket, role, self.options.udp())
         });
         let mut parts = parts.collect::<io::Result<Vec<_>>>()?;
         parts.iter_mut().try_for_each(UdpSocket::hear)?;

@@ -17,7 +17,7 @@ use rustix::net::netdevice;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockFilter, Socket, Type};
 use tachonym_packet::FaceId;
 
-use crate::options::{LinkOptions, Loopback, MulticastOptions, Offload, SystemOptions};
+use crate::options::{LinkOptions, Loopback, MulticastOptions, Offload, UdpOptions};
 use crate::poller::SocketKey;
 use crate::sys::option;
 use crate::sys::udp::MAX_RECEIVED;
@@ -105,10 +105,10 @@ pub(crate) struct UdpSocket {
 }
 
 impl UdpSocket {
-    fn new(socket: Socket, role: UdpRole, options: &SystemOptions) -> io::Result<Self> {
+    fn new(socket: Socket, role: UdpRole, options: UdpOptions) -> io::Result<Self> {
         let fd = socket.as_fd();
-        let has_gso = options.udp_offload == Offload::Auto && option::has_udp_gso(fd);
-        if options.udp_offload == Offload::Auto {
+        let has_gso = options.offload == Offload::Auto && option::has_udp_gso(fd);
+        if options.offload == Offload::Auto {
             // Without it datagrams come one by one.
             let _ = option::enable_udp_gro(fd);
         }
@@ -136,11 +136,7 @@ impl UdpSocket {
     }
 
     /// A socket bound to `addr`, for several peers.
-    pub(crate) fn bind(
-        addr: SocketAddr,
-        role: UdpRole,
-        options: &SystemOptions,
-    ) -> io::Result<Self> {
+    pub(crate) fn bind(addr: SocketAddr, role: UdpRole, options: UdpOptions) -> io::Result<Self> {
         let socket = new_socket(addr)?;
         if addr.ip().is_unspecified() {
             // Answers must leave from the address that was written to.
@@ -156,11 +152,7 @@ impl UdpSocket {
     }
 
     /// One of the sockets of [`bind_group`], which hears nothing as yet.
-    pub(crate) fn of_group(
-        socket: Socket,
-        role: UdpRole,
-        options: &SystemOptions,
-    ) -> io::Result<Self> {
+    pub(crate) fn of_group(socket: Socket, role: UdpRole, options: UdpOptions) -> io::Result<Self> {
         Self::new(socket, role, options)
     }
 
@@ -175,7 +167,7 @@ impl UdpSocket {
     pub(crate) fn branch(
         local: SocketAddr,
         branch: Branch,
-        options: &SystemOptions,
+        options: UdpOptions,
     ) -> io::Result<Self> {
         let socket = new_socket(local)?;
         socket.set_reuse_port(true)?;
@@ -185,15 +177,15 @@ impl UdpSocket {
     }
 
     /// Buffers as large as the system lets them be, and strangers' smaller.
-    pub(crate) fn size_buffers(&self, options: &SystemOptions) {
+    pub(crate) fn size_buffers(&self, options: UdpOptions) {
         let size = |usual: usize| match &self.role {
             UdpRole::Branch(branch) if branch.kind == BranchKind::Stranger => {
                 (usual / STRANGER_BUFFER_PART).max(usual.min(MIN_STRANGER_BUFFER_BYTES))
             }
             _ => usual,
         };
-        let _ = option::set_receive_buffer(self.fd(), size(options.udp_receive_buffer_bytes));
-        let _ = option::set_send_buffer(self.fd(), options.udp_send_buffer_bytes);
+        let _ = option::set_receive_buffer(self.fd(), size(options.receive_buffer_bytes));
+        let _ = option::set_send_buffer(self.fd(), options.send_buffer_bytes);
     }
 
     /// Our address that the peer of a branch writes to.
@@ -219,7 +211,7 @@ impl UdpSocket {
     pub(crate) fn connect(
         remote: SocketAddr,
         local: Option<SocketAddr>,
-        options: &SystemOptions,
+        options: UdpOptions,
     ) -> io::Result<Self> {
         let socket = new_socket(remote)?;
         if let Some(local) = local {
@@ -233,7 +225,7 @@ impl UdpSocket {
     pub(crate) fn join(
         multicast: &MulticastOptions,
         face: FaceId,
-        options: &SystemOptions,
+        options: UdpOptions,
     ) -> io::Result<Self> {
         let socket = new_socket(multicast.group)?;
         let index = netdevice::name_to_index(&socket, &multicast.interface)?;
