@@ -13,21 +13,15 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 
-use crate::process::{run_well, tool};
+use crate::process::tool;
+use crate::programs::{Program, install_programs, quietly};
 use crate::report::{Outcome, Report};
 use crate::rust_tests;
 use crate::workspace::Workspace;
-
-/// Longest that one installation may take.
-const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
-
-/// What must be there, how that is seen, and the Debian package that brings it.
-pub(crate) type Program = (&'static str, &'static [&'static str], &'static str);
 
 /// What the peers need.
 const PROGRAMS: [Program; 5] = [
@@ -275,50 +269,6 @@ fn copy_into(folder: &Path, files: impl IntoIterator<Item = PathBuf>) -> anyhow:
         fs::copy(&file, folder.join(name)).with_context(|| format!("copy {}", file.display()))?;
     }
     Ok(())
-}
-
-fn quietly(workspace: &Workspace, command: &mut Command) -> anyhow::Result<()> {
-    run_well(command, &workspace.log("interop-install"), INSTALL_LIMIT).map(|_| ())
-}
-
-/// Makes sure of `programs`.
-///
-/// # Errors
-/// If some are missing and cannot be installed here: the first line names them.
-pub(crate) fn install_programs(workspace: &Workspace, programs: &[Program]) -> anyhow::Result<()> {
-    let missing = || -> Vec<&str> {
-        programs
-            .iter()
-            .filter(|(program, arguments, _)| tool(Path::new(program), arguments).is_none())
-            .map(|&(_, _, package)| package)
-            .collect()
-    };
-    let packages = missing();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    let list = packages.join(" ");
-    if !is_root() {
-        anyhow::bail!("missing {list}: apt-get install {list}");
-    }
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        quietly(workspace, &mut command)
-    };
-    apt(&["update"])?;
-    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
-    arguments.extend(&packages);
-    apt(&arguments)?;
-    let still = missing();
-    anyhow::ensure!(still.is_empty(), "missing {}", still.join(" "));
-    Ok(())
-}
-
-fn is_root() -> bool {
-    tool(Path::new("id"), &["-u"]).is_some_and(|id| id.trim() == "0")
 }
 
 /// Whether a network namespace can be made here; one is made to see.

@@ -13,6 +13,7 @@ mod instructions;
 mod interop;
 mod lint;
 mod process;
+mod programs;
 mod report;
 mod results;
 mod rust_tests;

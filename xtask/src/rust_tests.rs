@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::interop::{Program, install_programs};
 use crate::lint::cargo_step;
 use crate::process::{Finished, run, tool};
+use crate::programs::{Program, install_programs};
 use crate::report::{Counts, Outcome, Report};
 use crate::workspace::Workspace;
 

@@ -137,11 +137,11 @@ pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<Strin
         let found = words::document_violations(&text).into_iter();
         violations.extend(found.map(|what| format!("{}: {what}", name.display())));
     }
-    violations.extend(circles::violations(&workspace.root.join("crates"))?);
     for member in &workspace.members {
         let name = &member.name;
         violations.extend(floor_violations(member).map(|what| format!("{name}: {what}")));
-        let what = manifest_violations(member)?;
+        let mut what = manifest_violations(member)?;
+        what.extend(circles::violations(name, &member.folder)?);
         violations.extend(what.into_iter().map(|what| format!("{name}: {what}")));
     }
     for package in &workspace.comparing {

@@ -121,8 +121,8 @@ pub(crate) fn localhop_rule(localhop: &Localhop) -> Result<Option<LocalhopRule>,
     }))
 }
 
-/// Whose prefix announcements count: those of any signer, if nobody is named and
-/// they are not learnt from.
+/// Whose prefix announcements count: those of any signer, if no signer is named and no route
+/// is learnt from them.
 pub(crate) fn announcements_policy(
     announcements: &Announcements,
 ) -> Result<TrustPolicy, TrustFault> {
