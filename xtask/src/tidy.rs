@@ -87,28 +87,10 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Files outside `sys` that may hold `unsafe`, and what for.
-const UNSAFE_FILES: &[(&str, &str)] = &[
-    (
-        "crates/forward/tests/no_allocation.rs",
-        "an allocator that counts, which no safe code can be",
-    ),
-    (
-        "crates/policy/tests/no_allocation.rs",
-        "an allocator that counts, which no safe code can be",
-    ),
-    (
-        "crates/workers/tests/no_allocation.rs",
-        "an allocator that counts, which no safe code can be",
-    ),
-    (
-        "crates/dispatch/tests/no_allocation.rs",
-        "an allocator that counts, which no safe code can be",
-    ),
-    (
-        "crates/packet/tests/no_allocation.rs",
-        "an allocator that counts, which no safe code can be",
-    ),
-];
+const UNSAFE_FILES: &[(&str, &str)] = &[(
+    "crates/memory/tests/support/allocations.rs",
+    "an allocator that counts, which no safe code can be",
+)];
 
 /// Folders that hold no source of this project.
 const NOT_SOURCE: &[&str] = &["target", "node_modules", "shared"];

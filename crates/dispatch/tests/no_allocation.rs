@@ -1,49 +1,16 @@
 //! A decision allocates nothing, whatever it moves.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../memory/tests/support/allocations.rs"]
+mod allocations;
+
 use std::num::{NonZeroU8, NonZeroU32};
 
+use allocations::n_allocations;
 use tachonym_dispatch::{
     DispatchBy, Key, Laps, LapsConfig, MapKind, MoveRule, NameShape, Offer, Order, OrderConfig,
     Publisher, ServiceId, ServiceLoad,
 };
 use tachonym_packet::{Component, HashKey, Name, NameHashes};
-
-/// Counts allocations of the thread that asks for it.
-struct Counting;
-
-thread_local! {
-    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // Gone while the thread ends, when nobody counts any more.
-    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every method hands its arguments to `System` as they came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn no_decision_allocates() {
@@ -66,7 +33,7 @@ fn no_decision_allocates() {
         let mut order = Order::new(OrderConfig::default(), 12, 0);
         let (mut queued, mut done) = ([0; 12], [0; 12]);
         let mut n_held = 0;
-        let before = N_ALLOCATIONS.with(Cell::get);
+        let before = n_allocations();
         let mut sum = 0;
         for n in 0..300_000_u64 {
             let service = ServiceId((n % 3) as u8);
@@ -103,7 +70,7 @@ fn no_decision_allocates() {
             sum += reader.homes().home(service, key).idx();
             sum += laps.homes().holders(service, key).len();
         }
-        let n_allocations = N_ALLOCATIONS.with(Cell::get) - before;
+        let n_allocations = n_allocations() - before;
         assert_eq!(n_allocations, 0, "{map:?}");
         assert!(sum > 0 && n_held > 30, "{n_held}");
         let counters = laps.counters();
@@ -121,7 +88,7 @@ fn no_name_allocates() {
     let mut hashes = NameHashes::new();
     let span = hashes.push_name(&HashKey::from_u64s(1, 2), name.view());
     let hashes = hashes.slice(span);
-    let before = N_ALLOCATIONS.with(Cell::get);
+    let before = n_allocations();
     let n_components = NonZeroU8::new(2).expect("above 0");
     let n_segments = NonZeroU32::new(10).expect("above 0");
     let mut sum = 0_u64;
@@ -134,6 +101,6 @@ fn no_name_allocates() {
         sum ^= by.waiting_lengths(name.len(), 0).count() as u64;
         sum ^= NameShape::of(name.view()).segment.unwrap_or_default();
     }
-    assert_eq!(N_ALLOCATIONS.with(Cell::get) - before, 0);
+    assert_eq!(n_allocations() - before, 0);
     assert_ne!(sum, 0);
 }

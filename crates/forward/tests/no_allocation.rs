@@ -1,11 +1,11 @@
 //! No packet allocates in steady state, and millions of distinct names leave
 //! memory where the limits put it.
 
+#[path = "../../memory/tests/support/allocations.rs"]
+mod allocations;
 mod bed;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use allocations::n_allocations;
 use bed::*;
 use tachonym_forward::{Engine, EngineConfig, Output, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
@@ -14,41 +14,6 @@ use tachonym_packet::{
 };
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_tables::{CsCapacity, FibEngine, IndexKind, NextHop, PitCsLayout};
-
-/// Counts allocations of the thread that asks for it.
-struct Counting;
-
-thread_local! {
-    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // Gone while the thread ends, when nobody counts any more.
-    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every method hands its arguments to `System` as they came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Takes packets and keeps nothing but their number.
 #[derive(Default)]
@@ -205,7 +170,7 @@ fn no_packet_allocates_in_steady_state() {
         for n in 0..n_warm_up {
             run_round(&mut engine, &mut round, n, &mut sink);
         }
-        let before = (N_ALLOCATIONS.get(), sink.n_sent);
+        let before = (n_allocations(), sink.n_sent);
         for n in n_warm_up..n_warm_up + 1_000 {
             run_round(&mut engine, &mut round, n, &mut sink);
         }
@@ -214,7 +179,7 @@ fn no_packet_allocates_in_steady_state() {
             "{strategy}: {}",
             sink.n_sent
         );
-        assert_eq!(N_ALLOCATIONS.get() - before.0, 0, "{strategy}");
+        assert_eq!(n_allocations() - before.0, 0, "{strategy}");
         let counters = engine.counters();
         assert!(counters.n_cs_hits > 0);
         assert_eq!(counters.n_out_nacks > 0, strategy != "multicast");

@@ -1,55 +1,21 @@
 //! Views allocate nothing: not when they parse, and not when every field is
 //! looked at.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../memory/tests/support/allocations.rs"]
+mod allocations;
 
+use allocations::n_allocations;
 use tachonym_packet::lp::{self, Headers, LpView, PacketKind};
 use tachonym_packet::{
     Component, Data, DataView, FaceId, HashKey, Interest, InterestView, NackReason, Name,
     NameHashes, Nonce, PacketView, PitToken, SignatureInfo,
 };
 
-/// Counts allocations of the thread that asks for it.
-struct Counting;
-
-thread_local! {
-    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // Gone while the thread ends, when nobody counts any more.
-    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every method hands its arguments to `System` as they came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// How often `work` allocates.
 fn allocations_of(work: impl FnOnce()) -> u64 {
-    let before = N_ALLOCATIONS.with(Cell::get);
+    let before = n_allocations();
     work();
-    N_ALLOCATIONS.with(Cell::get) - before
+    n_allocations() - before
 }
 
 fn name(uri: &str) -> Name {

@@ -1,44 +1,10 @@
 //! A request allocates nothing, whatever it makes a policy do.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../memory/tests/support/allocations.rs"]
+mod allocations;
 
+use allocations::n_allocations;
 use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig, senseless};
-
-/// Counts allocations of the thread that asks for it.
-struct Counting;
-
-thread_local! {
-    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // Gone while the thread ends, when nobody counts any more.
-    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every method hands its arguments to `System` as they came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const CAPACITY: usize = 200;
 const N_NAMES: usize = 1_000;
@@ -61,7 +27,7 @@ fn no_pair_of_policies_allocates_for_a_request() {
             let mut slot_of = vec![None; N_NAMES];
             let mut name_in = vec![0; CAPACITY];
             let mut free: Vec<u32> = (0..CAPACITY as u32).collect();
-            let before = N_ALLOCATIONS.with(Cell::get);
+            let before = n_allocations();
             let mut n_evicted = 0;
             for n in 0..20_000 {
                 // Small names are asked for more often.
@@ -89,7 +55,7 @@ fn no_pair_of_policies_allocates_for_a_request() {
                     policy.handle_insert(slot, hash(name), |slot| hash(name_in[slot as usize]));
                 }
             }
-            let n_allocations = N_ALLOCATIONS.with(Cell::get) - before;
+            let n_allocations = n_allocations() - before;
             assert_eq!(n_allocations, 0, "{admission} {eviction}");
             assert!(
                 n_evicted > 100,

@@ -1,12 +1,13 @@
 //! What crosses between threads, and what is received, costs no allocation in steady state.
 
+#[path = "../../memory/tests/support/allocations.rs"]
+mod allocations;
 #[path = "../../forward/tests/bed/mod.rs"]
 mod bed;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 
+use allocations::n_allocations;
 use bed::{REMOTE, data, interest, name};
 use tachonym_dispatch::{DispatchBy, Key, Laps, LapsConfig, Publisher, ServiceId, WorkerId};
 use tachonym_forward::{Engine, EngineConfig, Output};
@@ -23,45 +24,6 @@ use tachonym_workers::{
 const CONSUMER: FaceId = FaceId(256);
 const PRODUCER: FaceId = FaceId(257);
 const N_NAMES: u32 = 40;
-
-/// Counts allocations of the thread that asks for it.
-struct Counting;
-
-thread_local! {
-    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // Gone while the thread ends, when nobody counts any more.
-    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-fn n_allocations() -> u64 {
-    N_ALLOCATIONS.with(Cell::get)
-}
-
-// SAFETY: every method hands its arguments to `System` as they came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: `ptr` came from `System` with this layout, as all do here.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Takes packets and keeps nothing but their number.
 #[derive(Default)]
