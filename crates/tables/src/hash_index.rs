@@ -1,6 +1,6 @@
 //! From a 64-bit keyed hash to slot numbers.
 //!
-//! Owns the only hash table of this crate. It stores 32 bits of the hash beside
+//! Owns a hash table for what `buckets` does not index. It stores 32 bits of the hash beside
 //! each slot number, so that a probe touches a slot only when it is almost
 //! certainly the right one, and growing touches no slot at all. It decides
 //! nothing: equal tags are candidates, and the table that owns the slots

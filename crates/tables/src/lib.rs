@@ -15,7 +15,7 @@
 //! | [`fib`] | prefixes and their next hops |
 //! | [`dead_nonces`] | nonces of Interests whose entries are gone |
 //! | [`prefix_map`] | longest-prefix map, also for strategy choices and measurements |
-//! | [`buckets`] | the index of PIT and content store |
+//! | [`buckets`] | the index of PIT and content store, and of dead nonces |
 //! | [`wheel`] | deadlines |
 #![forbid(unsafe_code)]
 
