@@ -143,18 +143,23 @@ impl AdaptiveHash {
         let middle = f64::midpoint(1.0, mean);
         let far = |sign: f64| (1.0 + sign * self.config.hysteresis) * mean;
         let is_overload = mean > 1.0;
-        let threshold = match is_overload {
-            false => middle.max(far(1.0)),
-            true => middle.min(far(-1.0)),
+        let threshold = if is_overload {
+            middle.min(far(-1.0))
+        } else {
+            middle.max(far(1.0))
         };
-        let is_wrong = |load: f64| match is_overload {
-            false => load > threshold,
-            true => load < threshold,
+        let is_wrong = |load: f64| {
+            if is_overload {
+                load < threshold
+            } else {
+                load > threshold
+            }
         };
         let wrong = || loads.iter().copied().filter(|&load| is_wrong(load));
-        let nearest = match is_overload {
-            false => wrong().fold(f64::INFINITY, f64::min),
-            true => wrong().fold(0.0, f64::max),
+        let nearest = if is_overload {
+            wrong().fold(0.0, f64::max)
+        } else {
+            wrong().fold(f64::INFINITY, f64::min)
         };
         if wrong().next().is_none() || nearest <= 0.0 {
             return;
@@ -195,13 +200,13 @@ fn fraction(key: Key) -> f64 {
 
 impl Scheduler for AdaptiveHash {
     fn dispatch(&mut self, service: ServiceId, key: Key, queue_lens: &[u32]) -> WorkerId {
-        let mut worker = match self.moved.is_empty() {
-            true => self.home(key),
-            false => self
-                .moved
+        let mut worker = if self.moved.is_empty() {
+            self.home(key)
+        } else {
+            self.moved
                 .get(&key)
                 .copied()
-                .unwrap_or_else(|| self.home(key)),
+                .unwrap_or_else(|| self.home(key))
         };
         if let Some(detector) = &mut self.detector {
             detector.handle_packet(service, key);

@@ -123,9 +123,10 @@ fn left_by_groups(root: &Path, groups: &str) -> Option<u64> {
             // group named by `..` lies outside of what is seen.
             for folder in group.ancestors().filter(|path| !path.starts_with("..")) {
                 let folder = mount.join(folder);
-                let left = match is_v2 {
-                    true => left_by_group_v2(&folder),
-                    false => left_by_group_v1(&folder),
+                let left = if is_v2 {
+                    left_by_group_v2(&folder)
+                } else {
+                    left_by_group_v1(&folder)
                 };
                 if let Some(left) = left {
                     least = Some(least.map_or(left, |least: u64| least.min(left)));

@@ -64,9 +64,10 @@ impl Words {
         };
         let is_large = max_bytes >= HUGE_2M;
         let rounds_up = matches!(pages, PagePreference::Huge1G | PagePreference::Huge2M);
-        let granule = match is_large && rounds_up {
-            true => HUGE_2M,
-            false => page_size(),
+        let granule = if is_large && rounds_up {
+            HUGE_2M
+        } else {
+            page_size()
         };
         let needed = max_bytes as u64;
         let reserved_bytes = max_bytes.max(1).checked_next_multiple_of(granule);
@@ -163,9 +164,10 @@ impl Words {
         }
         (got.base_bytes, got.transparent_bytes) = (0, 0);
         for (addr, len) in ledger.within(base, self.reserved_bytes) {
-            let whole = match self.transparent {
-                true => whole_stretches(addr, len),
-                false => 0,
+            let whole = if self.transparent {
+                whole_stretches(addr, len)
+            } else {
+                0
             };
             got.transparent_bytes += whole as u64;
             got.base_bytes += (len - whole) as u64;
@@ -197,9 +199,10 @@ impl Words {
                 _ => end - end % size,
             },
         };
-        let taken = match first < last {
-            true => self.take(size, (last - first) / size),
-            false => None,
+        let taken = if first < last {
+            self.take(size, (last - first) / size)
+        } else {
+            None
         };
         let Some(file) = taken else {
             self.plan(from, end, smaller, runs);
@@ -297,9 +300,10 @@ fn alignment(pages: PagePreference, reserved_bytes: usize) -> usize {
         PagePreference::Base => page_size(),
         _ => HUGE_2M,
     };
-    match reserved_bytes >= largest {
-        true => largest.max(page_size()),
-        false => page_size(),
+    if reserved_bytes >= largest {
+        largest.max(page_size())
+    } else {
+        page_size()
     }
 }
 

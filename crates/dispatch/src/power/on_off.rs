@@ -43,9 +43,10 @@ impl Pool {
     /// have not.
     fn decide(&mut self, now_ns: u64, needed: f64, n_cores: usize, is_queued: bool) -> Change {
         let n_nearest = needed.round() as usize;
-        let n_wanted = match is_queued {
-            true => n_nearest.max(n_cores + 1),
-            false => n_nearest,
+        let n_wanted = if is_queued {
+            n_nearest.max(n_cores + 1)
+        } else {
+            n_nearest
         };
         if n_wanted > n_cores {
             self.idle_since_ns = None;

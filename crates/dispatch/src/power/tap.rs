@@ -505,9 +505,10 @@ impl Tap {
             if self.n_calm >= self.config.calm_intervals {
                 self.n_calm = 0;
                 let raised = self.thresholds.scaled(1.1);
-                self.thresholds = match raised.high > self.largest.high {
-                    true => self.largest,
-                    false => raised,
+                self.thresholds = if raised.high > self.largest.high {
+                    self.largest
+                } else {
+                    raised
                 };
             }
         }

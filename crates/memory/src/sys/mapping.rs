@@ -166,9 +166,10 @@ impl Mapping {
     /// Tells the kernel for all of the mapping whether huge pages are wanted; true
     /// if it takes notice.
     pub(crate) fn advise_huge(&self, wanted: bool) -> bool {
-        let advice = match wanted {
-            true => Advice::LinuxHugepage,
-            false => Advice::LinuxNoHugepage,
+        let advice = if wanted {
+            Advice::LinuxHugepage
+        } else {
+            Advice::LinuxNoHugepage
         };
         let extent = *self.lock();
         // SAFETY: the range is this mapping's, and the advice changes no content.
@@ -231,9 +232,10 @@ impl Mapping {
     }
 
     fn protect(&self, offset: usize, len: usize, usable: bool) -> Result<(), Errno> {
-        let flags = match usable {
-            true => MprotectFlags::READ | MprotectFlags::WRITE,
-            false => MprotectFlags::empty(),
+        let flags = if usable {
+            MprotectFlags::READ | MprotectFlags::WRITE
+        } else {
+            MprotectFlags::empty()
         };
         let start = self.base.as_ptr().wrapping_byte_add(offset).cast();
         // SAFETY: `extend` passes ranges between `used` and `end` only: they are

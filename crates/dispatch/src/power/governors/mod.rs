@@ -62,9 +62,10 @@ const LAST: u8 = P_STATES.len() as u8 - 1;
 /// Listing 2.1: the next P-state.
 #[must_use]
 pub fn ondemand(p_state: u8, utilization: f64) -> u8 {
-    match utilization > UP_THRESHOLD {
-        true => 0,
-        false => (p_state + 1).min(LAST),
+    if utilization > UP_THRESHOLD {
+        0
+    } else {
+        (p_state + 1).min(LAST)
     }
 }
 
@@ -104,9 +105,10 @@ impl GreedyEpi {
             self.goes_up = !self.goes_up;
             self.n_hold = HOLD_INTERVALS;
         }
-        match self.goes_up {
-            true => p_state.saturating_sub(1),
-            false => (p_state + 1).min(LAST),
+        if self.goes_up {
+            p_state.saturating_sub(1)
+        } else {
+            (p_state + 1).min(LAST)
         }
     }
 }

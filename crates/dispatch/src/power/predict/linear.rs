@@ -105,9 +105,12 @@ fn least_squares(
     (p, q): (usize, usize),
 ) -> Option<(f64, Vec<f64>)> {
     let n = p + q;
-    let term = |at: usize, nth: usize| match nth < p {
-        true => values[at - 1 - nth],
-        false => errors[at - 1 - (nth - p)],
+    let term = |at: usize, nth: usize| {
+        if nth < p {
+            values[at - 1 - nth]
+        } else {
+            errors[at - 1 - (nth - p)]
+        }
     };
     // All orders are fitted to the same values, so that their criteria compare.
     let first = MOST_AR + MOST_MA;
