@@ -52,8 +52,15 @@ fn exchanges_are_measured_over_each_transport_beside_the_generator_alone() {
     let record = run_router("own/exchange", &[]);
     assert_eq!(record.kind, Kind::Measured);
     let table = &record.tables[0];
-    // Three transports, a miss and a hit, the router and the generator alone.
-    assert_eq!(table.rows.len(), 12);
+    // Three transports, UDP also with offload; a miss and a hit, the router and the generator
+    // alone.
+    assert_eq!(table.rows.len(), 16);
+    let over = words(table, "transport");
+    assert!(over[8..12].iter().all(|it| *it == "udp"), "{over:?}");
+    assert!(
+        over[12..].iter().all(|it| *it == "udp, offload"),
+        "{over:?}"
+    );
     let labels = words(table, "forwarder");
     for (idx, label) in labels.iter().enumerate() {
         let is_ceiling = label.starts_with('(');
@@ -64,7 +71,7 @@ fn exchanges_are_measured_over_each_transport_beside_the_generator_alone() {
         assert!(cpu.is_none_or(|cpu| cpu > 0.0));
     }
     all_positive(table, &["thousand exchanges/s", "p50, µs", "p99, µs"]);
-    assert_eq!(numbers(table, "lost, %"), [0.0; 12]);
+    assert_eq!(numbers(table, "lost, %"), [0.0; 16]);
     assert!(!record.notes.iter().any(|note| note.contains("failed")));
 }
 

@@ -287,12 +287,12 @@ fn decode_name(name: &[u8; NAME_BYTES]) -> Option<SocketAddr> {
     }
 }
 
-/// Lets the kernel hand over datagrams of one sender coalesced.
+/// Whether the kernel hands over datagrams of one sender coalesced.
 ///
 /// # Errors
 /// What the kernel reports, for instance that it is too old.
-pub(crate) fn enable_udp_gro(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
+pub(crate) fn set_udp_gro(fd: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
+    let on = libc::c_int::from(is_on);
     // SAFETY: the option value is a live `c_int` and the length is its size.
     let result = unsafe {
         libc::setsockopt(
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn coalesced_datagrams_are_taken_apart() {
         let (a, b) = (socket(), socket());
-        enable_udp_gro(b.as_fd()).expect("supported since Linux 5.0");
+        set_udp_gro(b.as_fd(), true).expect("supported since Linux 5.0");
         a.connect(b.local_addr().expect("bound")).expect("loopback");
         let bytes = [7; 250];
         let item = SendItem {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use tachonym_loadgen::exchange::address::{Address, Transport};
+use tachonym_loadgen::exchange::address::{Address, Transport, UdpPeers};
 use tachonym_loadgen::exchange::flow::Mode;
 use tachonym_loadgen::exchange::measure::{Forwarder, Load, Target, measure};
 use tachonym_loadgen::exchange::report::Measurement;
@@ -22,6 +22,7 @@ fn load() -> Load {
         flows: 1,
         count: 3_000,
         max_seconds: 600,
+        udp: UdpPeers::Offload,
         token_bytes: None,
         lifetime_ms: 60_000,
         must_be_fresh: false,
@@ -70,6 +71,20 @@ fn every_interest_is_answered_over_each_transport() {
         for mode in [Mode::Miss, Mode::Hit] {
             assert_clean(&measure_direct(transport, mode, &load()), 3_000);
         }
+    }
+}
+
+#[test]
+fn every_interest_is_answered_over_single_datagrams() {
+    let load = Load {
+        udp: UdpPeers::Single,
+        flows: 2,
+        ..load()
+    };
+    for mode in [Mode::Miss, Mode::Hit] {
+        let measurement = measure_direct(Transport::Udp, mode, &load);
+        assert_clean(&measurement, 3_000);
+        assert!(measurement.to_string().contains("UDP without offload"));
     }
 }
 

@@ -7,7 +7,7 @@ use tachonym_bench::{
 use tachonym_loadgen::exchange::address::Transport;
 use tachonym_loadgen::exchange::compare::{Comparison, Row};
 use tachonym_loadgen::exchange::measure::Load;
-use tachonym_loadgen::figures::{self, syscalls};
+use tachonym_loadgen::figures::{self, Over, syscalls};
 
 use super::forwarders::{Forwarders, NDND, NFD};
 
@@ -92,12 +92,14 @@ fn exchange(context: &Context) -> anyhow::Result<Record> {
     record.note(
         "64 Interests in flight, Data of 1,000 bytes of content. A miss goes to the producer \
          and back; a hit is answered by the content store. In brackets: the load generator \
-         without a forwarder, which is its limit.",
+         without a forwarder, which is its limit. Consumers and producers over udp send and \
+         receive each packet as a datagram of its own, as foreign programs do; with offload \
+         the kernel takes and gives many as one (GSO, GRO).",
     );
     Ok(record)
 }
 
-fn add_rows(over: Transport, found: &Comparison, table: &mut Table, record: &mut Record) {
+fn add_rows(over: Over, found: &Comparison, table: &mut Table, record: &mut Record) {
     for row in &found.rows {
         let us = |ns: Option<tachonym_bench::stats::Spread>| ns.map(|ns| ns.scaled(1e-3));
         let memory_bytes = row.rss_peak_bytes;
@@ -120,7 +122,7 @@ fn add_rows(over: Transport, found: &Comparison, table: &mut Table, record: &mut
         note_missing(over, row, record);
         let goal = GOALS
             .iter()
-            .find(|goal| goal.0 == row.label && goal.1 == over);
+            .find(|goal| goal.0 == row.label && goal.1 == over.transport);
         if let (Some(goal), Some(ratio), "miss") = (goal, row.cpu_ratio, &*row.mode.to_string()) {
             let what = format!(
                 "{}'s CPU time of a miss over {over}, by the router's",
@@ -132,7 +134,7 @@ fn add_rows(over: Transport, found: &Comparison, table: &mut Table, record: &mut
 }
 
 /// Notes about rounds that failed or were cut off.
-fn note_missing(over: Transport, row: &Row, record: &mut Record) {
+fn note_missing(over: Over, row: &Row, record: &mut Record) {
     let what = format!("{} of {} over {over}", row.mode, row.label);
     if row.n_incomplete > 0 {
         record.note(format!(

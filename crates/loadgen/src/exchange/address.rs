@@ -30,6 +30,19 @@ impl fmt::Display for Transport {
     }
 }
 
+/// How the generator's UDP sockets hand datagrams to the kernel and take them.
+///
+/// A datagram carries one packet in either case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UdpPeers {
+    /// Many at once: segmentation offload (GSO) and coalescing (GRO), as the router does.
+    #[default]
+    Offload,
+    /// Each as a message of its own, as foreign programs do.
+    Single,
+}
+
 /// A forwarder's listening socket on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {

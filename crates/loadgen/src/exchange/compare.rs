@@ -459,7 +459,7 @@ fn with_spread(spread: Option<Spread>, scale: f64, decimals: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::address::Transport;
+    use super::super::address::{Transport, UdpPeers};
     use super::*;
 
     #[test]
@@ -510,6 +510,7 @@ mod tests {
             flows: 1,
             count: 200,
             max_seconds: 600,
+            udp: UdpPeers::Single,
             token_bytes: None,
             lifetime_ms: 60_000,
             must_be_fresh: false,

@@ -1,8 +1,8 @@
 //! A connection that carries whole frames in big portions.
 //!
 //! A stream is read 256 KiB at a time and written with one call for all that
-//! is queued; UDP uses recvmmsg and sendmmsg with segmentation offload both
-//! ways. Nothing waits: the caller polls. Owns sockets and their buffers.
+//! is queued; UDP uses recvmmsg and sendmmsg, with segmentation offload both
+//! ways unless [`Link::without_offload`]. Nothing waits: the caller polls. Owns sockets and their buffers.
 //! Refuses to look into frames: see [`super::flow`].
 
 use std::fs::File;
@@ -237,7 +237,7 @@ impl Link {
     fn from_udp(socket: UdpSocket, peer: SocketAddr) -> io::Result<Self> {
         socket.connect(peer)?;
         // Without it datagrams arrive one by one, which is only dearer.
-        let _ = sys::enable_udp_gro(socket.as_fd());
+        let _ = sys::set_udp_gro(socket.as_fd(), true);
         let local_addr = socket.local_addr()?;
         Self::new(OwnedFd::from(socket), Transport::Udp, Some(local_addr))
     }
@@ -268,6 +268,20 @@ impl Link {
             inbox,
             outbox: Outbox::new(transport),
         })
+    }
+
+    /// The link as a foreign program would have it: over UDP, each datagram is a message
+    /// of its own in both directions. The kernel then cuts what the forwarder sends with
+    /// segmentation offload, at the forwarder's expense.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn without_offload(mut self) -> io::Result<Self> {
+        if self.transport == Transport::Udp {
+            sys::set_udp_gro(self.socket.as_fd(), false)?;
+            self.outbox.has_segmentation = false;
+        }
+        Ok(self)
     }
 
     /// Which kind of connection this is.
@@ -565,6 +579,36 @@ mod tests {
         assert_eq!(n_frames, [64, 64, 2]);
         group_segments(&[8_000; 9], 0, 64, &mut items);
         assert_eq!(items[0].len, 64_000, "a message fits a datagram");
+    }
+
+    #[test]
+    fn a_udp_link_without_offload_sends_and_takes_single_datagrams() {
+        const N_FRAMES: usize = 10;
+        /// Messages of the kernel in which the frames that `from` sends come to `to`.
+        fn n_messages(from: &mut Link, to: &mut Link) -> usize {
+            for _ in 0..N_FRAMES {
+                from.outbox().push(|out| out.extend(frame(100)));
+            }
+            from.flush().expect("open");
+            let (mut n_messages, mut n_frames) = (0, 0);
+            while n_frames < N_FRAMES {
+                let mut ready = Vec::new();
+                wait([&*to].into_iter(), Duration::from_secs(20), &mut ready).expect("poll works");
+                assert_eq!(ready, [0], "nothing arrives any more");
+                let Inbox::Datagrams(batch) = &mut to.inbox else {
+                    panic!("a UDP link");
+                };
+                n_messages += batch.receive(to.socket.as_fd()).expect("readable");
+                n_frames += batch.datagrams().count();
+            }
+            n_messages
+        }
+        let (mut offloaded, peer) = Link::pair(Transport::Udp).expect("loopback");
+        let mut single = peer.without_offload().expect("any kernel");
+        assert_eq!(n_messages(&mut single, &mut offloaded), N_FRAMES);
+        assert_eq!(n_messages(&mut offloaded, &mut single), N_FRAMES);
+        let (mut a, mut b) = Link::pair(Transport::Udp).expect("loopback");
+        assert_eq!(n_messages(&mut a, &mut b), 1, "offload joins what is equal");
     }
 
     #[test]

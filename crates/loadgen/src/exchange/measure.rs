@@ -12,7 +12,7 @@ use tachonym_bench::random::{Random, fresh_seed};
 use tachonym_bench::stats::Histogram;
 use tachonym_packet::Name;
 
-use super::address::{Address, Transport};
+use super::address::{Address, Transport, UdpPeers};
 use super::budget::{Budget, Deadline};
 use super::control::{self, UdpFace};
 use super::drive::Driver;
@@ -56,6 +56,10 @@ pub struct Load {
     #[arg(long, default_value_t = 20, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS as u64))]
     pub max_seconds: u64,
+    /// How consumers and producers use UDP: with segmentation offload, or each packet as a
+    /// single datagram, as foreign programs do
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub udp: UdpPeers,
     /// PIT token on every Interest, 0 to 64 bytes; NDNLPv2 allows 1 to 32
     /// [default: no token]
     #[arg(long, value_parser = parse_token_bytes, value_name = "BYTES")]
@@ -98,6 +102,7 @@ impl Load {
             flows: 1,
             count,
             max_seconds,
+            udp: UdpPeers::Offload,
             token_bytes: None,
             lifetime_ms: 2_000,
             must_be_fresh: false,
@@ -282,6 +287,7 @@ fn measure_within(
         producer,
         mode,
         content_bytes: load.content_bytes,
+        udp: load.udp,
         in_flight: load.in_flight as usize,
         n_flows: load.flows as usize,
         token_bytes: load.token_bytes,
@@ -350,6 +356,10 @@ fn connect(
                     Link::connect_by(&forwarder.consumer, deadline)?,
                     Link::connect_by(&forwarder.producer, deadline)?,
                 ),
+            };
+            let (consumer, producer) = match load.udp {
+                UdpPeers::Offload => (consumer, producer),
+                UdpPeers::Single => (consumer.without_offload()?, producer.without_offload()?),
             };
             let flow_seed = seeds.next_u64();
             Ok(Flow::new(prefix, consumer, producer, &shape, flow_seed))

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Serialize;
 use tachonym_bench::stats::Histogram;
 
-use super::address::Transport;
+use super::address::{Transport, UdpPeers};
 use super::flow::{Counters, Mode};
 use crate::process::Memory;
 
@@ -18,6 +18,8 @@ pub struct Measurement {
     pub consumer: Transport,
     /// The producers' transport.
     pub producer: Transport,
+    /// How consumers and producers used UDP.
+    pub udp: UdpPeers,
     /// Which names were requested.
     pub mode: Mode,
     /// Content of each Data in bytes.
@@ -123,9 +125,13 @@ impl fmt::Display for Measurement {
             None => "no token".to_owned(),
             Some(len) => format!("{len}-byte token"),
         };
+        let udp = match self.udp {
+            UdpPeers::Offload => "",
+            UdpPeers::Single => ", UDP without offload",
+        };
         writeln!(
             f,
-            "{} to {}, {}, {} bytes of content, {} in flight, {} flow(s), {token}",
+            "{} to {}, {}, {} bytes of content, {} in flight, {} flow(s), {token}{udp}",
             self.consumer,
             self.producer,
             self.mode,

@@ -8,6 +8,7 @@
 pub mod peers;
 pub mod syscalls;
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use tachonym_bench::machine::{Machine, version_of};
 use tachonym_bench::random::fresh_seed;
 
 use self::peers::{Peer, Program};
-use crate::exchange::address::Transport;
+use crate::exchange::address::{Transport, UdpPeers};
 use crate::exchange::compare::{Comparison, LabelledTarget, compare};
 use crate::exchange::flow::Mode;
 use crate::exchange::measure::{Forwarder, Load};
@@ -32,6 +33,39 @@ use crate::transfer::{self, Rate, TransferArgs};
 
 /// Transports in the order of the tables.
 pub const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Tcp, Transport::Udp];
+
+/// A transport of the exchanges, and how their consumers and producers use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// The transport.
+    pub transport: Transport,
+    /// Matters over UDP only.
+    pub udp: UdpPeers,
+}
+
+impl Over {
+    /// Those that are measured, in the order of the tables. Over UDP foreign programs come
+    /// first; with the router's own kind of peer, many packets are one to the kernel.
+    pub const ALL: [Self; 4] = [
+        Self::of(Transport::Unix, UdpPeers::Single),
+        Self::of(Transport::Tcp, UdpPeers::Single),
+        Self::of(Transport::Udp, UdpPeers::Single),
+        Self::of(Transport::Udp, UdpPeers::Offload),
+    ];
+
+    const fn of(transport: Transport, udp: UdpPeers) -> Self {
+        Self { transport, udp }
+    }
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.udp {
+            UdpPeers::Single => write!(f, "{}", self.transport),
+            UdpPeers::Offload => write!(f, "{}, offload", self.transport),
+        }
+    }
+}
 
 /// A part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -177,8 +211,8 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<()> {
         match section {
             Section::Exchange => {
                 let load = exchange_load(args);
-                exchange(&forwarders, args.rounds, &load, |transport, comparison| {
-                    let title = format!("exchange over {transport}");
+                exchange(&forwarders, args.rounds, &load, |over, comparison| {
+                    let title = format!("exchange over {over}");
                     print_section(&title, comparison.rows_table());
                 })?;
             }
@@ -227,7 +261,7 @@ fn exchange_load(args: &FiguresArgs) -> Load {
     Load::usual(args.exchanges, 60)
 }
 
-/// Starts all forwarders and measures them side by side over each transport, and in
+/// Starts all forwarders and measures them side by side over [`Over::ALL`], and in
 /// the same rounds the generator without any; `each` gets what was measured.
 ///
 /// # Errors
@@ -236,7 +270,7 @@ pub fn exchange(
     forwarders: &[Peer],
     n_rounds: u64,
     load: &Load,
-    mut each: impl FnMut(Transport, Comparison),
+    mut each: impl FnMut(Over, Comparison),
 ) -> anyhow::Result<()> {
     let mut running = Vec::new();
     for peer in forwarders {
@@ -245,14 +279,18 @@ pub fn exchange(
         process.first_exchange(&unix, &unix)?;
         running.push(process);
     }
-    for transport in TRANSPORTS {
+    for over in Over::ALL {
+        let load = Load {
+            udp: over.udp,
+            ..load.clone()
+        };
         let mut targets = Vec::new();
         for (peer, process) in forwarders.iter().zip(&running) {
             targets.push(LabelledTarget {
                 label: peer.program.label().to_owned(),
                 forwarder: Forwarder {
-                    consumer: peer.address(transport),
-                    producer: peer.address(transport),
+                    consumer: peer.address(over.transport),
+                    producer: peer.address(over.transport),
                     pid: Some(process.process()?.pid()),
                     // Not every forwarder takes commands over UDP.
                     control: Some(peer.address(Transport::Unix)),
@@ -262,7 +300,7 @@ pub fn exchange(
             });
         }
         let modes = [Mode::Miss, Mode::Hit];
-        each(transport, compare(&targets, &modes, n_rounds, load)?);
+        each(over, compare(&targets, &modes, n_rounds, &load)?);
     }
     Ok(())
 }
