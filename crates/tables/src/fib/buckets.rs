@@ -20,7 +20,6 @@ use tachonym_memory::sync::Ordering;
 use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
 use tachonym_packet::NameHash;
 
-use super::engines::Seen;
 use super::nodes::{NodeRef, REF_BITS};
 
 /// Words of a bucket.
@@ -172,19 +171,6 @@ impl Buckets {
             n_read += 1;
         }
         n_read
-    }
-
-    /// All that stands under `hash` and that `accepts` takes.
-    #[inline]
-    pub(crate) fn look(&self, hash: NameHash, mut accepts: impl FnMut(Slot) -> bool) -> Seen {
-        let mut seen = Seen::default();
-        self.find(hash, |slot| {
-            if accepts(slot) {
-                seen.add(slot);
-            }
-            false
-        });
-        seen
     }
 
     /// Adds a node under `hash`. Readers find it from now on, so it must be complete.

@@ -10,11 +10,10 @@
 //! | `sets` | equal sets of next hops, kept once |
 //! | `nodes` | the bytes of prefixes |
 //! | `buckets` | the hash table over them: one cache line a bucket |
-//! | `engines` | in which order the table is asked for the lengths of a name |
-//! | `markers` | the places of shorter prefixes that engines need besides |
-//! | `partitions` | what markers inherit from the prefixes above them |
-//! | `pulled` | prefixes below which searches begin lower down: level pulling |
-//! | `view` | the search for the longest prefix, one by one and in bursts |
+//! | `search` | the search for the longest prefix: the longest first |
+//! | `alternatives` | other orders of search, and the markers that they need besides |
+//! | `view` | what a reader sees during a burst, and which search that has |
+//! | `hasher` | where hashes of names come from |
 //! | `recent` | in which order changes may be seen |
 //! | `writer` | changes and growth |
 //!
@@ -25,20 +24,21 @@
 //! an earlier one of a prefix above or below it, lest they see the later without the
 //! earlier.
 
+mod alternatives;
 mod buckets;
-mod engines;
-mod markers;
+mod hasher;
 mod next_hops;
 mod nodes;
-mod partitions;
-mod pulled;
 mod recent;
+mod search;
 mod sets;
 mod view;
 mod writer;
 
 pub use crate::prefix_map::MAX_PREFIX_COMPONENTS;
-pub use engines::{FibEngine, FibMatching, FibProbe};
+pub use alternatives::{FibEngine, FibMatching};
+pub use hasher::PrefixHasher;
 pub use next_hops::{MAX_NEXT_HOPS, NextHop, NextHops, NextHopsError, NextHopsView};
-pub use view::{FibFetch, FibMatch, FibReader, FibTrace, FibView};
-pub use writer::{Fib, FibConfig, FibEntry, FibError, PrefixHasher, Unrouted};
+pub use search::{FibMatch, FibProbe};
+pub use view::{FibFetch, FibReader, FibTrace, FibView};
+pub use writer::{Fib, FibConfig, FibEntry, FibError, Unrouted};

@@ -8,7 +8,6 @@ mod growth;
 mod inheritance;
 mod pulling;
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,51 +17,20 @@ use tachonym_memory::{
     MemoryError, PagePreference, Pages, available_address_space, available_bytes,
 };
 use tachonym_packet::types::MAX_PACKET_BYTES;
-use tachonym_packet::{FaceId, HashKey, NameHash, NameHashes, NameView};
+use tachonym_packet::{FaceId, NameHash, NameView};
 
 use super::MAX_PREFIX_COMPONENTS;
+use super::alternatives::markers::{Markers, Needed, Released};
+use super::alternatives::partitions::Partitions;
+use super::alternatives::{FibEngine, FibMatching};
 use super::buckets::{Buckets, NoRoom};
-use super::engines::{FibEngine, FibMatching};
-use super::markers::{Markers, Needed, Released};
+use super::hasher::PrefixHasher;
 use super::next_hops::{NextHop, NextHops, NextHopsError};
 use super::nodes::{Level, MIN_COMMIT_WORDS, NodeAllocator, NodeRef};
-use super::partitions::Partitions;
 use super::recent::RecentChanges;
 use super::sets::{Leftover, SetId, SetWriter};
 use super::view::{FibReader, Shared, Table};
 use growth::{CopyAt, DEFAULT_FIRST, EXPECTED_LOAD_PCT, MIN_REPLAN, n_buckets_for};
-
-/// Where the hashes of names come from. Readers must use the same.
-pub trait PrefixHasher: Send + std::fmt::Debug {
-    /// Replaces the contents of `hashes` by the hash of each prefix of `name`, from no
-    /// component to all of them.
-    fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>);
-
-    /// The hash of `name` alone.
-    fn hash_name(&self, name: NameView<'_>) -> NameHash {
-        let mut hashes = Vec::new();
-        self.hash_prefixes(name, &mut hashes);
-        hashes[name.len()]
-    }
-}
-
-impl PrefixHasher for HashKey {
-    fn hash_prefixes(&self, name: NameView<'_>, hashes: &mut Vec<NameHash>) {
-        thread_local! {
-            static BUFFER: RefCell<NameHashes> = RefCell::default();
-        }
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.clear();
-            let span = buffer.push_name(self, name);
-            hashes.clear();
-            hashes.extend_from_slice(buffer.slice(span));
-        });
-    }
-
-    fn hash_name(&self, name: NameView<'_>) -> NameHash {
-        Self::hash_name(self, name)
-    }
-}
 
 /// Limits and layout of a [`Fib`].
 #[derive(Clone, Copy, Debug)]

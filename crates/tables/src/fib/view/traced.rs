@@ -10,10 +10,11 @@ use std::cell::{Cell, RefCell};
 
 use tachonym_packet::{NameHash, NameView};
 
+use super::super::MAX_PREFIX_COMPONENTS;
 use super::super::buckets::Slot;
-use super::super::engines::{FibProbe, Look, Promise, Seen};
 use super::super::nodes::NodeRef;
-use super::{ByTags, FibView, MAX_PREFIX_COMPONENTS};
+use super::super::search::{ByTags, FibProbe, Look, Promise, Seen};
+use super::FibView;
 
 /// What is fetched before a search that [`FibView::trace`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +51,24 @@ impl FibView<'_> {
         let probe = self.search(&look, hashes);
         let is_right = match probe.promise {
             Promise::Nothing => true,
-            Promise::Own => self
-                .own_next_hops(probe.node, name, usize::from(probe.n_components))
-                .is_some(),
-            Promise::Inherited => self
-                .heir(probe.node, name, usize::from(probe.n_components))
-                .is_some(),
-            Promise::Unsure | Promise::Unsearched => false,
+            Promise::Own => {
+                let length = usize::from(probe.n_components);
+                let next_hops = self.prefixes.own_next_hops(probe.node, name, length);
+                next_hops.is_some()
+            }
+            Promise::Inherited => self.heir(name, probe).is_some(),
+            Promise::Unsure => false,
         };
-        look.read_answer(name, probe);
+        if probe.node != NodeRef::NONE {
+            look.read_node(probe.node);
+        }
+        if probe.promise == Promise::Inherited {
+            look.read_next();
+            match self.heir(name, probe) {
+                None | Some(NodeRef::NONE) => {}
+                Some(heir) => look.read_node(heir),
+            }
+        }
         FibTrace {
             n_lookups: look.n_lookups.get(),
             n_reads: look.n_reads.get(),
@@ -73,6 +83,11 @@ impl FibView<'_> {
         let look = Traced::new(self, hashes);
         self.search(&look, hashes);
         look.n_lookups.get()
+    }
+
+    fn heir(&self, name: NameView<'_>, probe: FibProbe) -> Option<NodeRef> {
+        let alternative = self.alternative.as_ref()?;
+        alternative.heir(&self.prefixes, name, probe)
     }
 }
 
@@ -92,8 +107,9 @@ struct Traced<'a> {
 
 impl<'a> Traced<'a> {
     const fn new(view: &'a FibView<'a>, hashes: &'a [NameHash]) -> Self {
+        let prefixes = &view.prefixes;
         Self {
-            tags: ByTags { view, hashes },
+            tags: ByTags { prefixes, hashes },
             arrivals: Cell::new([0; MAX_PREFIX_COMPONENTS + 1]),
             depth: Cell::new(0),
             n_lookups: Cell::new(0),
@@ -105,7 +121,7 @@ impl<'a> Traced<'a> {
     /// Reads the buckets of a length up to that of `slot`, or all. A bucket after the first
     /// arrives one read after it.
     fn read_buckets(&self, length: usize, slot: Option<Slot>) {
-        let buckets = &self.tags.view.table.buckets;
+        let buckets = self.tags.prefixes.buckets;
         let n_buckets = buckets.n_read(self.tags.hashes[length], slot);
         let arrival = match self.arrivals.get()[length] {
             0 => self.depth.get() + 1,
@@ -131,22 +147,6 @@ impl<'a> Traced<'a> {
         self.depth.set(self.depth.get() + 1);
         self.n_reads.set(self.n_reads.get() + 1);
     }
-
-    /// Reads what the search has come to, with the name that is compared.
-    fn read_answer(&self, name: NameView<'_>, probe: FibProbe) {
-        if probe.node == NodeRef::NONE {
-            return;
-        }
-        self.read_node(probe.node);
-        if probe.promise == Promise::Inherited {
-            self.read_next();
-            let length = usize::from(probe.n_components);
-            match self.tags.view.heir(probe.node, name, length) {
-                None | Some(NodeRef::NONE) => {}
-                Some(heir) => self.read_node(heir),
-            }
-        }
-    }
 }
 
 impl Look for Traced<'_> {
@@ -161,7 +161,7 @@ impl Look for Traced<'_> {
     }
 
     fn own(&self, length: usize) -> Option<NodeRef> {
-        let buckets = &self.tags.view.table.buckets;
+        let buckets = self.tags.prefixes.buckets;
         let hash = self.tags.hashes[length];
         let slot = buckets.find(hash, |slot| !slot.is_marker());
         self.read_buckets(length, slot);

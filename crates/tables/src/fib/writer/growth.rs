@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tachonym_packet::{NameHash, NameView};
 
 use super::super::MAX_PREFIX_COMPONENTS;
+use super::super::alternatives::FibEngine;
+use super::super::alternatives::markers::{self, Markers};
 use super::super::buckets::{Buckets, NoRoom};
-use super::super::engines::FibEngine;
-use super::super::markers::{self, Markers};
 use super::super::nodes::{Level, NodeRef};
 use super::super::view::Table;
 use super::{Fib, FibError, Retired};

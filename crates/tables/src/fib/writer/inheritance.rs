@@ -6,8 +6,8 @@
 
 use tachonym_packet::NameView;
 
-use super::super::engines::FibEngine;
-use super::super::markers::Needed;
+use super::super::alternatives::FibEngine;
+use super::super::alternatives::markers::Needed;
 use super::super::nodes::NodeRef;
 use super::{Fib, Retired};
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use tachonym_packet::NameView;
 
-use super::super::markers::{Needed, needed_at};
+use super::super::alternatives::markers::{Needed, needed_at};
+use super::super::alternatives::pulled::{self, Pulled};
 use super::super::nodes::NodeRef;
-use super::super::pulled::{self, Pulled};
 use super::Fib;
 
 impl Fib {

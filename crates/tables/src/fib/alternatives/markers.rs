@@ -13,11 +13,11 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use tachonym_packet::{NameHash, NameView};
 
-use super::buckets::Buckets;
-use super::engines::{FibEngine, reach_bit};
-use super::nodes::{Level, NodeAllocator, NodeRef, Nodes};
+use super::super::buckets::Buckets;
+use super::super::hasher::PrefixHasher;
+use super::super::nodes::{Level, NodeAllocator, NodeRef, Nodes};
 use super::pulled::Pulled;
-use super::writer::PrefixHasher;
+use super::{FibEngine, reach_bit};
 
 /// Whose users are counted: a marker, and for markers of the two-stage search the length
 /// of the prefixes that use it, or 0.

@@ -20,7 +20,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use tachonym_memory::sync::Ordering;
 use tachonym_memory::{MemoryError, PagePreference, Pages, Words};
 
-use super::nodes::{NodeAllocator, NodeRef, Nodes};
+use super::super::nodes::{NodeAllocator, NodeRef, Nodes};
 
 /// Most markers of a partition.
 const MAX_LEN: usize = 64;

@@ -15,20 +15,13 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use tachonym_packet::{NameHash, NameView};
 
-use super::nodes::{NodeAllocator, NodeRef, Nodes};
-use super::writer::PrefixHasher;
+use super::super::hasher::PrefixHasher;
+use super::super::nodes::{NodeAllocator, NodeRef, Nodes};
+use super::super::search::PulledId;
 
 /// Most prefixes that are pulled: what finds them stays in a cache. Of the URL sets of
 /// Yuan 2015, table 4.2, none has half as many.
 const MAX_PULLED: usize = 1 << 12;
-
-/// Which of the pulled prefixes is above a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PulledId(u16);
-
-impl PulledId {
-    pub(crate) const NONE: Self = Self(0);
-}
 
 /// A pulled prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,16 +75,7 @@ impl Pulled {
 
     /// Where a search for a name with these hashes begins: the longest prefix above it,
     /// and one component more than that has.
-    #[inline]
     pub(crate) fn start(&self, hashes: &[NameHash]) -> Option<(PulledId, usize)> {
-        if self.lengths == 0 {
-            return None;
-        }
-        self.start_below(hashes)
-    }
-
-    #[inline(never)]
-    fn start_below(&self, hashes: &[NameHash]) -> Option<(PulledId, usize)> {
         // The last component of the name is below the prefix.
         let mut lengths = self.lengths & below(hashes.len() - 1);
         while lengths != 0 {

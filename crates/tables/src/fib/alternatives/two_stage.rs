@@ -3,10 +3,7 @@
 //! a search goes on among those, the longest first, and then, or if there is no marker,
 //! among the shorter ones.
 
-use super::{FibProbe, LongestFirst, Look, Search, below};
-
-/// See the module.
-pub(crate) struct TwoStage;
+use super::{FibProbe, Look, below, longest_first};
 
 /// What a marker at the length `first`, which may be that of a pulled prefix's children,
 /// says about prefixes of so many components below it. The last bit stands for all from
@@ -22,40 +19,23 @@ fn reach(first: usize, info: u32) -> u64 {
     above_first.checked_shl(first as u32 + 1).unwrap_or(0)
 }
 
-impl Search for TwoStage {
-    fn marker_lengths(first: usize, n_components: usize) -> u64 {
-        if n_components > first { 1 << first } else { 0 }
+#[inline]
+pub(super) fn search(look: &impl Look, lengths: u64, first: usize) -> FibProbe {
+    let shorter = lengths & below(first);
+    if lengths >> first == 0 {
+        return longest_first(look, shorter);
     }
-
-    #[inline]
-    fn search(look: &impl Look, lengths: u64, first: usize) -> FibProbe {
-        let shorter = lengths & below(first);
-        if lengths >> first == 0 {
-            return LongestFirst::search(look, shorter, first);
-        }
-        let seen = look.all(first);
-        if seen.is_unsure {
-            return FibProbe::UNSURE;
-        }
-        let info = seen.marker.and_then(|marker| look.info(marker, first));
-        let longer = lengths & reach(first, info.unwrap_or(0));
-        let found = LongestFirst::search(look, longer, first);
-        match seen.own {
-            _ if found.n_components > 0 => found,
-            Some(node) => FibProbe::own(node, first),
-            None => LongestFirst::search(look, shorter, first),
-        }
+    let seen = look.all(first);
+    if seen.is_unsure {
+        return FibProbe::UNSURE;
     }
-
-    /// A marker tells the lengths below it, wherever it stands.
-    #[inline]
-    fn search_from(look: &impl Look, lengths: u64, start: usize, _first: usize) -> FibProbe {
-        Self::search(look, lengths, start)
-    }
-
-    #[inline]
-    fn fetched(lengths: u64, first: usize) -> u64 {
-        lengths | u64::from(lengths >> first != 0) << first
+    let info = seen.marker.and_then(|marker| look.info(marker, first));
+    let longer = lengths & reach(first, info.unwrap_or(0));
+    let found = longest_first(look, longer);
+    match seen.own {
+        _ if found.n_components > 0 => found,
+        Some(node) => FibProbe::own(node, first),
+        None => longest_first(look, shorter),
     }
 }
 
