@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
+use crate::against;
 use crate::catalogue::{Catalogue, State};
 use crate::docs;
 use crate::experiment::{Context, Experiment, Registry};
@@ -74,6 +75,14 @@ pub struct RunArgs {
     /// Another value of a parameter; repeat for several
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Another build of this program: both run in turns, and the result has the numbers of
+    /// this one by those of the other
+    #[arg(long, value_name = "PROGRAM")]
+    against: Option<PathBuf>,
+    /// Rounds in which both run
+    #[arg(long, default_value_t = 5, value_name = "N", requires = "against",
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    rounds: u64,
     /// Prints JSON instead of Markdown
     #[arg(long)]
     json: bool,
@@ -203,7 +212,15 @@ pub fn run(args: &RunArgs, catalogue: &Catalogue, registry: &Registry) -> anyhow
             experiment.id, args.scale
         );
     }
-    let (seconds, record) = seconds_of(|| experiment.run(&context));
+    let (seconds, record) = seconds_of(|| match &args.against {
+        None => experiment.run(&context),
+        Some(other) => {
+            let mut arguments = vec![experiment.id.to_owned()];
+            arguments.push(format!("--scale={}", args.scale));
+            arguments.extend(args.set.iter().map(|set| format!("--set={set}")));
+            against::compare(&program, other, &arguments, args.rounds as usize)
+        }
+    });
     let mut record = record?;
     for text in catalogue.contradictions_of(experiment.id) {
         record.note(text);

@@ -11,6 +11,7 @@
 //! experiments are in the crate `lab`.
 #![forbid(unsafe_code)]
 
+mod against;
 pub mod catalogue;
 pub mod cli;
 pub mod cpu;

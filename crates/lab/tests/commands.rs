@@ -50,6 +50,24 @@ fn the_command_prints_one_line_of_json() {
 }
 
 #[test]
+fn an_experiment_is_compared_with_another_build() {
+    let program = env!("CARGO_BIN_EXE_tachonym-lab");
+    let output = Command::new(program)
+        .args(["run", "own/distance", "--scale", "tiny", "--json"])
+        .args(["--rounds", "2", "--against", program])
+        .output()
+        .expect("the binary was built for this test");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let result: tachonym_bench::ResultFile = serde_json::from_slice(&output.stdout).expect("JSON");
+    let table = &result.record.tables[0];
+    for distance in ["naive", "16", "64"] {
+        let ratio = table.number(&[distance], "both, ns").expect(distance);
+        assert!((0.01..100.0).contains(&ratio), "{distance}: {ratio}");
+    }
+}
+
+#[test]
 fn a_listener_that_never_answers_is_an_error_when_the_time_is_over() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("s.sock");

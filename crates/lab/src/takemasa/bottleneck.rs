@@ -3,7 +3,7 @@
 
 use tachonym_bench::{
     Cell, Chart, Column, Context, Cost, Experiment, Kind as RecordKind, Need, Param, ParamKind,
-    Record, Reference, Table, cells,
+    Record, Reference, Scale, Table, cells,
 };
 use tachonym_forward::{Block, Schedule};
 
@@ -106,7 +106,10 @@ pub(super) fn count_instructions(
         n_prefixes: bed.n_prefixes.min(MAX_COUNTED_PREFIXES),
         burst_pkts: bed.burst_pkts,
         store_pkts: bed.store_pkts.min(MAX_COUNTED_STORE_PKTS),
-        n_pkts: N_COUNTED_PKTS.max(bed.burst_pkts),
+        n_pkts: match context.scale {
+            Scale::Tiny => bed.burst_pkts,
+            Scale::Quick | Scale::Full => N_COUNTED_PKTS.max(bed.burst_pkts),
+        },
         seed: bed.seed,
         pit_cs: bed.pit_cs,
         name_hash: bed.name_hash,
