@@ -45,7 +45,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tachonym-security", 2),
     ("tachonym-protocol", 2),
     ("tachonym-policy", 2),
-    ("tachonym-tables", 2),
+    ("tachonym-tables", 3),
     ("tachonym-dispatch", 3),
     ("tachonym-store", 3),
     ("tachonym-forward", 4),

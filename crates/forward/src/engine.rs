@@ -4,11 +4,10 @@ use tachonym_memory::Pages;
 use tachonym_packet::{FaceId, HashKey, InterestView, MonoNs, NameHashes, NameView};
 use tachonym_store::SecondLevel;
 use tachonym_store::device::Completion;
-use tachonym_tables::{ContentStore, FibReader, NextHop, Pit};
+use tachonym_tables::{ContentStore, FibReader, NextHop, Pit, TablesError};
 
 use crate::block::Block;
 use crate::burst::{Output, RxPacket};
-use crate::cache::{EngineError, StorePolicy};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
 use crate::explain::{Explanation, explain};
@@ -60,7 +59,7 @@ impl Engine {
     ///
     /// # Errors
     /// If memory for the tables runs out, or the content store has no such policy.
-    pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, EngineError> {
+    pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, TablesError> {
         let routes = Routes::new(config.fib, key.clone())?;
         Self::with_routes(config, key, seed, routes)
     }
@@ -75,7 +74,7 @@ impl Engine {
         key: HashKey,
         seed: u64,
         routes: Routes,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, TablesError> {
         Ok(Self {
             fib: routes.reader(),
             routes,
@@ -258,7 +257,7 @@ impl Engine {
 
     /// The DRAM level of the content store.
     #[must_use]
-    pub const fn cs(&self) -> &ContentStore<StorePolicy> {
+    pub const fn cs(&self) -> &ContentStore {
         self.state.core.tables.pit_cs.cs()
     }
 

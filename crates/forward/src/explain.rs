@@ -10,7 +10,6 @@ use std::time::Duration;
 use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes};
 use tachonym_tables::{FibView, PitCs, PitEntry};
 
-use crate::cache::StorePolicy;
 use crate::faces::{FaceTable, FaceTraits, LinkType, Scope};
 use crate::pending::asked_at;
 use crate::route::{RouteLookup, is_localhost, reach_of};
@@ -245,7 +244,7 @@ fn eligibility(
 /// What the DRAM level has for an Interest: what answers it, or else what would if it took
 /// stale Data.
 fn explain_cached(
-    tables: &mut PitCs<StorePolicy>,
+    tables: &mut PitCs,
     now: MonoNs,
     interest: &InterestView<'_>,
     hashes: &[NameHash],
@@ -272,7 +271,7 @@ fn explain_cached(
 /// What the SSD level has, by the rules of `second_level.rs`.
 fn explain_ssd(
     second: &Second,
-    tables: &PitCs<StorePolicy>,
+    tables: &PitCs,
     (now, interest, hashes): (MonoNs, &InterestView<'_>, &[NameHash]),
     cached: Option<&CachedData>,
 ) -> Option<SsdFinding> {

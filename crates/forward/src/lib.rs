@@ -14,7 +14,6 @@
 mod announcements;
 mod block;
 mod burst;
-mod cache;
 mod config;
 mod counters;
 mod data;
@@ -46,7 +45,6 @@ mod wakeups;
 pub use announcements::AnnouncementRefused;
 pub use block::Block;
 pub use burst::{Output, RxKind, RxPacket, relend};
-pub use cache::{EngineError, StorePolicy};
 pub use config::{EngineConfig, MAX_LIFETIME_MS, UnknownPolicy, UnsolicitedDataPolicy};
 pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableMemory};

@@ -4,10 +4,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use tachonym_packet::{MonoNs, Name, NameHash, NameHashes, NameView};
-use tachonym_tables::{ContentStore, CsCapacity, FibError};
+use tachonym_policy::Policy;
+use tachonym_tables::{ContentStore, CsCapacity, FibError, TablesError};
 
 use crate::announcements::AnnouncementRefused;
-use crate::cache::{EngineError, StorePolicy};
 use crate::state::State;
 use crate::strategy::StrategyError;
 
@@ -45,7 +45,7 @@ pub struct CsMut<'e> {
 }
 
 impl Deref for CsMut<'_> {
-    type Target = ContentStore<StorePolicy>;
+    type Target = ContentStore;
 
     fn deref(&self) -> &Self::Target {
         self.state.core.tables.pit_cs.cs()
@@ -64,14 +64,14 @@ impl CsMut<'_> {
     /// # Errors
     /// If memory for the index, or the policy, of so many Data runs out; the limits stay as
     /// they were.
-    pub fn set_limits(&mut self, capacity: CsCapacity) -> Result<(), EngineError> {
+    pub fn set_limits(&mut self, capacity: CsCapacity) -> Result<(), TablesError> {
         self.state.core.tables.pit_cs.set_cs_capacity(capacity)
     }
 
     /// Has another policy, of [`Engine::cs_policy_size`](crate::Engine::cs_policy_size), decide from now on what the store admits and evicts. What
     /// is cached stays until it is evicted: first, unless it is asked for. False: the policy
     /// has fewer slots than the store needs by now, and nothing has changed.
-    pub fn set_policy(&mut self, policy: StorePolicy) -> bool {
+    pub fn set_policy(&mut self, policy: Policy) -> bool {
         self.state.core.tables.pit_cs.set_cs_policy(policy)
     }
 

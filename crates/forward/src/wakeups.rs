@@ -96,16 +96,15 @@ impl Wakeups {
 #[cfg(test)]
 mod tests {
     use tachonym_packet::{HashKey, Interest, InterestView, NameHashes, Nonce};
-    use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+    use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig};
     use tachonym_tables::{Missed, OutRecord, PitCs, PitCsConfig};
 
     use super::*;
-    use crate::cache::StorePolicy;
 
     const FACE: FaceId = FaceId(256);
 
     /// A table with an entry that was sent to `FACE` at `sent`.
-    fn pit_with_entry(sent: MonoNs) -> (PitCs<StorePolicy>, EntryIdx) {
+    fn pit_with_entry(sent: MonoNs) -> (PitCs, EntryIdx) {
         let mut interest = Interest::new("/a".parse().unwrap());
         interest.nonce = Some(Nonce([1; 4]));
         let wire = interest.encode();
@@ -114,7 +113,7 @@ mod tests {
         let span = hashes.push_name(&HashKey::from_u64s(1, 2), interest.name());
         let key = HashKey::from_u64s(1, 2);
         let policy = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
-        let policy = StorePolicy::new(&policy, 65_536).expect("a sensible one");
+        let policy = Policy::with_slots(&policy, 65_536).expect("a sensible one");
         let mut tables = PitCs::new(PitCsConfig::default(), policy, key).expect("small tables");
         let (idx, _) = tables
             .find_or_insert(&interest, hashes.slice(span), Missed::default(), sent)

@@ -5,7 +5,7 @@ mod bed;
 use std::collections::HashMap;
 
 use bed::*;
-use tachonym_forward::{EngineConfig, StorePolicy};
+use tachonym_forward::EngineConfig;
 use tachonym_packet::HashKey;
 use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig, senseless};
 use tachonym_tables::CsCapacity;
@@ -34,7 +34,7 @@ fn set_policy(node: &mut Node, config: &PolicyConfig) {
         capacity,
         ..*config
     };
-    let policy = StorePolicy::new(&config, n_slots).expect("little memory");
+    let policy = Policy::with_slots(&config, n_slots).expect("little memory");
     assert!(node.engine.cs_mut().set_policy(policy));
     while node.engine.cs_mut().take_retired_policy().is_some() {}
 }
@@ -171,17 +171,17 @@ fn another_policy_takes_over_and_evicts_what_the_former_one_held_first() {
 #[test]
 fn a_policy_that_makes_no_sense_or_is_too_small_is_refused() {
     let senseless = PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Arc, 0);
-    let refusal = StorePolicy::new(&senseless, CAPACITY).expect_err("refused");
+    let refusal = Policy::with_slots(&senseless, CAPACITY).expect_err("refused");
     assert!(refusal.to_string().contains("filter with eviction arc"));
     let threshold = PolicyConfig {
         threshold: 0,
         ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Fifo, 0)
     };
-    StorePolicy::new(&threshold, CAPACITY).expect_err("refused");
+    Policy::with_slots(&threshold, CAPACITY).expect_err("refused");
     let lru = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
     let mut node = node(lru);
     let fifo = PolicyConfig::new(AdmissionKind::None, EvictionKind::Fifo, CAPACITY - 1);
-    let small = StorePolicy::new(&fifo, CAPACITY - 1).expect("little memory");
+    let small = Policy::with_slots(&fifo, CAPACITY - 1).expect("little memory");
     assert!(
         !node.engine.cs_mut().set_policy(small),
         "a Data would have no slot"
@@ -251,7 +251,8 @@ fn policies_exchanged_by_the_dozen_leave_what_is_cached_and_no_more_memory() {
     (100..100 + CAPACITY).for_each(|number| assert!(!ask_number(&mut node, number)));
     (100..100 + CAPACITY).for_each(|number| assert!(ask_number(&mut node, number)));
     // Nothing is freed where packets wait.
-    let (table_bytes, _) = node.engine.cs().policy().memory_by_part();
+    let policy = node.engine.cs().policy();
+    let table_bytes = policy.memory_bytes() - policy.meter_bytes();
     assert!(node.engine.cs().policy_bytes() > one_bytes + 10 * table_bytes);
     let n_retired = std::iter::from_fn(|| node.engine.cs_mut().take_retired_policy()).count();
     assert!(n_retired > 10, "{n_retired}");

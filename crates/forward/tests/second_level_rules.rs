@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use bed::*;
 use proptest::prelude::*;
 use tachonym_forward::sharing::Seeker;
-use tachonym_forward::{DropReason, StorePolicy};
+use tachonym_forward::DropReason;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, NackReason, Name};
-use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig};
 use tachonym_store::device::{Fault, Ram};
 use tachonym_store::{Admission, Config, Novelty};
 use tachonym_tables::Marks;
@@ -90,7 +90,7 @@ fn what_has_answered_stays_in_memory_if_the_policy_admits_it() {
         history_len: Some(100),
         ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Lru, capacity)
     };
-    let policy = StorePolicy::new(&filter, n_slots).expect("little memory");
+    let policy = Policy::with_slots(&filter, n_slots).expect("little memory");
     assert!(it.node.engine.cs_mut().set_policy(policy));
     let stored = segments("/a", 4);
     for data in &stored {

@@ -9,6 +9,10 @@ use tachonym_memory::prefetch;
 /// No node.
 pub(crate) const NIL: u32 = u32::MAX;
 
+/// The links of a node that is on no list. Only debug builds set them after a removal, to
+/// notice a slot that is inserted or removed twice.
+const OFF: [u32; 2] = [NIL - 1; 2];
+
 /// The links of nodes `0..n_nodes`: of each, the next one towards the front, and
 /// towards the back.
 #[derive(Clone, Debug)]
@@ -20,7 +24,7 @@ impl Links {
     /// Nodes that are on no list.
     pub(crate) fn new(n_nodes: usize) -> Self {
         Self {
-            nodes: vec![[NIL; 2]; n_nodes],
+            nodes: vec![OFF; n_nodes],
         }
     }
 
@@ -39,6 +43,21 @@ impl Links {
         let next = before(node).filter(|&node| node != NIL);
         let second = next.map(|node| self.before(node));
         [next, second.filter(|&node| node != NIL)]
+    }
+
+    fn put(&mut self, node: u32, links: [u32; 2]) {
+        let own = &mut self.nodes[node as usize];
+        debug_assert_eq!(*own, OFF, "on a list already: {node}");
+        *own = links;
+    }
+
+    fn take(&mut self, node: u32) -> [u32; 2] {
+        let links = self.nodes[node as usize];
+        debug_assert_ne!(links, OFF, "on no list: {node}");
+        if cfg!(debug_assertions) {
+            self.nodes[node as usize] = OFF;
+        }
+        links
     }
 
     /// The next node towards the front, or [`NIL`].
@@ -89,7 +108,7 @@ impl List {
 
     /// Puts a node that is on no list in front of all others.
     pub(crate) fn push_front(&mut self, links: &mut Links, node: u32) {
-        links.nodes[node as usize] = [NIL, self.front];
+        links.put(node, [NIL, self.front]);
         match self.front {
             NIL => self.back = node,
             front => links.nodes[front as usize][0] = node,
@@ -100,7 +119,7 @@ impl List {
 
     /// Puts a node that is on no list behind all others.
     pub(crate) fn push_back(&mut self, links: &mut Links, node: u32) {
-        links.nodes[node as usize] = [self.back, NIL];
+        links.put(node, [self.back, NIL]);
         match self.back {
             NIL => self.front = node,
             back => links.nodes[back as usize][1] = node,
@@ -112,7 +131,7 @@ impl List {
     /// Puts a node that is on no list next to `node`, towards the front.
     pub(crate) fn insert_before(&mut self, links: &mut Links, node: u32, other: u32) {
         let [before, _] = links.nodes[node as usize];
-        links.nodes[other as usize] = [before, node];
+        links.put(other, [before, node]);
         links.nodes[node as usize][0] = other;
         match before {
             NIL => self.front = other,
@@ -123,7 +142,7 @@ impl List {
 
     /// Takes out a node that is on this list.
     pub(crate) fn remove(&mut self, links: &mut Links, node: u32) {
-        let [before, after] = links.nodes[node as usize];
+        let [before, after] = links.take(node);
         match before {
             NIL => self.front = after,
             before => links.nodes[before as usize][1] = after,
@@ -152,8 +171,8 @@ impl List {
 
     /// Puts `other`, which is on no list, in the place of `node`.
     pub(crate) fn replace(&mut self, links: &mut Links, node: u32, other: u32) {
-        let [before, after] = links.nodes[node as usize];
-        links.nodes[other as usize] = [before, after];
+        let [before, after] = links.take(node);
+        links.put(other, [before, after]);
         match before {
             NIL => self.front = other,
             before => links.nodes[before as usize][1] = other,

@@ -5,6 +5,7 @@ use tachonym_memory::{Limit, MemoryError, PagePreference, Pages, available_bytes
 use crate::admission::{AutoFilter, Change, Filter, KLru, TinyLfu};
 use crate::eviction::{Eviction, MAX_SLOTS};
 use crate::kind::{AdmissionKind, CountersKind, EvictionKind, senseless};
+use crate::popularity::{Observation, Outcomes, PopularityMeter};
 use crate::random::Random;
 use crate::window::Window;
 
@@ -219,21 +220,24 @@ pub enum PolicyError {
     Memory(#[from] MemoryError),
 }
 
-/// Admission and eviction of a store with slots `0..capacity`.
+/// Admission and eviction of a store with slots `0..capacity`, and what is measured of its
+/// requests.
 ///
 /// The store calls, in this order: [`handle_request`](Self::handle_request) for each
-/// Interest; [`handle_hit`](Self::handle_hit) if a Data answers it; for each Data that
-/// arrives and is not cached, [`admits`](Self::admits), and if so as often as room is
-/// wanted, [`evict`](Self::evict), then [`handle_insert`](Self::handle_insert). What
-/// leaves for other reasons is told by [`handle_remove`](Self::handle_remove). To change
-/// the configuration while Data are held, a store makes another policy and inserts them
-/// all there.
+/// Interest that misses, [`handle_answered`](Self::handle_answered) and
+/// [`handle_hit`](Self::handle_hit) for each that hits; for each Data that arrives and is
+/// not cached, [`admits`](Self::admits), and if so as often as room is wanted,
+/// [`evict`](Self::evict), then [`handle_insert`](Self::handle_insert). What leaves for
+/// other reasons is told by [`handle_remove`](Self::handle_remove). To change the
+/// configuration while Data are held, a store makes another policy, which
+/// [takes over](Self::take_over), and [moves](Self::handle_move) them there.
 ///
 /// Nothing is allocated after [`new`](Self::new).
 #[derive(Debug)]
 pub struct Policy {
     admission: Admission,
     eviction: Eviction,
+    meter: PopularityMeter,
     n_slots: usize,
     config: PolicyConfig,
 }
@@ -261,7 +265,7 @@ enum Admission {
 }
 
 impl Policy {
-    /// A policy of which no slot is held.
+    /// A policy of which no slot is held. It measures no requests.
     ///
     /// # Errors
     /// See [`PolicyError`].
@@ -325,9 +329,35 @@ impl Policy {
         Ok(Self {
             admission,
             eviction: Eviction::new(eviction, n_slots, target_len, config.seed),
+            meter: PopularityMeter::idle(),
             n_slots,
             config: *config,
         })
+    }
+
+    /// The same policy, which measures requests from the start.
+    #[must_use]
+    pub fn measuring(mut self) -> Self {
+        self.meter = PopularityMeter::new(self.config.capacity, self.config.seed);
+        self
+    }
+
+    /// Takes the place of `former`, which may hold Data still: continues its measurement.
+    pub fn take_over(&mut self, former: &mut Self) {
+        std::mem::swap(&mut self.meter, &mut former.meter);
+        self.meter.begin_anew(self.config.capacity);
+    }
+
+    /// The measured popularity of names, a copy that takes some tens of microseconds.
+    #[must_use]
+    pub fn popularity(&self) -> Observation {
+        self.meter.observed()
+    }
+
+    /// What became of the measured requests.
+    #[must_use]
+    pub fn outcomes(&self) -> Outcomes {
+        self.meter.outcomes()
     }
 
     /// What it was made with.
@@ -371,9 +401,19 @@ impl Policy {
         self.len() == 0
     }
 
-    /// A name was asked for, cached or not.
+    /// A name was asked for, and a Data answers: one that [`handle_hit`](Self::handle_hit)
+    /// reports, or one that a former policy holds.
+    #[inline]
+    pub fn handle_answered(&mut self, hash: u64) {
+        self.meter.handle_hit();
+        self.handle_request(hash);
+    }
+
+    /// A name was asked for. Of a hit, [`handle_answered`](Self::handle_answered) tells the
+    /// measurement, too.
     #[inline]
     pub fn handle_request(&mut self, hash: u64) {
+        self.meter.handle_request(hash);
         match &mut self.admission {
             Admission::All | Admission::Lcp { .. } => {}
             Admission::KLru(chain) => chain.handle_request(hash),
@@ -467,7 +507,7 @@ impl Policy {
     /// [`admits`](Self::admits).
     #[inline]
     pub fn evict(&mut self, incoming: u64, hash_of: impl Fn(u32) -> u64) -> Option<u32> {
-        let victim = match &mut self.admission {
+        match &mut self.admission {
             Admission::Window {
                 frequencies,
                 window,
@@ -483,19 +523,27 @@ impl Policy {
                 }
                 self.eviction.handle_evict(victim, victim_hash);
                 self.eviction.handle_insert(candidate, hash);
-                return Some(victim);
+                Some(victim)
             }
-            Admission::TinyLfu { beaten, .. } => beaten.take(),
-            _ => None,
-        };
-        let victim = victim.or_else(|| self.eviction.victim(incoming))?;
-        self.eviction.handle_evict(victim, hash_of(victim));
-        Some(victim)
+            Admission::TinyLfu { beaten, .. } if let Some(victim) = *beaten => {
+                *beaten = None;
+                self.eviction.handle_evict(victim, hash_of(victim));
+                Some(victim)
+            }
+            _ => self.eviction.evict(incoming, hash_of),
+        }
     }
 
-    /// A slot that was not held has a Data whose name has this hash.
+    /// A slot that was not held has a new Data whose name has this hash.
     #[inline]
     pub fn handle_insert(&mut self, slot: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
+        self.meter.handle_insert();
+        self.handle_move(slot, hash, hash_of);
+    }
+
+    /// As [`handle_insert`](Self::handle_insert), of a Data that a former policy held.
+    #[inline]
+    pub fn handle_move(&mut self, slot: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
         match &mut self.admission {
             Admission::Window { window, .. } => {
                 window.handle_insert(slot);
@@ -565,7 +613,13 @@ impl Policy {
         }
     }
 
-    /// Memory in use, in bytes.
+    /// Memory of the measurement, in bytes.
+    #[must_use]
+    pub fn meter_bytes(&self) -> usize {
+        self.meter.memory_bytes()
+    }
+
+    /// Memory in use, in bytes, that of the measurement included.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let of_admission = match &self.admission {
@@ -579,7 +633,7 @@ impl Policy {
                 window,
             } => frequencies.memory_bytes() + window.memory_bytes(),
         };
-        of_admission + self.eviction.memory_bytes()
+        of_admission + self.eviction.memory_bytes() + self.meter.memory_bytes()
     }
 
     /// Fetches what [`evict`](Self::evict) and [`handle_insert`](Self::handle_insert)

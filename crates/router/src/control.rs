@@ -10,14 +10,14 @@ use tachonym_dispatch::WorkerId;
 use tachonym_face::{
     CreateError, FaceInfo, FaceParams, FaceUpdate, LinkOptions as FaceOptions, UpdateError,
 };
-use tachonym_forward::{Engine, Routes, StorePolicy, StrategyError};
+use tachonym_forward::{Engine, Routes, StrategyError};
 use tachonym_manage::{
     ControlError, ControlPlane, CsConfig, CsErased, Erasure, FaceChanges, FaceCreateRequest,
     FaceCreated, FibChange, FibRefusal, FibSlice, LinkOptions, TraceRequest, WorkersChange,
 };
 use tachonym_memory::PagePreference;
 use tachonym_packet::{FaceId, Name, NameView};
-use tachonym_policy::PolicyConfig;
+use tachonym_policy::{Policy, PolicyConfig};
 use tachonym_protocol::{
     ChannelStatus, ControlParameters, CsInfo, CsPopularity, CsStats, DropCount, ExplainQuery,
     FacePersistency, FaceProgram, FaceStatus, FaceUri, FibEntry, ForwarderStatus, NameExplanation,
@@ -140,7 +140,7 @@ impl RouterControl {
                 pages: self.pages,
                 ..of_worker
             };
-            let policy = StorePolicy::new(&policy, n_slots).map_err(|error| refused(&error))?;
+            let policy = Policy::with_slots(&policy, n_slots).map_err(|error| refused(&error))?;
             // Only commands make the store larger, and they come one after the other.
             let fits = self.at(thread.idx(), move |plane| {
                 // One that has failed meanwhile begins with it.
@@ -481,11 +481,7 @@ impl ControlPlane for RouterControl {
     fn cs_popularity(&mut self) -> Result<CsPopularity, ControlError> {
         let observed = self.each_engine(|engine| {
             let policy = engine.cs().policy();
-            (
-                policy.popularity(),
-                policy.outcomes(),
-                policy.memory_by_part().1,
-            )
+            (policy.popularity(), policy.outcomes(), policy.meter_bytes())
         })?;
         let mut popularity = CsPopularity::default();
         for (observed, outcomes, n_meter_bytes) in observed {

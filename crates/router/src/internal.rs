@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use tachonym_face::{DropReason, FaceEvent};
-use tachonym_forward::StorePolicy;
 use tachonym_packet::{FaceId, MonoNs, Name, NameView, SourceId};
+use tachonym_policy::Policy;
 
 /// Prefix announcements that wait for the manager, and as many Nacks. A signature
 /// takes some tens of microseconds to check, for which commands wait.
@@ -59,7 +59,7 @@ pub(crate) enum ToManager {
     Face(Box<FaceEvent>),
     /// A policy of the content store of which nothing is asked any more. To drop it may take
     /// long.
-    Retired(Box<StorePolicy>),
+    Retired(Box<Policy>),
     /// The router stops.
     Stop,
 }
@@ -301,7 +301,7 @@ impl InternalFace {
 
     /// Leaves a policy to the manager's thread, which has the time to give its memory back.
     #[cold]
-    pub(crate) fn hand_over(&self, policy: StorePolicy) {
+    pub(crate) fn hand_over(&self, policy: Policy) {
         self.send(ToManager::Retired(Box::new(policy)));
     }
 

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use policy::Oldest;
+use policy::lru;
 use tachonym_memory::PagePreference;
 use tachonym_packet::{
     Component, DataView, FaceId, HashKey, InterestView, MonoNs, Name, NameHash, NameHashes, Nonce,
@@ -124,12 +124,7 @@ fn bench_bursts(c: &mut Criterion, label: &str, mut burst: impl FnMut() -> Durat
 }
 
 /// Makes an Interest pending, for which `missed` is what a search for Data has seen.
-fn express(
-    tables: &mut PitCs<Oldest>,
-    interest: &InterestView<'_>,
-    hashes: &[NameHash],
-    missed: Missed,
-) {
+fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash], missed: Missed) {
     let found = tables.find_or_insert(interest, hashes, missed, MonoNs::ZERO);
     let (idx, _) = found.expect("below the limits");
     let (nonce, face) = (Nonce([1; 4]), FaceId(256));
@@ -174,7 +169,7 @@ fn pit_exchange(c: &mut Criterion, n_pending: usize, index: IndexKind) {
         pit: pit_config(n_pending, index),
         ..PitCsConfig::default()
     };
-    let policy = Oldest::new(config.cs.capacity.max_slots());
+    let policy = lru(config.cs.capacity.max_slots());
     let mut tables = PitCs::new(config, policy, KEY).expect("tables that fit");
     let mut burst = Burst::new();
     let mut in_turn = 0..n_pending;
@@ -248,7 +243,7 @@ fn exchange(c: &mut Criterion, n_cached: usize, n_pending: usize, prefetches: bo
 
 /// See [`exchange`].
 struct ExchangeBed {
-    tables: PitCs<Oldest>,
+    tables: PitCs,
     interests: Burst,
     data: Burst,
     n_asked: usize,
@@ -271,7 +266,7 @@ impl ExchangeBed {
             cs,
             layout,
         };
-        let policy = Oldest::new(config.cs.capacity.max_slots());
+        let policy = lru(config.cs.capacity.max_slots());
         Self {
             tables: PitCs::new(config, policy, KEY).expect("tables that fit"),
             interests: Burst::new(),
@@ -350,7 +345,7 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         cs: config,
         ..PitCsConfig::default()
     };
-    let policy = Oldest::new(tables_config.cs.capacity.max_slots());
+    let policy = lru(tables_config.cs.capacity.max_slots());
     let mut tables = PitCs::new(tables_config, policy, KEY).expect("tables that fit");
     let mut burst = Burst::new();
     let mut number = 0;
@@ -358,7 +353,7 @@ fn content_store(c: &mut Criterion, n_cached: usize, config: CsConfig, content_b
         number += 1;
         number - 1
     };
-    let mut insert = |tables: &mut PitCs<Oldest>, burst: &mut Burst| {
+    let mut insert = |tables: &mut PitCs, burst: &mut Burst| {
         burst.write(&mut in_turn, content_bytes);
         let data = burst.data();
         let begun = Instant::now();

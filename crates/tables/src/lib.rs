@@ -34,8 +34,8 @@ pub mod wheel;
 
 pub use buckets::{IndexKind, UnknownIndexKind};
 pub use cs::{
-    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, CsCounters, DataRef, Marks,
-    NotAdmitted, PolicyStep, Regained,
+    Admission, ContentStore, CsCapacity, CsConfig, CsCounters, DataRef, Marks, NotAdmitted,
+    PolicyStep, Regained,
 };
 pub use dead_nonces::{DeadNonceList, MIN_DEAD_NONCE_LIFETIME};
 pub use fib::{
@@ -47,7 +47,8 @@ pub use pit::{
     EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
 };
 pub use pit_cs::{
-    Known, Missed, Offer, OfferRank, PitCs, PitCsConfig, PitCsLayout, Sighted, UnknownPitCsLayout,
+    Known, Missed, Offer, OfferRank, PitCs, PitCsConfig, PitCsLayout, Sighted, TablesError,
+    UnknownPitCsLayout,
 };
 pub use prefix_map::{MAX_PREFIX_COMPONENTS, PrefixEntry, PrefixMap, PrefixMapError};
 pub use wheel::TICK_NS;

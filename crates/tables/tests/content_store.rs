@@ -3,19 +3,20 @@
 mod support;
 
 use proptest::prelude::*;
-use support::policy::Oldest;
+use support::policy::lru;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_memory::MemoryError;
 use tachonym_packet::{Component, DataView, InterestView, MonoNs, Name};
+use tachonym_policy::PolicyError;
 use tachonym_tables::cs::MAX_CS_COMPONENTS;
 use tachonym_tables::{
     Admission, CsCapacity, CsConfig, IndexKind, Known, NotAdmitted, PitConfig, PitCs, PitCsConfig,
-    PitCsLayout,
+    PitCsLayout, TablesError,
 };
 
 /// A content store with the encoding and hashing around it, and an empty PIT.
 struct Bench {
-    tables: PitCs<Oldest>,
+    tables: PitCs,
     hashing: Hashing,
     now: MonoNs,
 }
@@ -39,7 +40,7 @@ impl Bench {
             ..PitConfig::default()
         };
         let config = PitCsConfig { pit, cs, layout };
-        let policy = Oldest::new(cs.capacity.max_slots());
+        let policy = lru(cs.capacity.max_slots());
         Self {
             tables: PitCs::new(config, policy, hashing).expect("small tables"),
             hashing,
@@ -613,7 +614,8 @@ fn a_full_store_reuses_slots_and_buffers() {
     assert!((300..3000).all(|n| Some(insert(n)) == before_bytes));
 }
 
-/// On a machine with less than a hundred gibibytes of memory.
+/// By the index on a machine with less than a hundred gibibytes of memory, by the policy on
+/// a larger one.
 #[test]
 #[cfg(not(miri))]
 fn a_capacity_whose_index_exceeds_memory_is_refused_and_changes_nothing() {
@@ -626,16 +628,20 @@ fn a_capacity_whose_index_exceeds_memory_is_refused_and_changes_nothing() {
         max_bytes: usize::MAX,
     };
     match bench.tables.set_cs_capacity(too_much) {
-        Err(MemoryError::TooLarge {
+        Err(TablesError::Memory(MemoryError::TooLarge {
             needed_bytes,
             available_bytes,
             ..
-        }) => {
-            assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30);
-            assert_eq!(bench.tables.cs().capacity(), before);
-        }
-        other => assert!(other.is_ok() && bench.tables.pages().total_bytes() >= 32 << 30),
+        })) => assert!(needed_bytes > available_bytes && needed_bytes >= 32 << 30),
+        other => assert!(
+            matches!(
+                other,
+                Err(TablesError::Policy(PolicyError::TooManySlots(n_slots))) if n_slots > 1 << 30
+            ),
+            "{other:?}"
+        ),
     }
+    assert_eq!(bench.tables.cs().capacity(), before);
     let prefix = InterestSpec::new(name("/a")).can_be_prefix();
     assert_eq!(bench.find(&prefix), Some(wire));
 }

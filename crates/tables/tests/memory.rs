@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::policy::Oldest;
+use support::policy::lru;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_memory::{MemoryError, PagePreference};
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, Nonce};
@@ -43,8 +43,7 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
     let pit = PitConfig::default();
     let config = PitCsConfig { pit, cs, layout };
     let cs_slots = config.cs.capacity.max_slots();
-    let mut tables =
-        PitCs::new(config, Oldest::new(cs_slots), Hashing::Keyed).expect("small tables");
+    let mut tables = PitCs::new(config, lru(cs_slots), Hashing::Keyed).expect("small tables");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let uri = format!(
@@ -111,8 +110,7 @@ fn memory_per_cached_data(layout: PitCsLayout) {
         ..PitCsConfig::default()
     };
     let cs_slots = config.cs.capacity.max_slots();
-    let mut tables =
-        PitCs::new(config, Oldest::new(cs_slots), Hashing::Keyed).expect("small tables");
+    let mut tables = PitCs::new(config, lru(cs_slots), Hashing::Keyed).expect("small tables");
     let mut wire_bytes = 0;
     for n in 0..N_ENTRIES {
         let wire = data_wire(
@@ -179,7 +177,7 @@ fn a_pit_whose_index_exceeds_memory_is_refused() {
         pit: config,
         layout: PitCsLayout::Separate,
     };
-    match PitCs::new(config, Oldest::new(0), Hashing::Keyed) {
+    match PitCs::new(config, lru(0), Hashing::Keyed) {
         Err(MemoryError::TooLarge {
             needed_bytes,
             available_bytes,

@@ -5,9 +5,10 @@ mod support;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use support::policy::Oldest;
+use support::policy::lru;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, Nonce, SourceId};
+use tachonym_policy::Policy;
 use tachonym_tables::pit::MAX_HINTS_PER_NAME;
 use tachonym_tables::{
     CsCapacity, CsConfig, EntryIdx, InRecord, IndexKind, Inserted, Missed, OutRecord, Pit,
@@ -37,13 +38,13 @@ fn out_record(face: u64, nonce: u32) -> OutRecord {
     }
 }
 
-fn nothing_cached() -> Oldest {
-    Oldest::new(0)
+fn nothing_cached() -> Policy {
+    lru(0)
 }
 
 /// A PIT with the encoding and hashing around it, and a content store that has no room.
 struct Bench {
-    tables: PitCs<Oldest>,
+    tables: PitCs,
     hashing: Hashing,
     now: MonoNs,
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use support::policy::Oldest;
+use support::policy::lru;
 use support::{Hashing, InterestSpec, data_wire, name};
 use tachonym_packet::{Component, DataView, FaceId, InterestView, MonoNs, Name, NameHash, Nonce};
 use tachonym_tables::{
@@ -106,14 +106,14 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 /// Tables with the encoding and hashing around them.
 struct Bench {
-    tables: PitCs<Oldest>,
+    tables: PitCs,
     hashing: Hashing,
     now: MonoNs,
 }
 
 impl Bench {
     fn new(hashing: Hashing, config: PitCsConfig) -> Self {
-        let policy = Oldest::new(config.cs.capacity.max_slots());
+        let policy = lru(config.cs.capacity.max_slots());
         Self {
             tables: PitCs::new(config, policy, hashing).expect("small tables"),
             hashing,

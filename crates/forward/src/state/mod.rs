@@ -15,6 +15,7 @@ mod walks;
 mod world;
 
 use tachonym_packet::HashKey;
+use tachonym_tables::TablesError;
 
 pub(crate) use self::arrival::{Arrival, Lent, NON_DISCOVERY, OTHER_PARAMETERS, STATES_LIFETIME};
 pub use self::arrival::{Downstream, MAX_SERVED, Served};
@@ -25,7 +26,6 @@ pub(crate) use self::second::{KnownStale, Second, credible, sharer_of};
 pub(crate) use self::tables::{Tables, bury_nonces};
 pub(crate) use self::walks::{MAX_ENTRIES_PER_CALL, Upkeep};
 pub(crate) use self::world::{Settings, World};
-use crate::cache::EngineError;
 use crate::config::EngineConfig;
 
 /// What an engine owns, but for its FIB and the order of its work.
@@ -66,7 +66,7 @@ pub struct TableSizes {
 impl State {
     /// # Errors
     /// If memory for the tables runs out, or the content store has no such policy.
-    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, EngineError> {
+    pub(crate) fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, TablesError> {
         Ok(Self {
             core: Core {
                 tables: Tables::new(&config, &key)?,

@@ -1,18 +1,17 @@
 //! The tables of an engine, but for the FIB.
 
 use tachonym_packet::HashKey;
-use tachonym_policy::PolicyConfig;
-use tachonym_tables::{CsConfig, DeadNonceList, PitCs, PitCsConfig, PitEntry};
+use tachonym_policy::{Policy, PolicyConfig};
+use tachonym_tables::{CsConfig, DeadNonceList, PitCs, PitCsConfig, PitEntry, TablesError};
 
 use super::World;
-use crate::cache::{EngineError, StorePolicy};
 use crate::config::EngineConfig;
 use crate::wakeups::Wakeups;
 
 /// Pending Interests, cached Data, and what is kept of Interests that have ended.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    pub(crate) pit_cs: PitCs<StorePolicy>,
+    pub(crate) pit_cs: PitCs,
     pub(crate) dead_nonces: DeadNonceList,
     /// Timeouts that strategies have set for out-records.
     pub(crate) wakeups: Wakeups,
@@ -21,7 +20,7 @@ pub(crate) struct Tables {
 impl Tables {
     /// # Errors
     /// If memory runs out, or the content store has no such policy.
-    pub(super) fn new(config: &EngineConfig, key: &HashKey) -> Result<Self, EngineError> {
+    pub(super) fn new(config: &EngineConfig, key: &HashKey) -> Result<Self, TablesError> {
         let pages = config.pit.pages;
         let tables = PitCsConfig {
             cs: CsConfig {
@@ -38,7 +37,7 @@ impl Tables {
             pages,
             ..config.cs_policy
         };
-        let policy = StorePolicy::new(&policy, n_slots)?.measuring();
+        let policy = Policy::with_slots(&policy, n_slots)?.measuring();
         let lifetime = config.dead_nonce_lifetime();
         Ok(Self {
             pit_cs: PitCs::new(tables, policy, key.clone())?,

@@ -5,9 +5,9 @@ use std::hint::black_box;
 
 use anyhow::Context as _;
 use tachonym_bench::random::Random;
-use tachonym_forward::{BURST_DISTANCE, StorePolicy};
+use tachonym_forward::BURST_DISTANCE;
 use tachonym_packet::{DataView, HashKey, HashKind, HashSpan, InterestView, MonoNs, NameHashes};
-use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig};
 use tachonym_tables::{CsCapacity, CsConfig, Known, PitCs, PitCsConfig, Sighted};
 
 use super::engine::workload::Burst;
@@ -39,7 +39,7 @@ pub(crate) fn hash_key(seed: u64) -> HashKey {
 /// The tables of a first level.
 #[derive(Debug)]
 pub(crate) struct FirstLevel {
-    tables: PitCs<StorePolicy>,
+    tables: PitCs,
     key: HashKey,
     hashes: NameHashes,
     spans: Vec<HashSpan>,
@@ -72,7 +72,7 @@ impl FirstLevel {
             },
             ..PitCsConfig::default()
         };
-        let policy = StorePolicy::new(policy, capacity.max_slots())?;
+        let policy = Policy::with_slots(policy, capacity.max_slots())?;
         let key = hash_key(7);
         let tables = PitCs::new(config, policy, key.clone());
         Ok(Self {

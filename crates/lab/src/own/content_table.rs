@@ -11,12 +11,11 @@ use tachonym_bench::{
     Cell, Chart, Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table,
     cells, cpu,
 };
-use tachonym_forward::StorePolicy;
 use tachonym_memory::PagePreference;
 use tachonym_packet::{
     DataView, HashKey, HashKind, HashSpan, InterestView, MonoNs, NameHashes, NameView,
 };
-use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
+use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig};
 use tachonym_tables::{
     CsCapacity, CsConfig, IndexKind, Known, PitConfig, PitCs, PitCsConfig, PitCsLayout, Sighted,
 };
@@ -136,7 +135,7 @@ fn measure_sizes(context: &Context) -> anyhow::Result<Record> {
 
 /// A full content store, beside an empty PIT.
 struct Bed {
-    tables: PitCs<StorePolicy>,
+    tables: PitCs,
     workload: Workload,
     key: HashKey,
     random: Random,
@@ -174,7 +173,7 @@ impl Bed {
             },
             layout: PitCsLayout::Separate,
         };
-        let policy = StorePolicy::new(&policy, capacity.max_slots())?;
+        let policy = Policy::with_slots(&policy, capacity.max_slots())?;
         let mut bed = Self {
             tables: PitCs::new(config, policy, key.clone())?,
             workload: Workload {

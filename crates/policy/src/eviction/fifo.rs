@@ -30,6 +30,10 @@ impl Evict for Fifo {
         self.queue.back()
     }
 
+    fn evict_victim(&mut self, _: u64, _: impl Fn(u32) -> u64) -> Option<u32> {
+        self.queue.pop_back(&mut self.links)
+    }
+
     fn remove(&mut self, slot: u32) {
         self.queue.remove(&mut self.links, slot);
     }

@@ -32,6 +32,10 @@ impl Evict for Lru {
         self.recent.back()
     }
 
+    fn evict_victim(&mut self, _: u64, _: impl Fn(u32) -> u64) -> Option<u32> {
+        self.recent.pop_back(&mut self.links)
+    }
+
     fn remove(&mut self, slot: u32) {
         self.recent.remove(&mut self.links, slot);
     }

@@ -58,6 +58,12 @@ trait Evict {
     fn evict(&mut self, slot: u32, _: u64) {
         self.remove(slot);
     }
+    /// Empties the victim, and names it.
+    fn evict_victim(&mut self, incoming: u64, hash_of: impl Fn(u32) -> u64) -> Option<u32> {
+        let slot = self.victim(incoming)?;
+        self.evict(slot, hash_of(slot));
+        Some(slot)
+    }
     /// A slot is emptied for another reason.
     fn remove(&mut self, slot: u32);
     /// Slots that are held.
@@ -197,6 +203,13 @@ impl Eviction {
     #[inline]
     pub fn victim(&mut self, incoming: u64) -> Option<u32> {
         dispatch!(&mut self.policy, policy => policy.victim(incoming))
+    }
+
+    /// Empties the slot that [`victim`](Self::victim) names; `hash_of` is the hash of the
+    /// name in a slot.
+    #[inline]
+    pub fn evict(&mut self, incoming: u64, hash_of: impl Fn(u32) -> u64) -> Option<u32> {
+        dispatch!(&mut self.policy, policy => policy.evict_victim(incoming, hash_of))
     }
 
     /// A slot is emptied for want of room; `hash` is that of its name, which some

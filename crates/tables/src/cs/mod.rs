@@ -15,7 +15,7 @@
 //! what is not entered yet.
 //!
 //! Bounded in packets and bytes; what does not fit evicts what its policy
-//! ([`CachePolicy`]) names, which may also refuse what comes. A policy can be exchanged:
+//! ([`Policy`]) names, which may also refuse what comes. A policy can be exchanged:
 //! what the former one holds goes first, unless it is asked for. Whether Data may be cached at all (solicited, NoCache)
 //! is the engine's affair. The index in which Data are found by their names belongs
 //! to [`PitCs`](crate::PitCs), which may share it with the PIT: what needs it is a
@@ -23,7 +23,6 @@
 
 mod entry;
 mod policies;
-mod policy;
 mod prefetch;
 mod prefixes;
 mod recalled;
@@ -33,11 +32,12 @@ use hashbrown::HashMap;
 use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
+use tachonym_policy::Policy;
 
 use self::entry::{CsEntry, fresh_until};
 pub use self::entry::{DataRef, Marks};
 use self::policies::Policies;
-pub use self::policy::{CachePolicy, PolicyStep};
+pub use self::policies::PolicyStep;
 pub use self::prefixes::MAX_CS_COMPONENTS;
 use self::prefixes::{MAX_VERTICES_PER_DATA, Newcomer, PrefixTree, VERTEX_BYTES};
 pub use self::recalled::Regained;
@@ -166,7 +166,7 @@ pub struct CsCounters {
 /// components of the name in question; fewer of them than its components and
 /// one more make it panic. `index` is where all Data are indexed.
 #[derive(Debug)]
-pub struct ContentStore<P> {
+pub struct ContentStore {
     capacity: CsCapacity,
     admits: bool,
     serves: bool,
@@ -181,13 +181,13 @@ pub struct ContentStore<P> {
     n_entering: usize,
     /// Of the prefixes of a Data that is entered late.
     hashes: Vec<NameHash>,
-    policies: Policies<P>,
+    policies: Policies,
     pool: BufferPool,
     digests: HashMap<u32, [u8; 32], foldhash::fast::FixedState>,
     counters: CsCounters,
 }
 
-impl<P: CachePolicy> ContentStore<P> {
+impl ContentStore {
     /// An empty store that admits and serves. `hasher` makes the hashes that are
     /// passed to the store; `policy` has slots for as many Data as fit.
     ///
@@ -195,7 +195,7 @@ impl<P: CachePolicy> ContentStore<P> {
     /// If there is not as much memory as the tree of so many Data may take.
     pub(crate) fn new(
         config: CsConfig,
-        policy: P,
+        policy: Policy,
         hasher: impl PrefixHasher + 'static,
     ) -> Result<Self, MemoryError> {
         let capacity = config.capacity.bounded();
@@ -222,7 +222,7 @@ impl<P: CachePolicy> ContentStore<P> {
 
     /// What decides.
     #[must_use]
-    pub const fn policy(&self) -> &P {
+    pub const fn policy(&self) -> &Policy {
         self.policies.in_charge()
     }
 
@@ -253,7 +253,7 @@ impl<P: CachePolicy> ContentStore<P> {
         &mut self,
         index: &mut BucketIndex,
         capacity: CsCapacity,
-        policy: Option<P>,
+        policy: Option<Policy>,
     ) -> Result<(), MemoryError> {
         let max_data = capacity.max_slots();
         self.tree
@@ -281,7 +281,7 @@ impl<P: CachePolicy> ContentStore<P> {
 
     /// Puts a policy in charge that holds no slot, and has [`ContentStore::n_slots`]; see
     /// [`Policies`].
-    pub(crate) fn set_policy(&mut self, policy: P) {
+    pub(crate) fn set_policy(&mut self, policy: Policy) {
         self.policies.put_in_charge(policy, &mut self.slots);
     }
 

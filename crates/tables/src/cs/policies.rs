@@ -7,12 +7,27 @@ use std::collections::VecDeque;
 
 use tachonym_memory::Pages;
 use tachonym_packet::{InterestView, NameHash};
+use tachonym_policy::Policy;
 
 use super::ContentStore;
 use super::entry::CsEntry;
-use super::policy::{CachePolicy, PolicyStep};
 use crate::digest;
 use crate::slab::Slab;
+
+/// A part of the work of the content store on a packet, for a caller that measures it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyStep {
+    /// A request is noted: until the call returns.
+    History,
+    /// Whether a Data is admitted is decided.
+    Admission,
+    /// A victim is chosen.
+    Eviction,
+    /// Entries of the PIT that a Data has satisfied are removed.
+    PendingRemoval,
+    /// The store does its own work again.
+    Store,
+}
 
 /// Most policies that were in charge before and hold Data still.
 const MAX_FORMER: usize = 16;
@@ -22,19 +37,19 @@ const MAX_RETIRED: usize = MAX_FORMER + 1;
 
 /// See the module. Each entry has the number of the policy that holds it.
 #[derive(Debug)]
-pub(super) struct Policies<P> {
-    in_charge: P,
+pub(super) struct Policies {
+    in_charge: Policy,
     /// Its number; those before count down from it.
     number: u8,
     /// The first in front, until all that they hold has gone or been asked for.
-    former: VecDeque<P>,
+    former: VecDeque<Policy>,
     /// Those of which nothing is asked any more, until they are fetched: giving much memory
     /// back takes long.
-    retired: Vec<P>,
+    retired: Vec<Policy>,
 }
 
-impl<P: CachePolicy> Policies<P> {
-    pub(super) fn new(policy: P) -> Self {
+impl Policies {
+    pub(super) fn new(policy: Policy) -> Self {
         Self {
             in_charge: policy,
             number: 0,
@@ -43,23 +58,23 @@ impl<P: CachePolicy> Policies<P> {
         }
     }
 
-    pub(super) const fn in_charge(&self) -> &P {
+    pub(super) const fn in_charge(&self) -> &Policy {
         &self.in_charge
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let others = self.former.iter().chain(&self.retired);
-        self.in_charge.memory_bytes() + others.map(P::memory_bytes).sum::<usize>()
+        self.in_charge.memory_bytes() + others.map(Policy::memory_bytes).sum::<usize>()
     }
 
     pub(super) fn pages(&self) -> Pages {
-        let others = self.former.iter().chain(&self.retired).map(P::pages);
+        let others = self.former.iter().chain(&self.retired).map(Policy::pages);
         others.fold(self.in_charge.pages(), |sum, pages| sum + pages)
     }
 
     /// Puts a policy in charge that holds no slot. Passes over no Data, unless there are
     /// [`MAX_FORMER`] policies before it: those of the first are told to the second then.
-    pub(super) fn put_in_charge(&mut self, policy: P, slots: &mut Slab<CsEntry>) {
+    pub(super) fn put_in_charge(&mut self, policy: Policy, slots: &mut Slab<CsEntry>) {
         while let Some(empty) = self.former.pop_front_if(|policy| policy.is_empty()) {
             self.retire(empty);
         }
@@ -89,14 +104,14 @@ impl<P: CachePolicy> Policies<P> {
             let entry = &mut slots[slot];
             if entry.is_live() && entry.policy_number == number {
                 entry.policy_number = number.wrapping_add(1);
-                let hash = entry.name_hash;
-                second.handle_move(slot, hash, |slot| slots[slot].name_hash);
+                let hash = entry.name_hash.0;
+                second.handle_move(slot, hash, |slot| slots[slot].name_hash.0);
             }
         }
     }
 
     /// The former policy of this number; `None` if it is the one in charge.
-    fn former_of(&mut self, number: u8) -> Option<&mut P> {
+    fn former_of(&mut self, number: u8) -> Option<&mut Policy> {
         match usize::from(self.number.wrapping_sub(number)) {
             0 => None,
             age => {
@@ -107,7 +122,7 @@ impl<P: CachePolicy> Policies<P> {
     }
 
     /// Nothing is asked of a policy any more.
-    fn retire(&mut self, policy: P) {
+    fn retire(&mut self, policy: Policy) {
         if self.retired.len() < MAX_RETIRED {
             self.retired.push(policy);
         }
@@ -115,12 +130,12 @@ impl<P: CachePolicy> Policies<P> {
 
     #[inline]
     pub(super) fn handle_request(&mut self, hash: NameHash) {
-        self.in_charge.handle_request(hash);
+        self.in_charge.handle_request(hash.0);
     }
 
     #[inline]
     pub(super) fn handle_answered(&mut self, hash: NameHash) {
-        self.in_charge.handle_answered(hash);
+        self.in_charge.handle_answered(hash.0);
     }
 
     /// The Data in a slot is of use.
@@ -131,9 +146,9 @@ impl<P: CachePolicy> Policies<P> {
                 former.handle_remove(slot);
                 let entry = &mut slots[slot];
                 entry.policy_number = self.number;
-                let hash = entry.name_hash;
+                let hash = entry.name_hash.0;
                 self.in_charge
-                    .handle_move(slot, hash, |slot| slots[slot].name_hash);
+                    .handle_move(slot, hash, |slot| slots[slot].name_hash.0);
             }
         }
     }
@@ -146,12 +161,12 @@ impl<P: CachePolicy> Policies<P> {
         }
     }
 
-    /// As [`CachePolicy::admits`]; what former policies hold competes with nothing.
+    /// As [`Policy::admits`]; what former policies hold competes with nothing.
     #[inline]
     pub(super) fn admits(&mut self, hash: NameHash, is_full: bool, slots: &Slab<CsEntry>) -> bool {
         let is_full = is_full && self.former.is_empty();
         self.in_charge
-            .admits(hash, is_full, |slot| slots[slot].name_hash)
+            .admits(hash.0, is_full, |slot| slots[slot].name_hash.0)
     }
 
     /// A slot that is held by none has a Data.
@@ -159,9 +174,9 @@ impl<P: CachePolicy> Policies<P> {
     pub(super) fn handle_insert(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
         let entry = &mut slots[slot];
         entry.policy_number = self.number;
-        let hash = entry.name_hash;
+        let hash = entry.name_hash.0;
         self.in_charge
-            .handle_insert(slot, hash, |slot| slots[slot].name_hash);
+            .handle_insert(slot, hash, |slot| slots[slot].name_hash.0);
     }
 
     /// What makes room, for a Data whose name hashes to `incoming` if one is to come: it is
@@ -172,7 +187,8 @@ impl<P: CachePolicy> Policies<P> {
         incoming: Option<NameHash>,
         slots: &Slab<CsEntry>,
     ) -> Option<u32> {
-        let (incoming, hash_of) = (incoming.unwrap_or_default(), |slot| slots[slot].name_hash);
+        let incoming = incoming.unwrap_or_default().0;
+        let hash_of = |slot: u32| slots[slot].name_hash.0;
         while let Some(former) = self.former.front_mut() {
             if let Some(slot) = former.evict(incoming, hash_of) {
                 return Some(slot);
@@ -192,14 +208,14 @@ impl<P: CachePolicy> Policies<P> {
         }
     }
 
-    /// As [`CachePolicy::upcoming`].
+    /// As [`Policy::upcoming`].
     pub(super) fn upcoming(&self) -> [Option<u32>; 2] {
         self.former.front().unwrap_or(&self.in_charge).upcoming()
     }
 }
 
 /// What Interests tell the policy.
-impl<P: CachePolicy> ContentStore<P> {
+impl ContentStore {
     /// Counts an Interest that no Data answers; `hashes` is of its name. With CanBePrefix it
     /// tells the policy nothing yet: which Data it is for is known when that comes.
     pub(crate) fn miss(
@@ -224,7 +240,7 @@ impl<P: CachePolicy> ContentStore<P> {
     /// Takes out a policy of which nothing is asked any more, if there is one, for its memory
     /// to be given back where that holds nobody up.
     #[inline]
-    pub fn take_retired_policy(&mut self) -> Option<P> {
+    pub fn take_retired_policy(&mut self) -> Option<Policy> {
         self.policies.retired.pop()
     }
 

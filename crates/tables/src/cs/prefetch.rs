@@ -6,13 +6,13 @@
 use tachonym_memory::prefetch;
 use tachonym_packet::NameHash;
 
-use super::{CachePolicy, ContentStore};
+use super::ContentStore;
 
 /// Lines of a packet that are fetched ahead: what is beyond, hardware guesses.
 const MAX_PACKET_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 
-impl<P: CachePolicy> ContentStore<P> {
+impl ContentStore {
     /// Brings into the cache what a search reads of the Data in a slot.
     pub(crate) fn prefetch(&self, slot: u32) {
         prefetch(&self.slots[slot]);
@@ -31,12 +31,13 @@ impl<P: CachePolicy> ContentStore<P> {
 
     /// Brings into the cache what the policy reads of a name that is asked for.
     pub(crate) fn prefetch_request(&self, hash: NameHash) {
-        self.policy().prefetch_request(hash);
+        self.policy().prefetch_request(hash.0);
     }
 
     /// Brings into the cache what the policy reads of the name of a Data that may be cached.
     pub(crate) fn prefetch_incoming(&self, hash: NameHash) {
-        self.policy().prefetch_incoming(hash);
+        self.policy().prefetch_request(hash.0);
+        self.policy().prefetch_incoming(hash.0);
     }
 
     /// Brings into the cache what the eviction after the next one touches, but for its

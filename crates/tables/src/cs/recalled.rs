@@ -6,7 +6,7 @@
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
 use super::entry::{DataRef, Marks};
-use super::{CachePolicy, ContentStore, MAX_CS_COMPONENTS, find_exact, need_bytes};
+use super::{ContentStore, MAX_CS_COMPONENTS, find_exact, need_bytes};
 use crate::buckets::BucketIndex;
 
 /// How a Data comes back to the first of two levels.
@@ -20,7 +20,7 @@ pub struct Regained {
     pub has_answered: bool,
 }
 
-impl<P: CachePolicy> ContentStore<P> {
+impl ContentStore {
     /// As [`ContentStore::insert`], of a Data that was cached elsewhere: one of this name that is
     /// here stays, and the policy is asked whether it wants it only if it has answered already.
     /// What has come before it was asked for is wanted. Whether it is new here.

@@ -16,14 +16,14 @@ mod prefetch;
 
 use tachonym_memory::{MemoryError, Pages};
 use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
+use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 
 pub use self::layout::{PitCsLayout, UnknownPitCsLayout};
 use self::place::{as_cached, pending};
 pub use self::prefetch::Sighted;
 use crate::buckets::BucketIndex;
 use crate::cs::{
-    Admission, CachePolicy, ContentStore, CsCapacity, CsConfig, DataRef, Marks, PolicyStep,
-    Regained,
+    Admission, ContentStore, CsCapacity, CsConfig, DataRef, Marks, PolicyStep, Regained,
 };
 use crate::fib::PrefixHasher;
 use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
@@ -37,6 +37,18 @@ pub struct PitCsConfig {
     pub cs: CsConfig,
     /// Whether they share an index.
     pub layout: PitCsLayout,
+}
+
+/// Why there cannot be such tables.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TablesError {
+    /// There is no such policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// There is not as much memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 }
 
 /// What a search for Data has seen of the pending Interests on its way; of use to
@@ -150,14 +162,14 @@ impl Indexes {
 /// See the module. In each method `hashes[i]` is the hash of the first `i` components of
 /// the name in question; fewer of them than its components and one more make it panic.
 #[derive(Debug)]
-pub struct PitCs<P> {
+pub struct PitCs {
     pit: Pit,
-    cs: ContentStore<P>,
+    cs: ContentStore,
     indexes: Indexes,
     config: PitCsConfig,
 }
 
-impl<P: CachePolicy> PitCs<P> {
+impl PitCs {
     /// Empty tables. `hasher` makes the hashes that are passed to them; `policy` has slots
     /// for as many Data as [`CsCapacity::max_slots`] says.
     ///
@@ -165,7 +177,7 @@ impl<P: CachePolicy> PitCs<P> {
     /// If there is not as much memory as the indexes of so many entries take.
     pub fn new(
         config: PitCsConfig,
-        policy: P,
+        policy: Policy,
         hasher: impl PrefixHasher + 'static,
     ) -> Result<Self, MemoryError> {
         let pit = Pit::new(config.pit);
@@ -210,12 +222,12 @@ impl<P: CachePolicy> PitCs<P> {
 
     /// The cached Data.
     #[must_use]
-    pub const fn cs(&self) -> &ContentStore<P> {
+    pub const fn cs(&self) -> &ContentStore {
         &self.cs
     }
 
     /// The cached Data, to be configured.
-    pub const fn cs_mut(&mut self) -> &mut ContentStore<P> {
+    pub const fn cs_mut(&mut self) -> &mut ContentStore {
         &mut self.cs
     }
 
@@ -254,10 +266,7 @@ impl<P: CachePolicy> PitCs<P> {
     /// # Errors
     /// If there is not as much memory as the index, or the policy, of so many Data takes;
     /// the limits stay as they were.
-    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), P::Refusal>
-    where
-        P::Refusal: From<MemoryError>,
-    {
+    pub fn set_cs_capacity(&mut self, capacity: CsCapacity) -> Result<(), TablesError> {
         let capacity = capacity.bounded();
         let (pit, cs) = (&self.pit, &mut self.cs);
         let n_cached = capacity.max_slots();
@@ -275,7 +284,13 @@ impl<P: CachePolicy> PitCs<P> {
         };
         let n_slots = cs.n_slots(capacity);
         let policy = (n_slots > cs.policy().n_slots())
-            .then(|| cs.policy().for_capacity(n_slots, n_cached))
+            .then(|| {
+                let config = PolicyConfig {
+                    capacity: n_cached,
+                    ..*cs.policy().config()
+                };
+                Policy::with_slots(&config, n_slots)
+            })
             .transpose()?;
         if let Some(larger) = &mut larger {
             cs.index_all(larger);
@@ -300,7 +315,7 @@ impl<P: CachePolicy> PitCs<P> {
     /// Has another policy decide from now on, made for [`PitCs::cs_policy_size`] and empty.
     /// What the former one holds goes first, unless it is asked for. False: the store has
     /// grown since, and nothing has changed.
-    pub fn set_cs_policy(&mut self, policy: P) -> bool {
+    pub fn set_cs_policy(&mut self, policy: Policy) -> bool {
         let (n_slots, _) = self.cs_policy_size();
         let fits = policy.n_slots() >= n_slots;
         if fits {

@@ -6,8 +6,8 @@
 
 use tachonym_packet::NameHash;
 
+use super::PitCs;
 use super::place::{as_cached, as_pending};
-use super::{CachePolicy, PitCs};
 use crate::buckets::BucketIndex;
 
 /// What [`PitCs::prefetch_entries_for_interest`] has seen.
@@ -26,7 +26,7 @@ impl Sighted {
     }
 }
 
-impl<P: CachePolicy> PitCs<P> {
+impl PitCs {
     /// Brings into the cache where an Interest of this name looks first.
     #[inline]
     pub fn prefetch_buckets_for_interest(&self, name_hash: NameHash) {
