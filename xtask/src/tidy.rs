@@ -32,7 +32,6 @@ const LONG: &[&str] = &[
     "crates/security/src/keystore.rs",
     "crates/store/src/log.rs",
     "crates/store/tests/second_level.rs",
-    "crates/tables/src/cs/mod.rs",
     "crates/tables/src/fib/writer.rs",
     "crates/tables/src/pit/mod.rs",
     "crates/tables/tests/pit.rs",

@@ -6,12 +6,10 @@
 use std::collections::VecDeque;
 
 use tachonym_memory::Pages;
-use tachonym_packet::{InterestView, NameHash};
+use tachonym_packet::NameHash;
 use tachonym_policy::Policy;
 
-use super::ContentStore;
 use super::entry::CsEntry;
-use crate::digest;
 use crate::slab::Slab;
 
 /// A part of the work of the content store on a packet, for a caller that measures it.
@@ -212,40 +210,9 @@ impl Policies {
     pub(super) fn upcoming(&self) -> [Option<u32>; 2] {
         self.former.front().unwrap_or(&self.in_charge).upcoming()
     }
-}
 
-/// What Interests tell the policy.
-impl ContentStore {
-    /// Counts an Interest that no Data answers; `hashes` is of its name. With CanBePrefix it
-    /// tells the policy nothing yet: which Data it is for is known when that comes.
-    pub(crate) fn miss(
-        &mut self,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-        enter: &mut impl FnMut(PolicyStep),
-    ) {
-        self.counters.n_misses += 1;
-        if interest.can_be_prefix() {
-            return;
-        }
-        let name = interest.name();
-        let n_components = match digest::last_implicit_digest(name) {
-            Some(_) => name.len() - 1,
-            None => name.len(),
-        };
-        enter(PolicyStep::History);
-        self.policies.handle_request(hashes[n_components]);
-    }
-
-    /// Takes out a policy of which nothing is asked any more, if there is one, for its memory
-    /// to be given back where that holds nobody up.
-    #[inline]
-    pub fn take_retired_policy(&mut self) -> Option<Policy> {
-        self.policies.retired.pop()
-    }
-
-    /// A Data answers a CanBePrefix Interest that the store did not.
-    pub(crate) fn asked_by_prefix(&mut self, hash: NameHash) {
-        self.policies.handle_request(hash);
+    /// Takes out one of those of which nothing is asked any more.
+    pub(super) fn take_retired(&mut self) -> Option<Policy> {
+        self.retired.pop()
     }
 }

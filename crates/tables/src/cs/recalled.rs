@@ -6,7 +6,8 @@
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
 use super::entry::{DataRef, Marks};
-use super::{ContentStore, MAX_CS_COMPONENTS, find_exact, need_bytes};
+use super::insertion::need_bytes;
+use super::{ContentStore, MAX_CS_COMPONENTS, find_exact};
 use crate::buckets::BucketIndex;
 
 /// How a Data comes back to the first of two levels.
