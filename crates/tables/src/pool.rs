@@ -7,7 +7,6 @@
 //! sizes does not leave the spare memory in classes nobody asks for. It does
 //! not bound the buffers in use: the tables do, with [`buffer_bytes`].
 
-use tachonym_memory::copy_past_cache;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 
 const MIN_BYTES: usize = 64;
@@ -82,24 +81,30 @@ impl BufferPool {
     /// If the packet exceeds [`MAX_PACKET_BYTES`].
     #[inline]
     pub(crate) fn take_copy(&mut self, packet: &[u8]) -> Box<[u8]> {
-        let mut buffer = self.take(packet.len());
+        let mut buffer = self.take(class_of(packet.len()));
         buffer[..packet.len()].copy_from_slice(packet);
         buffer
     }
 
-    /// The same, for a packet that is not read soon.
+    /// The place for a packet of `len` bytes in `buffer`, which is empty, or one of this pool
+    /// that is exchanged if it has not [`buffer_bytes`] of the packet.
     ///
     /// # Panics
     /// If the packet exceeds [`MAX_PACKET_BYTES`].
-    pub(crate) fn take_copy_past_cache(&mut self, packet: &[u8]) -> Box<[u8]> {
-        let mut buffer = self.take(packet.len());
-        copy_past_cache(&mut buffer[..packet.len()], packet);
-        buffer
+    #[inline]
+    pub(crate) fn fit<'a>(&mut self, buffer: &'a mut Box<[u8]>, len: usize) -> &'a mut [u8] {
+        let class = class_of(len);
+        if buffer.len() != class_bytes(class) {
+            if !buffer.is_empty() {
+                self.give(std::mem::take(buffer));
+            }
+            *buffer = self.take(class);
+        }
+        &mut buffer[..len]
     }
 
     #[inline]
-    fn take(&mut self, len: usize) -> Box<[u8]> {
-        let class = class_of(len);
+    fn take(&mut self, class: usize) -> Box<[u8]> {
         let buffer = if let Some(buffer) = self.free[class].pop() {
             self.free_bytes -= buffer.len();
             buffer
@@ -162,6 +167,21 @@ mod tests {
             assert_eq!(class_of(bytes), class_of(len));
             assert_eq!(class_of(len), computed_class_of(len));
         }
+    }
+
+    #[test]
+    fn a_buffer_is_exchanged_only_for_a_packet_of_another_class() {
+        let mut pool = BufferPool::new(4096);
+        let mut buffer = Box::default();
+        pool.fit(&mut buffer, 100).fill(7);
+        let place = buffer.as_ptr();
+        assert_eq!(pool.fit(&mut buffer, 97).len(), 97);
+        assert_eq!((buffer.as_ptr(), pool.free_bytes), (place, 0));
+        assert_eq!(pool.fit(&mut buffer, 1000).len(), 1000);
+        assert_eq!(pool.used_bytes(), buffer_bytes(1000));
+        assert_eq!(pool.free_bytes, buffer_bytes(100));
+        assert_eq!(pool.fit(&mut buffer, 1).len(), 1);
+        assert_eq!(pool.used_bytes(), MIN_BYTES);
     }
 
     #[test]

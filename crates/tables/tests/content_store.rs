@@ -614,6 +614,32 @@ fn a_full_store_reuses_slots_and_buffers() {
     assert!((300..3000).all(|n| Some(insert(n)) == before_bytes));
 }
 
+#[test]
+fn a_large_data_takes_the_room_of_several_small_ones() {
+    let mut bench = Bench::new(Hashing::Keyed, 100, 64 << 10);
+    let small = |n: usize| data_wire(&name(&format!("/small/{n}")), 0, &[7; 500]);
+    let large = |n: usize| data_wire(&name(&format!("/large/{n}")), 0, &[7; 8000]);
+    (0..100).for_each(|n| assert_eq!(bench.insert(&small(n)), Admission::Inserted));
+    let n_small = bench.tables.cs().len();
+    let small_bytes = bench.tables.cs().used_bytes();
+    assert!(n_small < 100, "bytes are what is short");
+    for n in 0..20 {
+        assert_eq!(bench.insert(&large(n)), Admission::Inserted);
+        assert!(bench.tables.cs().used_bytes() <= 64 << 10);
+        assert_eq!(
+            bench.find(&InterestSpec::new(name(&format!("/large/{n}")))),
+            Some(large(n))
+        );
+    }
+    assert!(bench.tables.cs().len() < 10);
+    // The slots of those that were evicted are free again, and no buffer is counted twice.
+    (0..200).for_each(|n| assert_eq!(bench.insert(&small(n)), Admission::Inserted));
+    assert_eq!(bench.tables.cs().len(), n_small);
+    assert_eq!(bench.tables.cs().used_bytes(), small_bytes);
+    bench.erase(&Name::new(), usize::MAX);
+    assert_eq!(bench.tables.cs().used_bytes(), 0);
+}
+
 /// By the index on a machine with less than a hundred gibibytes of memory, by the policy on
 /// a larger one.
 #[test]

@@ -140,15 +140,9 @@ pub(super) fn fresh_until(data: &DataView<'_>, now: MonoNs) -> MonoNs {
 }
 
 impl CsEntry {
-    /// Puts `data` into the slot. `buffer` begins with a copy of its wire.
+    /// Puts `data` into the slot, whose buffer begins with a copy of its wire.
     #[inline]
-    pub(super) fn occupy(
-        &mut self,
-        data: &DataView<'_>,
-        name_hash: NameHash,
-        buffer: Box<[u8]>,
-        fresh_until: MonoNs,
-    ) {
+    pub(super) fn occupy(&mut self, data: &DataView<'_>, name_hash: NameHash, fresh_until: MonoNs) {
         let (wire, name) = (data.wire(), data.name().value_bytes());
         let name_start = name.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
         assert!(
@@ -156,7 +150,6 @@ impl CsEntry {
             "views borrow from their packet"
         );
         self.name_hash = name_hash;
-        self.buffer = buffer;
         self.wire_len = wire.len() as u16;
         self.name_start = name_start as u16;
         self.name_len = name.len() as u16;

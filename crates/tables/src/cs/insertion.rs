@@ -1,5 +1,6 @@
 //! How a Data enters the content store, and what it displaces.
 
+use tachonym_memory::copy_past_cache;
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, MonoNs, NameHash};
 
@@ -11,6 +12,17 @@ use crate::buckets::BucketIndex;
 use crate::pit_cs::Cached;
 use crate::pit_cs::place::cached;
 use crate::pool::buffer_bytes;
+
+/// A Data that is to be cached and is not.
+pub(super) struct NewData<'a> {
+    pub(super) data: &'a DataView<'a>,
+    /// Those of the prefixes of its name.
+    pub(super) hashes: &'a [NameHash],
+    pub(super) fresh_until: MonoNs,
+    /// What is indexed under its name and gives its place to it.
+    pub(super) word: Option<u32>,
+    pub(super) is_read_soon: bool,
+}
 
 impl ContentStore {
     /// Caches a copy of `data`, evicting what has to make room. If it was not cached
@@ -56,9 +68,14 @@ impl ContentStore {
                 Admission::NotAdmitted(NotAdmitted::Unpromising)
             }
             None => {
-                self.evict_for(index, 1, need_bytes, Some(hash), enter);
-                let buffer = self.pool.take_copy(data.wire());
-                self.insert_new(index, (data, buffer), hashes, word, fresh_until(data, now));
+                let new = NewData {
+                    data,
+                    hashes,
+                    fresh_until: fresh_until(data, now),
+                    word,
+                    is_read_soon: true,
+                };
+                self.insert_new(index, &new, enter);
                 Admission::Inserted
             }
         }
@@ -101,35 +118,43 @@ impl ContentStore {
             self.counters.n_refreshes += 1;
             return Admission::Refreshed;
         }
-        self.pool.give(std::mem::take(&mut entry.buffer));
-        self.forget_digest(slot);
-        let buffer = self.pool.take_copy(data.wire());
-        let entry = &mut self.slots[slot];
         let (name_hash, fresh_until) = (entry.name_hash, entry.fresh_until);
-        entry.occupy(data, name_hash, buffer, fresh_until);
+        self.forget_digest(slot);
+        let entry = &mut self.slots[slot];
+        let room = self.pool.fit(&mut entry.buffer, data.wire().len());
+        room.copy_from_slice(data.wire());
+        entry.occupy(data, name_hash, fresh_until);
         self.counters.n_replacements += 1;
-        self.evict_for(index, 0, 0, None, &mut |_| ());
+        self.evict_excess(index);
         Admission::Replaced
     }
 
-    /// Caches a Data that is not cached, and for which there is room, with its copy in a buffer
-    /// of the pool. Its slot.
+    /// Caches a Data that is not cached, in the slot of one that it displaces if there is one.
+    /// Its slot.
     #[inline]
     pub(super) fn insert_new(
         &mut self,
         index: &mut BucketIndex,
-        (data, buffer): (&DataView<'_>, Box<[u8]>),
-        hashes: &[NameHash],
-        word: Option<u32>,
-        fresh_until: MonoNs,
+        new: &NewData<'_>,
+        enter: &mut impl FnMut(PolicyStep),
     ) -> u32 {
-        let name = data.name();
-        let hash = hashes[name.len()];
-        let slot = self.slots.alloc();
-        self.waiting.make_room(slot);
+        let (wire, name) = (new.data.wire(), new.data.name());
+        let hash = new.hashes[name.len()];
+        let emptied = self.make_room(index, need_bytes(new.data), hash, enter);
+        let slot = emptied.unwrap_or_else(|| {
+            let slot = self.slots.alloc();
+            self.waiting.make_room(slot);
+            slot
+        });
         let entry = &mut self.slots[slot];
-        entry.occupy(data, hash, buffer, fresh_until);
-        match word {
+        let room = self.pool.fit(&mut entry.buffer, wire.len());
+        if new.is_read_soon {
+            room.copy_from_slice(wire);
+        } else {
+            copy_past_cache(room, wire);
+        }
+        entry.occupy(new.data, hash, new.fresh_until);
+        match new.word {
             Some(word) => index.replace(hash.0, word, cached(slot)),
             None => index.insert(hash.0, cached(slot)),
         }
@@ -137,57 +162,83 @@ impl ContentStore {
         self.len += 1;
         self.counters.n_inserts += 1;
         if self.n_entering == 0 {
-            self.waiting.add(slot, hashes, fresh_until);
+            self.waiting.add(slot, new.hashes, new.fresh_until);
         } else {
             self.n_entering -= 1;
-            self.enter(index, slot, hashes);
+            self.enter(index, slot, new.hashes);
             self.enter_waiting(index, 1);
         }
         slot
     }
 
-    /// Evicts until so much more fits, which is to be indexed under `hash`.
+    /// Evicts until a Data of `need_bytes` fits whose name hashes to `hash`. The slot that was
+    /// emptied last is not free: it is for this Data, and keeps its buffer.
     #[inline]
-    pub(super) fn evict_for(
+    fn make_room(
         &mut self,
         index: &mut BucketIndex,
-        n_more_pkts: usize,
-        more_bytes: usize,
-        hash: Option<NameHash>,
+        need_bytes: usize,
+        hash: NameHash,
         enter: &mut impl FnMut(PolicyStep),
-    ) {
-        while self.len + n_more_pkts > self.capacity.max_pkts
-            || self.used_bytes() + more_bytes > self.capacity.max_bytes
-        {
+    ) -> Option<u32> {
+        let mut emptied = None;
+        // An eviction needs no more bytes: they are counted again only if they did not suffice.
+        let mut has_bytes = self.used_bytes() + need_bytes <= self.capacity.max_bytes;
+        while self.len >= self.capacity.max_pkts || !has_bytes {
             enter(PolicyStep::Eviction);
             let victim = self.policies.evict(hash, &self.slots);
             enter(PolicyStep::Store);
-            let Some(slot) = victim else {
-                return;
-            };
-            self.vacate(index, slot);
+            let Some(victim) = victim else { break };
+            if let Some(before) = emptied.replace(victim) {
+                self.release(before);
+            }
+            self.detach(index, victim);
+            self.counters.n_evictions += 1;
+            if !has_bytes {
+                let kept_bytes = self.slots[victim].buffer.len();
+                let used_bytes = self.used_bytes() - kept_bytes;
+                has_bytes = used_bytes + need_bytes <= self.capacity.max_bytes;
+            }
+        }
+        emptied
+    }
+
+    /// Evicts what exceeds the capacity.
+    pub(super) fn evict_excess(&mut self, index: &mut BucketIndex) {
+        while self.len > self.capacity.max_pkts || self.used_bytes() > self.capacity.max_bytes {
+            // No Data comes whose name a policy could compare.
+            let victim = self.policies.evict(NameHash::default(), &self.slots);
+            let Some(slot) = victim else { return };
+            self.detach(index, slot);
+            self.release(slot);
             self.counters.n_evictions += 1;
         }
     }
 
-    #[inline]
+    /// Removes a Data.
     pub(super) fn remove(&mut self, index: &mut BucketIndex, slot: u32) {
         self.policies.handle_remove(slot, &self.slots);
-        self.vacate(index, slot);
+        self.detach(index, slot);
+        self.release(slot);
     }
 
-    /// Empties a slot that no policy holds.
-    fn vacate(&mut self, index: &mut BucketIndex, slot: u32) {
-        match self.slots[slot].vertex.take() {
+    /// Takes a Data that no policy holds out of all by which it is found.
+    #[inline]
+    fn detach(&mut self, index: &mut BucketIndex, slot: u32) {
+        let entry = &mut self.slots[slot];
+        index.remove(entry.name_hash.0, cached(slot));
+        match entry.vertex.take() {
             Some(vertex) => self.tree.remove(vertex),
             None => self.waiting.remove(slot),
         }
         self.forget_digest(slot);
-        let entry = &mut self.slots[slot];
-        index.remove(entry.name_hash.0, cached(slot));
-        self.pool.give(std::mem::take(&mut entry.buffer));
-        self.slots.free(slot);
         self.len -= 1;
+    }
+
+    /// Frees the slot of a Data that was detached.
+    fn release(&mut self, slot: u32) {
+        self.pool.give(std::mem::take(&mut self.slots[slot].buffer));
+        self.slots.free(slot);
     }
 }
 

@@ -261,7 +261,7 @@ impl ContentStore {
         if let Some(policy) = policy {
             self.set_policy(policy);
         }
-        self.evict_for(index, 0, 0, None, &mut |_| ());
+        self.evict_excess(index);
         self.pool.set_max_free_bytes(capacity.max_bytes / 16);
         Ok(())
     }
@@ -578,7 +578,7 @@ impl ContentStore {
             self.hashes = hashes;
         }
         // The tree takes room, too.
-        self.evict_for(index, 0, 0, None, &mut |_| ());
+        self.evict_excess(index);
     }
 
     /// Enters a Data under its prefixes.

@@ -177,25 +177,19 @@ impl Policies {
             .handle_insert(slot, hash, |slot| slots[slot].name_hash.0);
     }
 
-    /// What makes room, for a Data whose name hashes to `incoming` if one is to come: it is
-    /// not held any more.
+    /// What makes room for a Data whose name hashes to `incoming`: it is not held any more.
     #[inline]
-    pub(super) fn evict(
-        &mut self,
-        incoming: Option<NameHash>,
-        slots: &Slab<CsEntry>,
-    ) -> Option<u32> {
-        let incoming = incoming.unwrap_or_default().0;
+    pub(super) fn evict(&mut self, incoming: NameHash, slots: &Slab<CsEntry>) -> Option<u32> {
         let hash_of = |slot: u32| slots[slot].name_hash.0;
         while let Some(former) = self.former.front_mut() {
-            if let Some(slot) = former.evict(incoming, hash_of) {
+            if let Some(slot) = former.evict(incoming.0, hash_of) {
                 return Some(slot);
             }
             if let Some(empty) = self.former.pop_front() {
                 self.retire(empty);
             }
         }
-        self.in_charge.evict(incoming, hash_of)
+        self.in_charge.evict(incoming.0, hash_of)
     }
 
     /// A slot is emptied for another reason.

@@ -6,7 +6,7 @@
 use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
 
 use super::entry::{DataRef, Marks};
-use super::insertion::need_bytes;
+use super::insertion::{NewData, need_bytes};
 use super::{ContentStore, MAX_CS_COMPONENTS, find_exact};
 use crate::buckets::BucketIndex;
 
@@ -33,10 +33,9 @@ impl ContentStore {
         regained: Regained,
     ) -> bool {
         let name = data.name();
-        let need_bytes = need_bytes(data);
         if name.is_empty()
             || name.len() > MAX_CS_COMPONENTS
-            || need_bytes > self.capacity.max_bytes
+            || need_bytes(data) > self.capacity.max_bytes
             || self.capacity.max_pkts == 0
         {
             return false;
@@ -49,13 +48,14 @@ impl ContentStore {
             self.counters.n_not_admitted_policy += 1;
             return false;
         }
-        self.evict_for(index, 1, need_bytes, Some(hash), &mut |_| ());
-        let buffer = match regained.has_answered {
-            true => self.pool.take_copy_past_cache(data.wire()),
-            false => self.pool.take_copy(data.wire()),
+        let new = NewData {
+            data,
+            hashes,
+            fresh_until: regained.fresh_until,
+            word: None,
+            is_read_soon: !regained.has_answered,
         };
-        let data = (data, buffer);
-        let slot = self.insert_new(index, data, hashes, None, regained.fresh_until);
+        let slot = self.insert_new(index, &new, &mut |_| ());
         self.slots[slot].marks = regained.marks;
         true
     }

@@ -76,7 +76,8 @@ impl Bed {
         let hashes = self.hashes(name);
         let slot = self.data.alloc();
         let view = DataView::parse(&wire).unwrap();
-        self.data[slot].occupy(&view, hashes[name.len()], wire.as_slice().into(), MonoNs(0));
+        self.data[slot].buffer = wire.as_slice().into();
+        self.data[slot].occupy(&view, hashes[name.len()], MonoNs(0));
         let newcomer = Newcomer {
             slot,
             name: name.view(),
