@@ -513,17 +513,7 @@ impl Policy {
                 window,
             } if let Some(candidate) = window.candidate(self.eviction.is_empty()) => {
                 window.handle_remove(candidate);
-                let hash = hash_of(candidate);
-                let Some(victim) = self.eviction.victim(hash) else {
-                    return Some(candidate);
-                };
-                let victim_hash = hash_of(victim);
-                if frequencies.frequency(hash) <= frequencies.frequency(victim_hash) {
-                    return Some(candidate);
-                }
-                self.eviction.handle_evict(victim, victim_hash);
-                self.eviction.handle_insert(candidate, hash);
-                Some(victim)
+                Some(weaker(candidate, &mut self.eviction, frequencies, hash_of))
             }
             Admission::TinyLfu { beaten, .. } if let Some(victim) = *beaten => {
                 *beaten = None;
@@ -642,6 +632,28 @@ impl Policy {
     pub fn prefetch_incoming(&self, hash: u64) {
         self.eviction.prefetch_incoming(hash);
     }
+}
+
+/// Which of two is evicted: the Data that leaves the window, or the main cache's victim if it
+/// is asked for less often, whose place that one takes.
+#[inline(never)]
+fn weaker(
+    candidate: u32,
+    main: &mut Eviction,
+    frequencies: &TinyLfu,
+    hash_of: impl Fn(u32) -> u64,
+) -> u32 {
+    let hash = hash_of(candidate);
+    let Some(victim) = main.victim(hash) else {
+        return candidate;
+    };
+    let victim_hash = hash_of(victim);
+    if frequencies.frequency(hash) <= frequencies.frequency(victim_hash) {
+        return candidate;
+    }
+    main.handle_evict(victim, victim_hash);
+    main.handle_insert(candidate, hash);
+    victim
 }
 
 fn lcp(probability: f64, seed: u64) -> Admission {

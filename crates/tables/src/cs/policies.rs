@@ -137,25 +137,34 @@ impl Policies {
     }
 
     /// The Data in a slot is of use.
+    #[inline]
     pub(super) fn handle_hit(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
-        match self.former_of(slots[slot].policy_number) {
-            None => self.in_charge.handle_hit(slot),
-            Some(former) => {
-                former.handle_remove(slot);
-                let entry = &mut slots[slot];
-                entry.policy_number = self.number;
-                let hash = entry.name_hash.0;
-                self.in_charge
-                    .handle_move(slot, hash, |slot| slots[slot].name_hash.0);
-            }
+        if slots[slot].policy_number == self.number {
+            self.in_charge.handle_hit(slot);
+        } else {
+            self.move_to_charge(slot, slots);
         }
+    }
+
+    /// The policy in charge takes a Data over from a former one.
+    #[cold]
+    fn move_to_charge(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
+        let entry = &mut slots[slot];
+        if let Some(former) = self.former_of(entry.policy_number) {
+            former.handle_remove(slot);
+        }
+        entry.policy_number = self.number;
+        let hash = entry.name_hash.0;
+        self.in_charge
+            .handle_move(slot, hash, |slot| slots[slot].name_hash.0);
     }
 
     /// The Data in a slot has come again.
     pub(super) fn handle_refresh(&mut self, slot: u32, slots: &mut Slab<CsEntry>) {
-        match self.former_of(slots[slot].policy_number) {
-            None => self.in_charge.handle_refresh(slot),
-            Some(_) => self.handle_hit(slot, slots),
+        if slots[slot].policy_number == self.number {
+            self.in_charge.handle_refresh(slot);
+        } else {
+            self.move_to_charge(slot, slots);
         }
     }
 
@@ -180,16 +189,27 @@ impl Policies {
     /// What makes room for a Data whose name hashes to `incoming`: it is not held any more.
     #[inline]
     pub(super) fn evict(&mut self, incoming: NameHash, slots: &Slab<CsEntry>) -> Option<u32> {
-        let hash_of = |slot: u32| slots[slot].name_hash.0;
-        while let Some(former) = self.former.front_mut() {
-            if let Some(slot) = former.evict(incoming.0, hash_of) {
-                return Some(slot);
-            }
-            if let Some(empty) = self.former.pop_front() {
-                self.retire(empty);
-            }
+        if !self.former.is_empty()
+            && let Some(victim) = self.evict_from_former(incoming, slots)
+        {
+            return Some(victim);
         }
+        let hash_of = |slot: u32| slots[slot].name_hash.0;
         self.in_charge.evict(incoming.0, hash_of)
+    }
+
+    /// The next of the Data that former policies hold.
+    #[cold]
+    fn evict_from_former(&mut self, incoming: NameHash, slots: &Slab<CsEntry>) -> Option<u32> {
+        while let Some(former) = self.former.front_mut() {
+            let victim = former.evict(incoming.0, |slot| slots[slot].name_hash.0);
+            if victim.is_some() {
+                return victim;
+            }
+            let empty = self.former.pop_front()?;
+            self.retire(empty);
+        }
+        None
     }
 
     /// A slot is emptied for another reason.
