@@ -30,11 +30,69 @@ impl Share {
 /// A face that exists, or holds something.
 #[derive(Debug)]
 struct Holder {
+    face: FaceId,
+    share: Share,
     /// Place of its source.
     source: u32,
-    share: Share,
     /// Whether it exists.
     is_attached: bool,
+}
+
+/// Holders that are found without a hash: face numbers are given in sequence, so
+/// this many faces, if they came one after the other, have a place each.
+const N_PLACES: usize = 256;
+
+/// The holders, each at the place of its face's number. Of several that share a
+/// place, the one that came last has it; the others are displaced.
+#[derive(Debug)]
+struct Holders {
+    places: Box<[Option<Holder>; N_PLACES]>,
+    displaced: HashMap<FaceId, Holder, foldhash::fast::FixedState>,
+}
+
+const fn place_of(face: FaceId) -> usize {
+    (face.0 % N_PLACES as u64) as usize
+}
+
+impl Default for Holders {
+    fn default() -> Self {
+        Self {
+            places: Box::new([const { None }; N_PLACES]),
+            displaced: HashMap::default(),
+        }
+    }
+}
+
+impl Holders {
+    #[inline]
+    fn find(&self, face: FaceId) -> Option<&Holder> {
+        match &self.places[place_of(face)] {
+            Some(holder) if holder.face == face => Some(holder),
+            _ => self.displaced.get(&face),
+        }
+    }
+
+    #[inline]
+    fn find_mut(&mut self, face: FaceId) -> Option<&mut Holder> {
+        match &mut self.places[place_of(face)] {
+            Some(holder) if holder.face == face => Some(holder),
+            _ => self.displaced.get_mut(&face),
+        }
+    }
+
+    /// Adds the holder of a face that has none.
+    fn insert(&mut self, holder: Holder) {
+        let place = &mut self.places[place_of(holder.face)];
+        if let Some(displaced) = place.replace(holder) {
+            self.displaced.insert(displaced.face, displaced);
+        }
+    }
+
+    fn remove(&mut self, face: FaceId) -> Option<Holder> {
+        let place = &mut self.places[place_of(face)];
+        let placed = place.take_if(|holder| holder.face == face);
+        placed.or_else(|| self.displaced.remove(&face))
+    }
 }
 
 /// A source, and what its faces hold together.
@@ -48,7 +106,7 @@ struct Source {
 /// Shares of the sources that have a face or hold anything.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    by_face: HashMap<FaceId, Holder, foldhash::fast::FixedState>,
+    holders: Holders,
     by_source: HashMap<SourceId, u32, foldhash::fast::FixedState>,
     /// Those in `free` have no holder.
     sources: Vec<Source>,
@@ -59,7 +117,7 @@ impl Shares {
     /// A face exists, or has another source than before. What it holds moves along.
     pub(super) fn attach(&mut self, face: FaceId, id: SourceId) {
         let source = self.place_of(id);
-        match self.by_face.get_mut(&face) {
+        match self.holders.find_mut(face) {
             Some(holder) => {
                 let (former, share) = (holder.source, holder.share);
                 (holder.source, holder.is_attached) = (source, true);
@@ -68,19 +126,19 @@ impl Shares {
                 self.leave(former);
             }
             None => {
-                let holder = Holder {
-                    source,
+                self.holders.insert(Holder {
+                    face,
                     share: Share::default(),
+                    source,
                     is_attached: true,
-                };
-                self.by_face.insert(face, holder);
+                });
             }
         }
     }
 
     /// A face has gone. What it holds counts until it is removed.
     pub(super) fn detach(&mut self, face: FaceId) {
-        if let Some(holder) = self.by_face.get_mut(&face) {
+        if let Some(holder) = self.holders.find_mut(face) {
             holder.is_attached = false;
             if holder.share.n_entries == 0 {
                 self.forget(face);
@@ -101,7 +159,7 @@ impl Shares {
             n_entries: 1,
             n_bytes,
         };
-        let Some(holder) = self.by_face.get_mut(&face) else {
+        let Some(holder) = self.holders.find_mut(face) else {
             return self.add_unattached(face, added, allows);
         };
         let source = &mut self.sources[holder.source as usize];
@@ -125,12 +183,12 @@ impl Shares {
         let is_allowed = allows(self.sources[source as usize].share);
         if is_allowed {
             self.sources[source as usize].share.add(added);
-            let holder = Holder {
-                source,
+            self.holders.insert(Holder {
+                face,
                 share: added,
+                source,
                 is_attached: false,
-            };
-            self.by_face.insert(face, holder);
+            });
         } else {
             self.leave(source);
         }
@@ -139,7 +197,7 @@ impl Shares {
 
     /// An entry that `face` waits at has grown by `n_bytes`.
     pub(super) fn grow(&mut self, face: FaceId, n_bytes: usize) {
-        if let Some(holder) = self.by_face.get_mut(&face) {
+        if let Some(holder) = self.holders.find_mut(face) {
             holder.share.n_bytes += n_bytes;
             self.sources[holder.source as usize].share.n_bytes += n_bytes;
         }
@@ -148,7 +206,7 @@ impl Shares {
     /// Takes back a [`Shares::add`] that was allowed.
     #[inline]
     pub(super) fn remove(&mut self, face: FaceId, n_bytes: usize) {
-        if let Some(holder) = self.by_face.get_mut(&face) {
+        if let Some(holder) = self.holders.find_mut(face) {
             let removed = Share {
                 n_entries: 1,
                 n_bytes,
@@ -163,7 +221,7 @@ impl Shares {
 
     /// What the source of a face holds.
     pub(super) fn of_source(&self, face: FaceId) -> Share {
-        let holder = self.by_face.get(&face);
+        let holder = self.holders.find(face);
         holder.map_or_else(Share::default, |holder| {
             self.sources[holder.source as usize].share
         })
@@ -207,13 +265,14 @@ impl Shares {
     /// Forgets a face that is gone and holds nothing.
     #[cold]
     fn forget(&mut self, face: FaceId) {
-        if let Some(holder) = self.by_face.remove(&face) {
+        if let Some(holder) = self.holders.remove(face) {
             self.leave(holder.source);
         }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.by_face.allocation_size()
+        size_of_val(&*self.holders.places)
+            + self.holders.displaced.allocation_size()
             + self.by_source.allocation_size()
             + self.sources.capacity() * size_of::<Source>()
             + self.free.capacity() * size_of::<u32>()
@@ -228,6 +287,10 @@ mod tests {
 
     fn source(n: u64) -> SourceId {
         SourceId::of_face(FaceId(n))
+    }
+
+    fn is_empty(holders: &Holders) -> bool {
+        holders.places.iter().all(Option::is_none) && holders.displaced.is_empty()
     }
 
     #[test]
@@ -250,7 +313,7 @@ mod tests {
         shares.remove(b, 10);
         assert_eq!(shares.by_source.len(), 1, "it has a face");
         shares.detach(b);
-        assert!(shares.by_source.is_empty() && shares.by_face.is_empty());
+        assert!(shares.by_source.is_empty() && is_empty(&shares.holders));
         shares.attach(a, source(8));
         assert_eq!(shares.sources.len(), 1, "places are used again");
     }
@@ -282,6 +345,30 @@ mod tests {
         assert!(shares.add(face, 1, |held| held.n_entries == 0));
         assert!(!shares.add(face, 1, |held| held.n_entries == 0));
         shares.remove(face, 1);
-        assert!(shares.by_source.is_empty() && shares.by_face.is_empty());
+        assert!(shares.by_source.is_empty() && is_empty(&shares.holders));
+    }
+
+    #[test]
+    fn faces_that_share_a_place_are_told_apart() {
+        let mut shares = Shares::default();
+        let [old, young, other] = [0, 1, 2].map(|n| FaceId(300 + n * N_PLACES as u64));
+        shares.attach(old, source(8));
+        assert!(shares.add(old, 10, ANY));
+        shares.attach(young, source(9));
+        assert!(shares.add(young, 20, ANY));
+        assert!(shares.add(old, 10, ANY));
+        assert_eq!(shares.of_source(old).n_bytes, 20);
+        assert_eq!(shares.of_source(young).n_bytes, 20);
+        assert_eq!(shares.of_source(other), Share::default());
+        // The one that has the place goes, and then the displaced one.
+        shares.remove(young, 20);
+        shares.detach(young);
+        shares.grow(old, 5);
+        assert_eq!(shares.of_source(old).n_bytes, 25);
+        shares.remove(old, 25);
+        assert_eq!(shares.of_source(old).n_entries, 1);
+        shares.remove(old, 0);
+        shares.detach(old);
+        assert!(shares.by_source.is_empty() && is_empty(&shares.holders));
     }
 }
