@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use tachonym_tables::PitRefusal;
+
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])+ $variant:ident = $label:literal,)+) => {
         /// Why the engine did not carry a packet further.
@@ -42,8 +44,12 @@ drop_reasons! {
     BadParametersDigest = "bad-parameters-digest",
     /// An Interest's nonce was seen before on this name.
     InterestLoop = "interest-loop",
-    /// The pending Interest table has no room for another entry.
+    /// The pending Interest table has as many entries as it may.
     PitFull = "pit-full",
+    /// The pending Interest table has as many bytes as it may.
+    PitBytesFull = "pit-bytes-full",
+    /// A name is pending with as many forwarding hints as it may.
+    PitHintsFull = "pit-hints-full",
     /// The faces of the source wait for as much already as the pending Interest table
     /// has free.
     PitShareUsed = "pit-share-used",
@@ -77,6 +83,19 @@ drop_reasons! {
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
+    }
+}
+
+impl From<PitRefusal> for DropReason {
+    fn from(refusal: PitRefusal) -> Self {
+        match refusal {
+            PitRefusal::TooManyEntries => Self::PitFull,
+            PitRefusal::TooManyBytes => Self::PitBytesFull,
+            PitRefusal::TooManyHints => Self::PitHintsFull,
+            PitRefusal::TooManyInRecords => Self::InRecordsFull,
+            PitRefusal::TooManyOutRecords => Self::OutRecordsFull,
+            PitRefusal::SourceShareUsed => Self::PitShareUsed,
+        }
     }
 }
 
@@ -168,5 +187,20 @@ mod tests {
         labels.sort_unstable();
         labels.dedup();
         assert_eq!(labels.len(), DropReason::ALL.len());
+    }
+
+    #[test]
+    fn each_limit_of_the_pit_has_a_reason_of_its_own() {
+        let refusals = [
+            PitRefusal::TooManyEntries,
+            PitRefusal::TooManyBytes,
+            PitRefusal::TooManyHints,
+            PitRefusal::TooManyInRecords,
+            PitRefusal::TooManyOutRecords,
+            PitRefusal::SourceShareUsed,
+        ];
+        let mut reasons = refusals.map(DropReason::from);
+        reasons.sort_unstable();
+        assert!(reasons.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }

@@ -162,8 +162,9 @@ fn admitted_interest(
     let found = tables
         .pit_cs
         .find_or_insert(interest, arrival.hashes, missed, world.now);
-    let Ok((mut idx, mut inserted)) = found else {
-        return refuse(world, DropReason::PitFull, arrival, admitted, out);
+    let (mut idx, mut inserted) = match found {
+        Ok(found) => found,
+        Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
     };
     let mut flags = 0;
     if inserted == Inserted::Existing {
@@ -191,20 +192,16 @@ fn admitted_interest(
             let begun = tables
                 .pit_cs
                 .find_or_insert(interest, hashes, missed, world.now);
-            let Ok(begun) = begun else {
-                return refuse(world, DropReason::PitFull, arrival, admitted, out);
+            (idx, inserted) = match begun {
+                Ok(begun) => begun,
+                Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
             };
-            (idx, inserted) = begun;
         } else {
             revive(entry);
         }
     }
     if let Err(refusal) = insert_downstream(core, idx, arrival, interest, (nonce, flags)) {
-        let reason = match refusal {
-            PitRefusal::SourceShareUsed => DropReason::PitShareUsed,
-            _ => DropReason::InRecordsFull,
-        };
-        return refuse(&mut core.world, reason, arrival, admitted, out);
+        return refuse(&mut core.world, refusal, arrival, admitted, out);
     }
     let outbound = Outbound {
         interest,
@@ -239,12 +236,12 @@ fn drop_interest(
 #[cold]
 fn refuse(
     world: &mut World,
-    reason: DropReason,
+    refusal: PitRefusal,
     arrival: &Arrival<'_>,
     admitted: Admitted<'_>,
     out: &mut impl Output,
 ) {
-    drop_interest(world, reason, arrival, admitted.interest);
+    drop_interest(world, refusal.into(), arrival, admitted.interest);
     nack_arrival(
         world,
         arrival,

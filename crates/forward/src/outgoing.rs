@@ -193,8 +193,8 @@ pub(crate) fn send_interest(
         strategy_word: departure.memory,
     };
     let pit = tables.pit_cs.pit_mut();
-    if pit.insert_out_record(idx, record).is_err() {
-        return world.drop_packet(DropReason::OutRecordsFull, outbound.as_dropped());
+    if let Err(refusal) = pit.insert_out_record(idx, record) {
+        return world.drop_packet(refusal.into(), outbound.as_dropped());
     }
     if let Some(timeout) = departure.timeout {
         let wakeup = Wakeup {

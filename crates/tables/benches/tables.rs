@@ -125,8 +125,8 @@ fn bench_bursts(c: &mut Criterion, label: &str, mut burst: impl FnMut() -> Durat
 
 /// Makes an Interest pending, for which `missed` is what a search for Data has seen.
 fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash], missed: Missed) {
-    let found = tables.find_or_insert(interest, hashes, missed, MonoNs::ZERO);
-    let (idx, _) = found.expect("below the limits");
+    let found = tables.find_or_insert_pending(interest, hashes, missed, MonoNs::ZERO);
+    let (mut entry, _) = found.expect("below the limits");
     let (nonce, face) = (Nonce([1; 4]), FaceId(256));
     let expiry = MonoNs::ZERO.plus_ms(4000);
     let downstream = InRecord {
@@ -138,8 +138,8 @@ fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash],
         flags: 0,
         lifetime_ms: 4_000,
     };
-    let pit = tables.pit_mut();
-    pit.insert_in_record(idx, downstream)
+    entry
+        .insert_in_record(downstream)
         .expect("below the limits");
     let upstream = OutRecord {
         face,
@@ -149,8 +149,7 @@ fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash],
         nack: None,
         strategy_word: 0,
     };
-    pit.insert_out_record(idx, upstream)
-        .expect("below the limits");
+    entry.insert_out_record(upstream).expect("below the limits");
 }
 
 fn pit_config(n_pending: usize, index: IndexKind) -> PitConfig {

@@ -44,7 +44,8 @@ pub use fib::{
     PrefixHasher, Unrouted,
 };
 pub use pit::{
-    EntryIdx, InRecord, Inserted, OutRecord, Pit, PitConfig, PitEntry, PitRefusal, PitRefusals,
+    EntryIdx, InRecord, Inserted, OutRecord, Pending, Pit, PitConfig, PitEntry, PitRefusal,
+    PitRefusals,
 };
 pub use pit_cs::{
     Known, Missed, Offer, OfferRank, PitCs, PitCsConfig, PitCsLayout, Sighted, TablesError,

@@ -53,10 +53,9 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
         wire_bytes += wire.len();
         let interest = InterestView::parse(&wire).unwrap();
         let hashes = Hashing::Keyed.hashes(interest.name());
-        let (idx, _) = tables
-            .find_or_insert(&interest, &hashes, Missed::default(), MonoNs::ZERO)
+        let (mut entry, _) = tables
+            .find_or_insert_pending(&interest, &hashes, Missed::default(), MonoNs::ZERO)
             .unwrap();
-        let pit = tables.pit_mut();
         let (nonce, expiry) = (Nonce([0; 4]), MonoNs(1));
         let face = FaceId(256);
         let downstream = InRecord {
@@ -68,7 +67,7 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
             flags: 0,
             lifetime_ms: 4_000,
         };
-        pit.insert_in_record(idx, downstream).unwrap();
+        entry.insert_in_record(downstream).unwrap();
         let upstream = OutRecord {
             face,
             nonce,
@@ -77,7 +76,7 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
             nack: None,
             strategy_word: 0,
         };
-        pit.insert_out_record(idx, upstream).unwrap();
+        entry.insert_out_record(upstream).unwrap();
     }
     println!("mean Interest: {} bytes", wire_bytes / N_ENTRIES);
     assert!((100..=120).contains(&(wire_bytes / N_ENTRIES)));

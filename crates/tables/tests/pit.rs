@@ -70,7 +70,8 @@ impl Bench {
         let found = self.tables.find_pending(&interest, &hashes);
         let result = self
             .tables
-            .find_or_insert(&interest, &hashes, Missed::default(), self.now);
+            .find_or_insert_pending(&interest, &hashes, Missed::default(), self.now)
+            .map(|(pending, inserted)| (pending.idx(), inserted));
         if let Ok((idx, inserted)) = result {
             assert_eq!(found, (inserted == Inserted::Existing).then_some(idx));
             assert_eq!(self.tables.find_pending(&interest, &hashes), Some(idx));
@@ -238,13 +239,13 @@ fn run(hashing: Hashing, index: IndexKind, layout: PitCsLayout, steps: &[Step]) 
                 let nonce = n_step as u32;
                 bench
                     .tables
-                    .pit_mut()
-                    .insert_in_record(idx, in_record(*face, nonce))
+                    .matched(idx)
+                    .insert_in_record(in_record(*face, nonce))
                     .expect("no limit");
                 bench
                     .tables
-                    .pit_mut()
-                    .insert_out_record(idx, out_record(*face + 100, nonce))
+                    .matched(idx)
+                    .insert_out_record(out_record(*face + 100, nonce))
                     .expect("no limit");
                 model[place].records.insert(*face, nonce);
             }
@@ -281,7 +282,7 @@ fn run(hashing: Hashing, index: IndexKind, layout: PitCsLayout, steps: &[Step]) 
                 if !model.is_empty() {
                     let nth = nth % model.len();
                     let at = bench.now.plus_ms(*after_ms);
-                    bench.tables.pit_mut().set_expiry(model[nth].idx, at);
+                    bench.tables.matched(model[nth].idx).set_expiry(at);
                     model[nth].expiry = at;
                 }
             }
@@ -389,12 +390,7 @@ fn stale_numbers_find_nothing_after_their_slot_has_a_new_tenant() {
     assert!(bench.tables.pit().get(old).is_none());
     assert!(bench.tables.pit_mut().get_mut(old).is_none());
     assert!(!bench.tables.remove_pending(old));
-    let record = in_record(1, 1);
-    assert_eq!(
-        bench.tables.pit_mut().insert_in_record(old, record),
-        Err(PitRefusal::NoSuchEntry)
-    );
-    bench.tables.pit_mut().set_expiry(old, MonoNs(1));
+    assert!(bench.tables.pending(old).is_none());
     let mut expired = Vec::new();
     bench
         .tables
@@ -413,16 +409,16 @@ fn a_new_tenant_inherits_nothing() {
     for face in 0..20 {
         bench
             .tables
-            .pit_mut()
-            .insert_in_record(old, in_record(face, 1))
+            .matched(old)
+            .insert_in_record(in_record(face, 1))
             .unwrap();
         bench
             .tables
-            .pit_mut()
-            .insert_out_record(old, out_record(face, 1))
+            .matched(old)
+            .insert_out_record(out_record(face, 1))
             .unwrap();
     }
-    let entry = bench.tables.pit_mut().get_mut(old).unwrap();
+    let mut entry = bench.tables.matched(old);
     entry.strategy_state = [9; 3];
     entry.satisfied = true;
     bench.tables.remove_pending(old);
@@ -476,8 +472,8 @@ fn bytes_of_interests_and_records_are_bounded() {
             for face in 0..64 {
                 let _ = bench
                     .tables
-                    .pit_mut()
-                    .insert_in_record(entries[entries.len() - 1], in_record(face, 1));
+                    .matched(entries[entries.len() - 1])
+                    .insert_in_record(in_record(face, 1));
             }
             assert!(bench.tables.pit().used_bytes() <= config.max_bytes);
             assert!(bench.tables.memory_bytes() <= config.max_bytes * 5 / 4);
@@ -504,8 +500,8 @@ fn ask_by(bench: &mut Bench, faces: &[u64], padding: &str) -> usize {
         let (idx, _) = bench.insert(&spec).unwrap();
         if let Err(refusal) = bench
             .tables
-            .pit_mut()
-            .insert_in_record(idx, in_record(face, 1))
+            .matched(idx)
+            .insert_in_record(in_record(face, 1))
         {
             assert_eq!(refusal, PitRefusal::SourceShareUsed);
             bench.tables.remove_pending(idx);
@@ -575,31 +571,25 @@ fn shares_are_what_the_records_say() {
         for face in faces {
             bench
                 .tables
-                .pit_mut()
-                .insert_in_record(idx, in_record(face, 1))
+                .matched(idx)
+                .insert_in_record(in_record(face, 1))
                 .unwrap();
             bench
                 .tables
-                .pit_mut()
-                .insert_in_record(idx, in_record(face, 2))
+                .matched(idx)
+                .insert_in_record(in_record(face, 2))
                 .unwrap();
         }
     }
     let held =
         |bench: &Bench| faces.map(|face| bench.tables.pit().n_awaited_by_source(FaceId(face)));
     assert_eq!(held(&bench), [20, 20, 20]);
+    bench.tables.matched(entries[0]).remove_in_record(FaceId(1));
+    bench.tables.matched(entries[0]).remove_in_record(FaceId(1));
     bench
         .tables
-        .pit_mut()
-        .remove_in_record(entries[0], FaceId(1));
-    bench
-        .tables
-        .pit_mut()
-        .remove_in_record(entries[0], FaceId(1));
-    bench
-        .tables
-        .pit_mut()
-        .retain_in_records(entries[1], |record| record.face == FaceId(3));
+        .matched(entries[1])
+        .retain_in_records(|record| record.face == FaceId(3));
     assert_eq!(held(&bench), [18, 19, 20]);
     bench.tables.remove_pending(entries[2]);
     bench.tables.remove_pending(entries[2]);
@@ -646,20 +636,17 @@ fn records_of_an_entry_are_bounded_and_refusals_counted() {
     for face in 0..3 {
         bench
             .tables
-            .pit_mut()
-            .insert_in_record(idx, in_record(face, 1))
+            .matched(idx)
+            .insert_in_record(in_record(face, 1))
             .unwrap();
     }
-    let refused = bench
-        .tables
-        .pit_mut()
-        .insert_in_record(idx, in_record(3, 1));
-    assert_eq!(refused, Err(PitRefusal::TooManyRecords));
-    assert_eq!(bench.tables.pit().refusals().n_too_many_records, 1);
+    let refused = bench.tables.matched(idx).insert_in_record(in_record(3, 1));
+    assert_eq!(refused, Err(PitRefusal::TooManyInRecords));
+    assert_eq!(bench.tables.pit().refusals().n_too_many_in_records, 1);
     bench
         .tables
-        .pit_mut()
-        .insert_in_record(idx, in_record(2, 9))
+        .matched(idx)
+        .insert_in_record(in_record(2, 9))
         .unwrap();
     let entry = bench.tables.pit().get(idx).unwrap();
     assert_eq!(
@@ -669,21 +656,21 @@ fn records_of_an_entry_are_bounded_and_refusals_counted() {
     assert!(
         bench
             .tables
-            .pit_mut()
-            .remove_in_record(idx, FaceId(0))
+            .matched(idx)
+            .remove_in_record(FaceId(0))
             .is_some()
     );
     assert!(
         bench
             .tables
-            .pit_mut()
-            .remove_in_record(idx, FaceId(0))
+            .matched(idx)
+            .remove_in_record(FaceId(0))
             .is_none()
     );
     bench
         .tables
-        .pit_mut()
-        .insert_in_record(idx, in_record(3, 1))
+        .matched(idx)
+        .insert_in_record(in_record(3, 1))
         .unwrap();
 }
 
@@ -761,8 +748,8 @@ fn steady_traffic_reuses_slots_and_buffers() {
                 for face in 0..3 {
                     bench
                         .tables
-                        .pit_mut()
-                        .insert_in_record(idx, in_record(face, 1))
+                        .matched(idx)
+                        .insert_in_record(in_record(face, 1))
                         .unwrap();
                 }
                 idx

@@ -178,10 +178,10 @@ impl Bench {
         };
         let found = self
             .tables
-            .find_or_insert(&interest, &hashes, missed, self.now);
-        if let Ok((idx, inserted)) = found {
+            .find_or_insert_pending(&interest, &hashes, missed, self.now);
+        let found = found.map(|(mut entry, inserted)| {
+            let idx = entry.idx();
             assert_eq!(pending, (inserted == Inserted::Existing).then_some(idx));
-            assert_eq!(self.tables.find_pending(&interest, &hashes), Some(idx));
             let record = InRecord {
                 face,
                 nonce: Nonce([1; 4]),
@@ -191,7 +191,14 @@ impl Bench {
                 flags: 0,
                 lifetime_ms: 4_000,
             };
-            let _ = self.tables.pit_mut().insert_in_record(idx, record);
+            if let Ok(expiry) = entry.insert_in_record(record) {
+                let expiries = entry.in_records().map(|record| record.expiry);
+                assert_eq!(expiries.max(), Some(expiry));
+            }
+            (idx, inserted)
+        });
+        if let Ok((idx, _)) = found {
+            assert_eq!(self.tables.find_pending(&interest, &hashes), Some(idx));
         }
         Outcome::Pending(found)
     }
@@ -204,7 +211,7 @@ impl Bench {
         // Those of one name come in the order of their places.
         matches.sort_by_key(|idx| format!("{idx:?}"));
         let pit = self.tables.pit();
-        let stays = |idx: EntryIdx| pit.get(idx).is_some_and(|entry| entry.must_be_fresh());
+        let stays = |idx: EntryIdx| pit.matched(idx).must_be_fresh();
         let ended: Vec<EntryIdx> = matches
             .iter()
             .copied()

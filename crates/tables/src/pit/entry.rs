@@ -359,11 +359,6 @@ impl PitEntry {
         self.in_list().find(face)
     }
 
-    /// Downstreams, to change all but their face.
-    pub fn in_records_mut(&mut self) -> impl Iterator<Item = &mut InRecord> {
-        self.in_list_mut().iter()
-    }
-
     /// Upstreams, in no particular order.
     #[inline]
     pub fn out_records(&self) -> impl Iterator<Item = &OutRecord> {

@@ -9,6 +9,10 @@ pub struct EntryIdx {
 }
 
 impl EntryIdx {
+    pub(crate) const fn slot(self) -> u32 {
+        self.slot
+    }
+
     /// As a number, for those who keep it for a while.
     #[must_use]
     pub const fn to_bits(self) -> u64 {

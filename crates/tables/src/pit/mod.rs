@@ -20,6 +20,7 @@ mod config;
 mod counts;
 mod entry;
 mod idx;
+mod pending;
 mod records;
 mod refusals;
 mod shares;
@@ -32,10 +33,11 @@ use self::counts::{DigestParents, LengthCounts};
 pub use self::entry::MAX_INLINE_BYTES;
 pub use self::entry::{N_STRATEGY_WORDS, PitEntry};
 pub use self::idx::EntryIdx;
+pub use self::pending::Pending;
+use self::records::More;
 pub use self::records::{InRecord, OutRecord};
-use self::records::{More, Record, RecordsMut};
 pub use self::refusals::{PitRefusal, PitRefusals};
-use self::shares::{Share, Shares};
+use self::shares::Shares;
 use crate::buckets::BucketIndex;
 use crate::digest;
 use crate::hash_index::HashIndex;
@@ -56,7 +58,7 @@ const INDEX_BYTES: usize = 20 + 4;
 /// [`MAX_INLINE_BYTES`] and beside records beyond the first of a kind.
 pub const PIT_ENTRY_BYTES: usize = size_of::<PitEntry>() + INDEX_BYTES;
 
-/// What [`PitCs::find_or_insert`](crate::PitCs::find_or_insert) did.
+/// What [`PitCs::find_or_insert_pending`](crate::PitCs::find_or_insert_pending) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// The entry is new and has no record yet.
@@ -205,6 +207,15 @@ impl Pit {
             .filter(|entry| entry.generation == idx.generation)
     }
 
+    /// The entry of a number that a lookup has just returned: nothing was removed since.
+    #[must_use]
+    #[inline]
+    pub fn matched(&self, idx: EntryIdx) -> &PitEntry {
+        let entry = &self.slots[idx.slot];
+        debug_assert_eq!(entry.generation, idx.generation, "removed since");
+        entry
+    }
+
     /// As [`PitCs::matches_for_data`](crate::PitCs::matches_for_data). Shows each word
     /// under the whole name that is no entry's to `visit_other`.
     #[inline]
@@ -282,37 +293,6 @@ impl Pit {
         self.slots[slot].prefetch();
     }
 
-    /// Adds a downstream, or replaces that of the same face.
-    ///
-    /// # Errors
-    /// If the entry is gone, or a new record would exceed a limit or the share of the
-    /// face's source; counted. A source that waits for nothing is let in in any case.
-    #[inline]
-    pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
-        let Some(entry) = self.get_mut(idx) else {
-            return Err(PitRefusal::NoSuchEntry);
-        };
-        let n_bytes = entry.share_bytes();
-        if let Some(known) = entry.in_list_mut().find(record.face) {
-            *known = record;
-            return Ok(());
-        }
-        let n_free_entries = self.config.max_entries.saturating_sub(self.len);
-        let n_free_bytes = self.config.max_bytes.saturating_sub(self.used_bytes());
-        let allows = |held: Share| {
-            held.n_entries == 0
-                || held.n_entries < n_free_entries && held.n_bytes + n_bytes <= n_free_bytes
-        };
-        if !self.shares.add(record.face, n_bytes, allows) {
-            return Err(self.refusals.count(PitRefusal::SourceShareUsed));
-        }
-        let inserted = self.push_record(idx.slot, record, PitEntry::in_list_mut);
-        if inserted.is_err() {
-            self.shares.remove(record.face, n_bytes);
-        }
-        inserted
-    }
-
     /// A face exists, and counts to this source from now on, with all that it waits for
     /// already. One that was never attached is a source of its own.
     pub fn attach_face(&mut self, face: FaceId, source: SourceId) {
@@ -330,72 +310,56 @@ impl Pit {
         self.shares.of_source(face).n_entries
     }
 
-    /// Removes the downstream on `face` from an entry.
-    pub fn remove_in_record(&mut self, idx: EntryIdx, face: FaceId) -> Option<InRecord> {
-        let entry = self.get_mut(idx)?;
-        let record = entry.in_list_mut().remove(face)?;
-        let n_bytes = entry.share_bytes();
-        self.shares.remove(face, n_bytes);
-        Some(record)
-    }
-
-    /// Removes the downstreams of an entry that `keep` does not accept.
-    pub fn retain_in_records(&mut self, idx: EntryIdx, mut keep: impl FnMut(&InRecord) -> bool) {
-        if self.get(idx).is_none() {
-            return;
-        }
-        let (entry, shares) = (&mut self.slots[idx.slot], &mut self.shares);
-        let n_bytes = entry.share_bytes();
-        entry.in_list_mut().retain(|record| {
-            let is_kept = keep(record);
-            if !is_kept {
-                shares.remove(record.face, n_bytes);
-            }
-            is_kept
-        });
-    }
-
-    /// Adds an upstream, or replaces that of the same face. What it costs counts
-    /// to the shares of those who wait at the entry.
+    /// As [`Pending::insert_in_record`]; does nothing if the entry is gone.
     ///
     /// # Errors
-    /// If the entry is gone, or a new record would exceed a limit; counted.
-    #[inline]
+    /// As [`Pending::insert_in_record`].
+    pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
+        self.live_slot(idx)
+            .map_or(Ok(()), |slot| self.insert_in_record_at(slot, record))
+    }
+
+    /// As [`Pending::remove_in_record`]; does nothing if the entry is gone.
+    pub fn remove_in_record(&mut self, idx: EntryIdx, face: FaceId) -> Option<InRecord> {
+        let slot = self.live_slot(idx)?;
+        self.remove_in_record_at(slot, face)
+    }
+
+    /// As [`Pending::retain_in_records`]; does nothing if the entry is gone.
+    pub fn retain_in_records(&mut self, idx: EntryIdx, keep: impl FnMut(&InRecord) -> bool) {
+        if let Some(slot) = self.live_slot(idx) {
+            self.retain_in_records_at(slot, keep);
+        }
+    }
+
+    /// As [`Pending::insert_out_record`]; does nothing if the entry is gone.
+    ///
+    /// # Errors
+    /// As [`Pending::insert_out_record`].
     pub fn insert_out_record(
         &mut self,
         idx: EntryIdx,
         record: OutRecord,
     ) -> Result<(), PitRefusal> {
-        let Some(entry) = self.get_mut(idx) else {
-            return Err(PitRefusal::NoSuchEntry);
-        };
-        if let Some(known) = entry.out_list_mut().find(record.face) {
-            *known = record;
-            return Ok(());
-        }
-        self.push_record(idx.slot, record, PitEntry::out_list_mut)?;
-        let entry = &mut self.slots[idx.slot];
-        let n_bytes = entry.charge_records();
-        if n_bytes > 0 {
-            for record in entry.in_list().iter() {
-                self.shares.grow(record.face, n_bytes);
-            }
-        }
-        Ok(())
+        self.live_slot(idx)
+            .map_or(Ok(()), |slot| self.insert_out_record_at(slot, record))
     }
 
-    /// Sets when the entry expires, sooner or later than before. Does nothing
-    /// if it is gone.
-    #[inline]
+    /// As [`Pending::set_expiry`]; does nothing if the entry is gone.
     pub fn set_expiry(&mut self, idx: EntryIdx, at: MonoNs) {
-        if self.get(idx).is_some() {
-            self.wheel.schedule(&mut self.slots, idx.slot, at);
+        if let Some(slot) = self.live_slot(idx) {
+            self.wheel.schedule(&mut self.slots, slot, at);
         }
+    }
+
+    /// The slot of the entry of this number, unless it was removed.
+    pub(crate) fn live_slot(&self, idx: EntryIdx) -> Option<u32> {
+        self.get(idx).map(|_| idx.slot)
     }
 
     /// Appends the entries that have expired to `expired`. They are not
     /// reported again, and stay until they are removed or have a new expiry
-    /// ([`Pit::set_expiry`]): the caller must do one or the other.
+    /// ([`Pending::set_expiry`]): the caller must do one or the other.
     ///
     /// No entry is reported before its expiry, and each by the first call that
     /// comes a [tick](crate::wheel::TICK_NS) after it.
@@ -415,10 +379,7 @@ impl Pit {
         let is_done =
             self.wheel
                 .expire_some(&mut self.slots, now, max_entries, &mut self.expired_slots);
-        expired.extend(self.expired_slots.iter().map(|&slot| EntryIdx {
-            slot,
-            generation: self.slots[slot].generation,
-        }));
+        expired.extend(self.expired_slots.iter().map(|&slot| self.idx_of(slot)));
         is_done
     }
 
@@ -428,12 +389,11 @@ impl Pit {
         self.wheel.next_expiry()
     }
 
-    /// Removes an entry, but for its word in the index: the hash that it is indexed
-    /// under, and its slot, which is free until then. `None` if it was gone already.
+    /// Removes the entry in a slot, but for its word in the index: the hash that it is
+    /// indexed under.
     #[inline]
-    pub(crate) fn vacate(&mut self, idx: EntryIdx) -> Option<(NameHash, u32)> {
-        self.get(idx)?;
-        let slot = idx.slot;
+    pub(crate) fn vacate(&mut self, slot: u32) -> NameHash {
+        debug_assert!(self.slots[slot].is_live(), "removed before");
         self.wheel.cancel(&mut self.slots, slot);
         let entry = &self.slots[slot];
         if entry.can_be_prefix() {
@@ -453,7 +413,7 @@ impl Pit {
         }
         self.slots.free(slot);
         self.len -= 1;
-        Some((name_hash, slot))
+        name_hash
     }
 
     /// Enters every entry in an index that has none of them.
@@ -505,8 +465,7 @@ impl Pit {
     ) -> impl Iterator<Item = (EntryIdx, &PitEntry)> {
         places.filter_map(|slot| {
             let entry = self.slots.get(slot).filter(|entry| entry.is_live())?;
-            let generation = entry.generation;
-            Some((EntryIdx { slot, generation }, entry))
+            Some((self.idx_of(slot), entry))
         })
     }
 
@@ -515,15 +474,7 @@ impl Pit {
         self.slots
             .iter_touched()
             .filter(|(_, entry)| entry.is_live())
-            .map(|(slot, entry)| {
-                (
-                    EntryIdx {
-                        slot,
-                        generation: entry.generation,
-                    },
-                    entry,
-                )
-            })
+            .map(|(slot, entry)| (self.idx_of(slot), entry))
     }
 
     #[inline]
@@ -534,22 +485,19 @@ impl Pit {
         }
     }
 
-    /// The entry of `interest`, or the number of entries with other hints.
+    /// The slot of the entry of `interest`, or the number of entries with other hints.
     pub(crate) fn search(
         &self,
         index: &BucketIndex,
         interest: &InterestView<'_>,
         name_hash: NameHash,
-    ) -> Result<EntryIdx, usize> {
+    ) -> Result<u32, usize> {
         let mut n_hints = 0;
         let found = index.find(name_hash.0, |word| {
             as_pending(word)
                 .is_some_and(|slot| self.is_entry_of(slot, interest, name_hash, &mut n_hints))
         });
-        match found.and_then(as_pending) {
-            Some(slot) => Ok(self.idx_of(slot)),
-            None => Err(n_hints),
-        }
+        found.and_then(as_pending).ok_or(n_hints)
     }
 
     /// Whether the entry in a slot is that of `interest`. Adds one to `n_hints` if it
@@ -574,7 +522,7 @@ impl Pit {
             && entry.hint_bytes() == interest.forwarding_hint_bytes()
     }
 
-    /// Makes an entry of `interest`, which has none; `n_hints` is what
+    /// Makes an entry of `interest`, which has none, and returns its slot; `n_hints` is what
     /// [`Pit::search`] has counted.
     #[inline]
     pub(crate) fn insert_new(
@@ -584,7 +532,7 @@ impl Pit {
         hashes: &[NameHash],
         n_hints: usize,
         now: MonoNs,
-    ) -> Result<EntryIdx, PitRefusal> {
+    ) -> Result<u32, PitRefusal> {
         let name = interest.name();
         let wire = interest.wire();
         if self.len >= self.config.max_entries {
@@ -612,7 +560,6 @@ impl Pit {
         let slot = self.slots.alloc();
         let entry = &mut self.slots[slot];
         entry.occupy(interest, name_hash, more);
-        let generation = entry.generation;
         self.len += 1;
         self.wheel.schedule(&mut self.slots, slot, expiry);
         index.insert(name_hash.0, pending(slot));
@@ -622,7 +569,7 @@ impl Pit {
         if let Some(digest) = digest::last_implicit_digest(name) {
             self.link_digest(slot, hashes[name.len() - 1], &digest);
         }
-        Ok(EntryIdx { slot, generation })
+        Ok(slot)
     }
 
     #[cold]
@@ -693,50 +640,6 @@ impl Pit {
                 matches.push(self.idx_of(slot));
             }
         }
-    }
-
-    /// Adds a record of a face that has none of this kind.
-    #[inline]
-    fn push_record<T: Record>(
-        &mut self,
-        slot: u32,
-        record: T,
-        list: impl Fn(&mut PitEntry) -> RecordsMut<'_, T>,
-    ) -> Result<(), PitRefusal> {
-        let first = list(&mut self.slots[slot]).first;
-        if first.is_none() && self.config.max_records_per_entry > 0 {
-            *first = Some(record);
-            return Ok(());
-        }
-        self.push_further_record(slot, record, list)
-    }
-
-    #[cold]
-    fn push_further_record<T: Record>(
-        &mut self,
-        slot: u32,
-        record: T,
-        list: impl Fn(&mut PitEntry) -> RecordsMut<'_, T>,
-    ) -> Result<(), PitRefusal> {
-        let more = list(&mut self.slots[slot]).more.take();
-        let n_records = 1 + more.as_ref().map_or(0, |more| T::rest(more).len());
-        let used_bytes = self.used_bytes();
-        // What is taken for it counts as used from then on.
-        let mut more = more.unwrap_or_else(|| self.take_more_for_records());
-        let new_bytes = self.used_bytes() - used_bytes + records::push_cost_bytes::<T>(&more);
-        let refusal = if n_records >= self.config.max_records_per_entry {
-            Some(PitRefusal::TooManyRecords)
-        } else if new_bytes > 0 && used_bytes + new_bytes > self.config.max_bytes {
-            Some(PitRefusal::TooManyBytes)
-        } else {
-            None
-        };
-        if refusal.is_none() {
-            self.more_bytes += records::push_cost_bytes::<T>(&more);
-            records::push(&mut more, record);
-        }
-        self.slots[slot].more = Some(more);
-        refusal.map_or(Ok(()), |refusal| Err(self.refusals.count(refusal)))
     }
 
     fn take_more_for_wire(&mut self) -> Box<More> {

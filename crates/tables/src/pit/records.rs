@@ -6,6 +6,8 @@
 
 use tachonym_packet::{FaceId, MonoNs, NackReason, NameHash, Nonce, PitToken};
 
+use super::PitRefusal;
+
 /// Longest vector, in records, that outlives its entry.
 const MAX_KEPT: usize = 8;
 
@@ -113,6 +115,9 @@ fn clear<T>(records: &mut Vec<T>) {
 
 /// A record that stands for a face.
 pub(super) trait Record: Copy {
+    /// An entry has as many of this kind as it may.
+    const TOO_MANY: PitRefusal;
+
     fn face(&self) -> FaceId;
 
     /// The records of this kind but the first.
@@ -122,6 +127,8 @@ pub(super) trait Record: Copy {
 }
 
 impl Record for InRecord {
+    const TOO_MANY: PitRefusal = PitRefusal::TooManyInRecords;
+
     fn face(&self) -> FaceId {
         self.face
     }
@@ -136,6 +143,8 @@ impl Record for InRecord {
 }
 
 impl Record for OutRecord {
+    const TOO_MANY: PitRefusal = PitRefusal::TooManyOutRecords;
+
     fn face(&self) -> FaceId {
         self.face
     }

@@ -5,7 +5,6 @@
 /// Why the PIT did not take an Interest or a record. Each is counted in
 /// [`PitRefusals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum PitRefusal {
     /// [`PitConfig::max_entries`](super::PitConfig::max_entries) is reached.
     TooManyEntries,
@@ -13,12 +12,14 @@ pub enum PitRefusal {
     TooManyBytes,
     /// [`MAX_HINTS_PER_NAME`](super::MAX_HINTS_PER_NAME) is reached.
     TooManyHints,
-    /// [`PitConfig::max_records_per_entry`](super::PitConfig::max_records_per_entry) is reached.
-    TooManyRecords,
+    /// [`PitConfig::max_records_per_entry`](super::PitConfig::max_records_per_entry) is reached
+    /// by downstreams.
+    TooManyInRecords,
+    /// [`PitConfig::max_records_per_entry`](super::PitConfig::max_records_per_entry) is reached
+    /// by upstreams.
+    TooManyOutRecords,
     /// The faces of the source wait for as much already as is still free.
     SourceShareUsed,
-    /// The entry is gone.
-    NoSuchEntry,
 }
 
 impl std::fmt::Display for PitRefusal {
@@ -27,9 +28,9 @@ impl std::fmt::Display for PitRefusal {
             Self::TooManyEntries => "the PIT holds as many entries as it may",
             Self::TooManyBytes => "the PIT holds as many bytes as it may",
             Self::TooManyHints => "too many forwarding hints on one name",
-            Self::TooManyRecords => "the PIT entry has as many records as it may",
+            Self::TooManyInRecords => "the PIT entry has as many in-records as it may",
+            Self::TooManyOutRecords => "the PIT entry has as many out-records as it may",
             Self::SourceShareUsed => "the face's source has its share of the PIT",
-            Self::NoSuchEntry => "the PIT entry is gone",
         })
     }
 }
@@ -45,8 +46,10 @@ pub struct PitRefusals {
     pub n_too_many_bytes: u64,
     /// See [`PitRefusal::TooManyHints`].
     pub n_too_many_hints: u64,
-    /// See [`PitRefusal::TooManyRecords`].
-    pub n_too_many_records: u64,
+    /// See [`PitRefusal::TooManyInRecords`].
+    pub n_too_many_in_records: u64,
+    /// See [`PitRefusal::TooManyOutRecords`].
+    pub n_too_many_out_records: u64,
     /// See [`PitRefusal::SourceShareUsed`].
     pub n_source_share_used: u64,
 }
@@ -58,10 +61,9 @@ impl PitRefusals {
             PitRefusal::TooManyEntries => self.n_too_many_entries += 1,
             PitRefusal::TooManyBytes => self.n_too_many_bytes += 1,
             PitRefusal::TooManyHints => self.n_too_many_hints += 1,
-            PitRefusal::TooManyRecords => self.n_too_many_records += 1,
+            PitRefusal::TooManyInRecords => self.n_too_many_in_records += 1,
+            PitRefusal::TooManyOutRecords => self.n_too_many_out_records += 1,
             PitRefusal::SourceShareUsed => self.n_source_share_used += 1,
-            // The caller's slip, not a limit.
-            PitRefusal::NoSuchEntry => {}
         }
         refusal
     }

@@ -26,7 +26,7 @@ use crate::cs::{
     Admission, ContentStore, CsCapacity, CsConfig, DataRef, Marks, PolicyStep, Regained,
 };
 use crate::fib::PrefixHasher;
-use crate::pit::{EntryIdx, Inserted, Pit, PitConfig, PitEntry, PitRefusal};
+use crate::pit::{EntryIdx, Inserted, Pending, Pit, PitConfig, PitEntry, PitRefusal};
 
 /// What a [`PitCs`] is made with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,8 +61,8 @@ enum Seen {
     /// The search has not come by.
     #[default]
     Nothing,
-    /// The Interest's entry.
-    Pending(EntryIdx),
+    /// The slot of the Interest's entry.
+    Pending { slot: u32 },
     /// None, but so many entries with other hints.
     Absent { n_hints: u32 },
 }
@@ -433,12 +433,12 @@ impl PitCs {
                 return self.cs.is_answer(slot, interest, hash, now);
             }
             if self.pit.is_entry_of(word, interest, hash, &mut n_hints) {
-                entry = Some(self.pit.idx_of(word));
+                entry = Some(word);
             }
             false
         });
         missed.0 = match entry {
-            Some(idx) => Seen::Pending(idx),
+            Some(slot) => Seen::Pending { slot },
             // Bounded by `MAX_HINTS_PER_NAME`.
             None => Seen::Absent {
                 n_hints: n_hints as u32,
@@ -449,11 +449,42 @@ impl PitCs {
 
     /// The entry of `interest`, for which [`PitCs::find_data`] has just told `missed`; a
     /// new one if it is not pending, which expires a lifetime after `now` unless
-    /// [`Pit::set_expiry`] says otherwise. Without a search for Data, `missed` is the
+    /// [`Pending::set_expiry`] says otherwise. Without a search for Data, `missed` is the
     /// default.
     ///
     /// # Errors
     /// If a new entry would exceed a limit; counted.
+    #[inline]
+    pub fn find_or_insert_pending(
+        &mut self,
+        interest: &InterestView<'_>,
+        hashes: &[NameHash],
+        missed: Missed,
+        now: MonoNs,
+    ) -> Result<(Pending<'_>, Inserted), PitRefusal> {
+        let index = &mut self.indexes.pending;
+        let seen = match missed.0 {
+            Seen::Pending { slot } => Ok(slot),
+            Seen::Absent { n_hints } => Err(n_hints as usize),
+            Seen::Nothing => {
+                let hash = hashes[interest.name().len()];
+                self.pit.search(index, interest, hash)
+            }
+        };
+        let (slot, inserted) = match seen {
+            Ok(slot) => (slot, Inserted::Existing),
+            Err(n_hints) => {
+                let slot = self.pit.insert_new(index, interest, hashes, n_hints, now)?;
+                (slot, Inserted::New)
+            }
+        };
+        Ok((Pending::new(&mut self.pit, index, slot), inserted))
+    }
+
+    /// As [`PitCs::find_or_insert_pending`], by number.
+    ///
+    /// # Errors
+    /// As [`PitCs::find_or_insert_pending`].
     #[inline]
     pub fn find_or_insert(
         &mut self,
@@ -462,22 +493,22 @@ impl PitCs {
         missed: Missed,
         now: MonoNs,
     ) -> Result<(EntryIdx, Inserted), PitRefusal> {
-        let index = &mut self.indexes.pending;
-        let seen = match missed.0 {
-            Seen::Pending(idx) => Ok(idx),
-            Seen::Absent { n_hints } => Err(n_hints as usize),
-            Seen::Nothing => {
-                let hash = hashes[interest.name().len()];
-                self.pit.search(index, interest, hash)
-            }
-        };
-        match seen {
-            Ok(idx) => Ok((idx, Inserted::Existing)),
-            Err(n_hints) => {
-                let idx = self.pit.insert_new(index, interest, hashes, n_hints, now)?;
-                Ok((idx, Inserted::New))
-            }
-        }
+        let (pending, inserted) = self.find_or_insert_pending(interest, hashes, missed, now)?;
+        Ok((pending.idx(), inserted))
+    }
+
+    /// The entry of a number that was kept, unless it was removed since.
+    #[inline]
+    pub fn pending(&mut self, idx: EntryIdx) -> Option<Pending<'_>> {
+        let slot = self.pit.live_slot(idx)?;
+        Some(Pending::new(&mut self.pit, &mut self.indexes.pending, slot))
+    }
+
+    /// The entry of a number that a lookup has just returned: nothing was removed since.
+    #[inline]
+    pub fn matched(&mut self, idx: EntryIdx) -> Pending<'_> {
+        let _entry: &PitEntry = self.pit.matched(idx);
+        Pending::new(&mut self.pit, &mut self.indexes.pending, idx.slot())
     }
 
     /// The entry of `interest`, if it is pending.
@@ -489,7 +520,8 @@ impl PitCs {
     ) -> Option<EntryIdx> {
         let hash = hashes[interest.name().len()];
         let index = &self.indexes.pending;
-        self.pit.search(index, interest, hash).ok()
+        let found = self.pit.search(index, interest, hash);
+        found.ok().map(|slot| self.pit.idx_of(slot))
     }
 
     /// An entry that differs from `interest` in its forwarding hint at most, among those
@@ -532,16 +564,12 @@ impl PitCs {
 
     /// Removes an entry; `false` if it was gone already.
     pub fn remove_pending(&mut self, idx: EntryIdx) -> bool {
-        let Some((hash, slot)) = self.pit.vacate(idx) else {
-            return false;
-        };
-        self.indexes.pending.remove(hash.0, pending(slot));
-        true
+        self.pending(idx).map(Pending::remove).is_some()
     }
 
     /// Caches a copy of `data`, evicting what has to make room, and removes the entries
-    /// that end with it. `known` is what [`PitCs::matches_for_data`] has just told, or the
-    /// default.
+    /// that end with it: matches that are still there. `known` is what
+    /// [`PitCs::matches_for_data`] has just told, or the default.
     #[inline]
     pub fn insert_data(
         &mut self,
@@ -571,7 +599,7 @@ impl PitCs {
         let word = (None, known.0);
         let admission = self.cs.insert(index, data, hashes, word, now, enter);
         for &idx in ended {
-            self.remove_pending(idx);
+            self.matched(idx).remove();
         }
         admission
     }
@@ -581,7 +609,7 @@ impl PitCs {
     /// Data below its name. To be told before [`PitCs::insert_data`].
     #[inline]
     pub fn note_answer(&mut self, entries: &[EntryIdx], name_hash: NameHash) {
-        let mut entries = entries.iter().filter_map(|&idx| self.pit.get(idx));
+        let mut entries = entries.iter().map(|&idx| self.pit.matched(idx));
         if entries.any(PitEntry::can_be_prefix) {
             self.cs.asked_by_prefix(name_hash);
         }
@@ -613,7 +641,8 @@ impl PitCs {
         let data_hash = hashes[data.name().len()];
         let mut ownerless = None;
         enter(PolicyStep::PendingRemoval);
-        for (hash, slot) in ended.iter().filter_map(|&idx| self.pit.vacate(idx)) {
+        for slot in ended.iter().map(|idx| idx.slot()) {
+            let hash = self.pit.vacate(slot);
             if hash == data_hash && ownerless.is_none() {
                 ownerless = Some(pending(slot));
             } else {
