@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`Words`] | an array of 64-bit words that grows without moving |
 //! | [`PlainWords`] | the same for one owner, of fixed length |
+//! | [`Slots`] | values of any type, for one owner, that grow without moving |
 //! | [`PagePreference`], [`Pages`] | what pages it should have, and what it got |
 //! | [`IoBuffer`], [`IoRegion`] | bytes that a device reads into or writes from |
 //! | [`available_bytes`] | what the process may still take |
@@ -41,7 +42,7 @@ pub use available::{available_address_space, available_bytes, available_huge_byt
 pub use error::{Limit, MemoryError};
 pub use pages::{PagePreference, PageSize, Pages};
 #[cfg(loom)]
-pub use stand_in::PlainWords;
+pub use stand_in::{PlainWords, Slots};
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_address_space, available_bytes, available_huge_bytes};
 pub use sys::copy::copy_past_cache;
@@ -50,6 +51,8 @@ pub use sys::line_search::{places_of_halves, places_with_lower_half, places_with
 #[cfg(not(loom))]
 pub use sys::plain::PlainWords;
 pub use sys::prefetch::prefetch;
+#[cfg(not(loom))]
+pub use sys::slots::Slots;
 #[cfg(not(any(loom, miri)))]
 pub use words::Words;
 

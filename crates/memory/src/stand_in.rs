@@ -120,6 +120,58 @@ impl PlainWords {
     }
 }
 
+/// Values of one owner. Nothing that a model would look at.
+#[cfg(loom)]
+#[derive(Debug)]
+pub struct Slots<T>(Vec<T>);
+
+#[cfg(loom)]
+impl<T> Slots<T> {
+    /// No value as yet.
+    ///
+    /// # Errors
+    ///
+    /// None; the signature is that of the real one.
+    pub fn reserve(_: usize, _: PagePreference) -> Result<Self, MemoryError> {
+        Ok(Self(Vec::new()))
+    }
+
+    /// Does nothing.
+    ///
+    /// # Errors
+    ///
+    /// None; the signature is that of the real one.
+    pub fn set_max_len(&mut self, _: usize) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
+    /// Adds a value.
+    pub fn push(&mut self, value: T) {
+        self.0.push(value);
+    }
+
+    /// There are none.
+    pub fn pages(&self) -> Pages {
+        Pages::default()
+    }
+}
+
+#[cfg(loom)]
+impl<T> std::ops::Deref for Slots<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+#[cfg(loom)]
+impl<T> std::ops::DerefMut for Slots<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
 /// No bound is known.
 pub fn available_bytes() -> u64 {
     u64::MAX

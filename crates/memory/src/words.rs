@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::param::page_size;
@@ -14,7 +15,7 @@ use rustix::param::page_size;
 use crate::LINE_WORDS;
 use crate::available::{available_address_space, available_huge_bytes, has_transparent_pages};
 use crate::error::{Limit, MemoryError};
-use crate::ledger;
+use crate::ledger::{self, Ledger};
 use crate::pages::{PagePreference, PageSize, Pages};
 use crate::sync::AtomicU64;
 use crate::sys::mapping::{HUGE_1G, HUGE_2M, HugeFile, Mapping, Run};
@@ -113,6 +114,24 @@ impl Words {
     /// so much memory as the new part may take, or [`MemoryError::Map`]. The array
     /// is then as it was.
     pub fn commit(&self, n_words: usize) -> Result<(), MemoryError> {
+        self.commit_if(n_words, Ledger::admit)
+    }
+
+    /// As [`Words::commit`], whatever memory is available: for what is touched as soon as it is
+    /// usable, and would else be allocated without a question.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::BeyondReserve`] or [`MemoryError::Map`].
+    pub(crate) fn commit_unasked(&self, n_words: usize) -> Result<(), MemoryError> {
+        self.commit_if(n_words, |_, _| Ok(()))
+    }
+
+    fn commit_if(
+        &self,
+        n_words: usize,
+        admit: impl FnOnce(&mut Ledger, u64) -> Result<(), MemoryError>,
+    ) -> Result<(), MemoryError> {
         if n_words > self.max_words {
             return Err(MemoryError::BeyondReserve {
                 asked_words: n_words,
@@ -142,14 +161,14 @@ impl Words {
         // One at a time in the whole process: else two arrays might be admitted to
         // the same memory.
         let mut ledger = ledger::lock();
-        ledger.admit(lazy_bytes)?;
+        admit(&mut ledger, lazy_bytes)?;
         self.mapping
             .extend(&runs)
             .map_err(|source| MemoryError::Map {
                 needed_bytes: (end - used) as u64,
                 source,
             })?;
-        let base = self.mapping.base().addr();
+        let base = self.base().addr().get();
         let mut at = base + used;
         let mut got = self.pages();
         for run in runs {
@@ -174,6 +193,11 @@ impl Words {
         }
         *self.lock_got() = got;
         Ok(())
+    }
+
+    /// The first word, usable or not.
+    pub(crate) fn base(&self) -> NonNull<AtomicU64> {
+        self.mapping.base()
     }
 
     fn lock_got(&self) -> MutexGuard<'_, Pages> {
@@ -254,7 +278,7 @@ impl Words {
     /// cache. Any index is harmless.
     #[inline(always)]
     pub fn prefetch(&self, word_idx: usize) {
-        prefetch_address(self.mapping.base().wrapping_add(word_idx).cast());
+        prefetch_address(self.base().as_ptr().wrapping_add(word_idx).cast());
     }
 
     /// Most words that it can have.
@@ -276,7 +300,7 @@ impl Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        let base = self.mapping.base().addr();
+        let base = self.base().addr().get();
         ledger::lock().remove(base, self.reserved_bytes);
     }
 }

@@ -66,7 +66,7 @@ impl DeadNonceList {
             lifetime_ns: u64::try_from(lifetime_ns).unwrap_or(u64::MAX),
             max_entries,
             index: BucketIndex::new(IndexKind::Single, max_entries, pages)?,
-            slots: Slab::new(),
+            slots: Slab::new(max_entries, pages)?,
             oldest: NIL,
             newest: NIL,
             len: 0,
@@ -157,10 +157,10 @@ impl DeadNonceList {
         self.n_evicted_early
     }
 
-    /// What pages the index has.
+    /// What pages the list has.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        self.index.pages()
+        self.slots.pages() + self.index.pages()
     }
 
     /// How long a nonce is remembered at least.

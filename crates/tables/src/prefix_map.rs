@@ -9,7 +9,6 @@
 use tachonym_packet::{NameHash, NameView};
 
 use crate::hash_index::HashIndex;
-use crate::slab::Slab;
 
 /// Most components of a name in a [`PrefixMap`], and of a prefix in a FIB.
 pub const MAX_PREFIX_COMPONENTS: usize = 63;
@@ -68,7 +67,8 @@ impl<V> PrefixEntry<V> {
 /// Map from names to values; see the module.
 #[derive(Debug)]
 pub struct PrefixMap<V> {
-    slots: Slab<Option<PrefixEntry<V>>>,
+    slots: Vec<Option<PrefixEntry<V>>>,
+    free: Vec<u32>,
     index: HashIndex,
     /// Bit per number of components that some entry has.
     lengths: u64,
@@ -83,7 +83,8 @@ impl<V> PrefixMap<V> {
     #[must_use]
     pub fn new(max_entries: usize) -> Self {
         Self {
-            slots: Slab::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
             index: HashIndex::new(),
             lengths: 0,
             n_by_length: [0; MAX_PREFIX_COMPONENTS + 1],
@@ -134,11 +135,11 @@ impl<V> PrefixMap<V> {
             lengths &= !(1 << length);
             // Equal bytes are equal components, and so as many of them.
             let slot = self.index.find(hashes[length as usize].0, |slot| {
-                self.slots[slot].as_ref().is_some_and(|entry| {
+                self.slots[slot as usize].as_ref().is_some_and(|entry| {
                     name.value_bytes().starts_with(&entry.name) && entry.n_components == length
                 })
             });
-            if let Some(entry) = slot.and_then(|slot| self.slots[slot].as_ref())
+            if let Some(entry) = slot.and_then(|slot| self.slots[slot as usize].as_ref())
                 && accepts(&entry.value)
             {
                 return Some(entry);
@@ -150,13 +151,13 @@ impl<V> PrefixMap<V> {
     /// Entry of exactly this name.
     #[must_use]
     pub fn get(&self, name: NameView<'_>, hash: NameHash) -> Option<&PrefixEntry<V>> {
-        self.slots[self.slot_of(name, hash)?].as_ref()
+        self.slots[self.slot_of(name, hash)? as usize].as_ref()
     }
 
     /// Entry of exactly this name, to change its value.
     pub fn get_mut(&mut self, name: NameView<'_>, hash: NameHash) -> Option<&mut PrefixEntry<V>> {
         let slot = self.slot_of(name, hash)?;
-        self.slots[slot].as_mut()
+        self.slots[slot as usize].as_mut()
     }
 
     /// Maps `name` to `value`; the value it had before, if any.
@@ -179,10 +180,13 @@ impl<V> PrefixMap<V> {
         if self.len >= self.max_entries {
             return Err(PrefixMapError::Full);
         }
-        let slot = self.slots.alloc();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
         let name: Box<[u8]> = name.value_bytes().into();
         self.name_bytes += name.len();
-        self.slots[slot] = Some(PrefixEntry {
+        self.slots[slot as usize] = Some(PrefixEntry {
             hash,
             name,
             n_components: length as u32,
@@ -204,8 +208,11 @@ impl<V> PrefixMap<V> {
     /// Keeps the entries that `keep` accepts; how many it removed.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut PrefixEntry<V>) -> bool) -> usize {
         let mut n_removed = 0;
-        for slot in 0..self.slots.n_touched() {
-            if self.slots[slot].as_mut().is_some_and(|entry| !keep(entry)) {
+        for slot in 0..self.slots.len() as u32 {
+            if self.slots[slot as usize]
+                .as_mut()
+                .is_some_and(|entry| !keep(entry))
+            {
                 self.remove_slot(slot);
                 n_removed += 1;
             }
@@ -215,9 +222,7 @@ impl<V> PrefixMap<V> {
 
     /// Every entry, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &PrefixEntry<V>> {
-        self.slots
-            .iter_touched()
-            .filter_map(|(_, entry)| entry.as_ref())
+        self.slots.iter().flatten()
     }
 
     /// The entries in up to `max_slots` slots from the one numbered `from` on,
@@ -230,30 +235,33 @@ impl<V> PrefixMap<V> {
         from: u32,
         max_slots: u32,
     ) -> (impl Iterator<Item = &PrefixEntry<V>>, Option<u32>) {
-        let n_slots = self.slots.n_touched();
+        let n_slots = self.slots.len() as u32;
         let end = from.saturating_add(max_slots).min(n_slots);
-        let entries = (from..end).filter_map(|slot| self.slots[slot].as_ref());
+        let entries = (from..end).filter_map(|slot| self.slots[slot as usize].as_ref());
         (entries, (end < n_slots).then_some(end))
     }
 
     /// Heap memory in use, without what the values point to.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes() + self.index.memory_bytes() + self.name_bytes
+        self.slots.capacity() * size_of::<Option<PrefixEntry<V>>>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.index.memory_bytes()
+            + self.name_bytes
     }
 
     fn slot_of(&self, name: NameView<'_>, hash: NameHash) -> Option<u32> {
         self.index.find(hash.0, |slot| {
-            self.slots[slot]
+            self.slots[slot as usize]
                 .as_ref()
                 .is_some_and(|entry| *entry.name == *name.value_bytes())
         })
     }
 
     pub(crate) fn remove_slot(&mut self, slot: u32) -> Option<V> {
-        let entry = self.slots[slot].take()?;
+        let entry = self.slots[slot as usize].take()?;
         self.index.remove(entry.hash.0, slot);
-        self.slots.free(slot);
+        self.free.push(slot);
         self.name_bytes -= entry.name.len();
         self.len -= 1;
         let length = entry.n_components();

@@ -1,52 +1,53 @@
 //! Slots that never move: the storage behind every table of this crate.
 //!
-//! Owns fixed-size chunks of default-constructed slots and a free list. A slot
-//! that is given back keeps its contents, so a table may reuse the buffers in
-//! it; the most recently freed slot, whose lines are warm, is handed out first.
-//! Growing adds a chunk and moves nothing, so no packet pays for a copy of the
-//! whole table. It does not know which slots are live: its tables do.
+//! Owns a row of default-constructed slots and a free list. A slot that is given back
+//! keeps its contents, so a table may reuse the buffers in it; the most recently freed
+//! slot, whose lines are warm, is handed out first. Growing moves nothing, so no packet
+//! pays for a copy of the whole table. It does not know which slots are live: its tables
+//! do, and bound their number.
 
 use std::ops::{Index, IndexMut};
 
-const CHUNK_BITS: u32 = 9;
-const CHUNK_LEN: usize = 1 << CHUNK_BITS;
-
-/// Chunks of a fixed length: where a slot is in its chunk needs no check, and a
-/// million slots have sixteen kilobytes of chunk addresses.
-type Chunk<T> = Box<[T; CHUNK_LEN]>;
+use tachonym_memory::{MemoryError, PagePreference, Pages, Slots};
 
 /// A growing array of slots with stable indices.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    chunks: Vec<Chunk<T>>,
+    slots: Slots<T>,
     free: Vec<u32>,
-    /// Slots below this one have been handed out at least once.
-    n_touched: u32,
 }
 
 impl<T: Default> Slab<T> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            chunks: Vec::new(),
+    /// Room for `max_slots` slots.
+    ///
+    /// # Errors
+    /// If there are not as many addresses.
+    pub(crate) fn new(max_slots: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        Ok(Self {
+            slots: Slots::reserve(max_slots, pages)?,
             free: Vec::new(),
-            n_touched: 0,
-        }
+        })
     }
 
-    /// Hands out a slot. Its contents are those it was freed with, or the
-    /// default. The caller bounds the number of live slots below `u32::MAX`.
+    /// Makes room for more slots.
+    ///
+    /// # Errors
+    /// If there are not as many addresses; nothing has changed then.
+    pub(crate) fn set_max_slots(&mut self, max_slots: usize) -> Result<(), MemoryError> {
+        self.slots.set_max_len(max_slots)
+    }
+
+    /// Hands out a slot. Its contents are those it was freed with, or the default.
+    ///
+    /// # Panics
+    /// If all are in use.
     #[inline]
     pub(crate) fn alloc(&mut self) -> u32 {
         if let Some(slot) = self.free.pop() {
             return slot;
         }
-        let slot = self.n_touched;
-        if slot as usize == self.chunks.len() * CHUNK_LEN {
-            let chunk: Box<[T]> = (0..CHUNK_LEN).map(|_| T::default()).collect();
-            let chunk = chunk.try_into().ok().expect("collected as many");
-            self.chunks.push(chunk);
-        }
-        self.n_touched += 1;
+        let slot = self.n_touched();
+        self.slots.push(T::default());
         slot
     }
 
@@ -58,32 +59,32 @@ impl<T: Default> Slab<T> {
 
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&T> {
-        let chunk = self.chunks.get((slot >> CHUNK_BITS) as usize)?;
-        Some(&chunk[slot as usize % CHUNK_LEN])
+        self.slots.get(slot as usize)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        let chunk = self.chunks.get_mut((slot >> CHUNK_BITS) as usize)?;
-        Some(&mut chunk[slot as usize % CHUNK_LEN])
+        self.slots.get_mut(slot as usize)
     }
 
     /// Every slot that was ever handed out, free ones included.
     pub(crate) fn iter_touched(&self) -> impl Iterator<Item = (u32, &T)> {
-        let slots = self.chunks.iter().flat_map(|chunk| chunk.iter());
-        (0..self.n_touched).zip(slots)
+        (0..).zip(self.slots.iter())
     }
 
     /// Number of slots that [`Slab::iter_touched`] visits.
-    pub(crate) const fn n_touched(&self) -> u32 {
-        self.n_touched
+    pub(crate) fn n_touched(&self) -> u32 {
+        self.slots.len() as u32
     }
 
-    /// Heap memory of the slots themselves, without what they point to.
+    /// What pages the slots have.
+    pub(crate) fn pages(&self) -> Pages {
+        self.slots.pages()
+    }
+
+    /// Memory of the slots themselves, without what they point to.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.chunks.len() * CHUNK_LEN * size_of::<T>()
-            + self.chunks.capacity() * size_of::<Chunk<T>>()
-            + self.free.capacity() * size_of::<u32>()
+        size_of_val(&*self.slots) + self.free.capacity() * size_of::<u32>()
     }
 }
 
@@ -92,14 +93,16 @@ impl<T> Index<u32> for Slab<T> {
 
     /// # Panics
     /// If the slot was never handed out.
+    #[inline]
     fn index(&self, slot: u32) -> &T {
-        &self.chunks[(slot >> CHUNK_BITS) as usize][slot as usize % CHUNK_LEN]
+        &self.slots[slot as usize]
     }
 }
 
 impl<T> IndexMut<u32> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.chunks[(slot >> CHUNK_BITS) as usize][slot as usize % CHUNK_LEN]
+        &mut self.slots[slot as usize]
     }
 }
 
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_slot_freed_last_is_handed_out_first_with_its_contents() {
-        let mut slab = Slab::<u64>::new();
+        let mut slab = Slab::<u64>::new(600, PagePreference::Base).unwrap();
         let slots: Vec<u32> = (0..600).map(|_| slab.alloc()).collect();
         for &slot in &slots {
             slab[slot] = u64::from(slot) * 3;
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_slot_never_handed_out_is_not_found() {
-        let slab = Slab::<u64>::new();
+        let slab = Slab::<u64>::new(1, PagePreference::Base).unwrap();
         assert!(slab.get(0).is_none());
     }
 }

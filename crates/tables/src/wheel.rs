@@ -283,6 +283,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use tachonym_memory::PagePreference;
 
     #[derive(Debug, Default)]
     struct Slot {
@@ -309,7 +310,7 @@ mod tests {
     }
 
     fn slots() -> Slab<Slot> {
-        let mut slots = Slab::new();
+        let mut slots = Slab::new(40, PagePreference::Base).unwrap();
         for _ in 0..40 {
             slots.alloc();
         }

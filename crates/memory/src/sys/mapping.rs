@@ -277,8 +277,8 @@ impl Mapping {
 
     /// The first word, usable or not.
     #[inline(always)]
-    pub(crate) fn base(&self) -> *const AtomicU64 {
-        self.base.as_ptr()
+    pub(crate) fn base(&self) -> NonNull<AtomicU64> {
+        self.base
     }
 
     /// Bytes that are usable.

@@ -12,5 +12,7 @@ pub(crate) mod mapping;
 #[cfg(not(loom))]
 pub(crate) mod plain;
 pub(crate) mod prefetch;
+#[cfg(not(loom))]
+pub(crate) mod slots;
 #[cfg(loom)]
 pub(crate) mod tracked;

@@ -103,7 +103,7 @@ pub struct CsConfig {
     pub capacity: CsCapacity,
     /// How Data are found.
     pub index: IndexKind,
-    /// What pages the index should have.
+    /// What pages the entries and the index should have.
     pub pages: PagePreference,
 }
 
@@ -204,12 +204,12 @@ impl ContentStore {
             capacity,
             admits: true,
             serves: true,
-            slots: Slab::new(),
+            slots: Slab::new(max_data, pages)?,
             len: 0,
             index_kind: kind,
             pages,
             tree: PrefixTree::new(kind, max_data, pages, Box::new(hasher))?,
-            waiting: Waiting::new(),
+            waiting: Waiting::new(max_data, pages)?,
             n_entering: 0,
             hashes: Vec::new(),
             policies: Policies::new(policy),
@@ -246,8 +246,8 @@ impl ContentStore {
     /// Sets the limits; evicts what exceeds them. `policy` is another one if there is to be.
     ///
     /// # Errors
-    /// If there is not as much memory as the tree of so many Data may take; nothing has
-    /// changed then.
+    /// If there is not as much memory as the tree of so many Data may take; the limits are
+    /// then as they were.
     pub(crate) fn set_capacity(
         &mut self,
         index: &mut BucketIndex,
@@ -257,6 +257,8 @@ impl ContentStore {
         let max_data = capacity.max_slots();
         self.tree
             .set_max_data(self.index_kind, max_data, self.pages)?;
+        self.waiting.set_max_data(max_data)?;
+        self.slots.set_max_slots(max_data)?;
         self.capacity = capacity;
         if let Some(policy) = policy {
             self.set_policy(policy);
@@ -291,10 +293,10 @@ impl ContentStore {
         self.policies.take_retired()
     }
 
-    /// What pages the tree of prefixes and the policies have.
+    /// What pages the store has, but for its index and packets.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        self.tree.pages() + self.policies.pages()
+        self.slots.pages() + self.waiting.pages() + self.tree.pages() + self.policies.pages()
     }
 
     /// Whether new Data are cached.

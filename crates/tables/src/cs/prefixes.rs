@@ -145,9 +145,9 @@ impl PrefixTree {
         pages: PagePreference,
         hasher: Box<dyn PrefixHasher>,
     ) -> Result<Self, MemoryError> {
-        let mut vertices = Slab::new();
-        assert_eq!(vertices.alloc(), ROOT, "slots are handed out in order");
         let max_vertices = max_data.saturating_mul(MAX_VERTICES_PER_DATA);
+        let mut vertices = Slab::new(max_vertices.saturating_add(1), pages)?;
+        assert_eq!(vertices.alloc(), ROOT, "slots are handed out in order");
         Ok(Self {
             vertices,
             edges: BucketIndex::new(kind, max_vertices, pages)?,
@@ -158,10 +158,10 @@ impl PrefixTree {
         })
     }
 
-    /// Makes room in the index for `max_data`.
+    /// Makes room for `max_data`.
     ///
     /// # Errors
-    /// If there is not as much memory; nothing has changed then.
+    /// If there is not as much memory; what is there stays.
     pub(super) fn set_max_data(
         &mut self,
         kind: IndexKind,
@@ -169,6 +169,8 @@ impl PrefixTree {
         pages: PagePreference,
     ) -> Result<(), MemoryError> {
         let max_vertices = max_data.saturating_mul(MAX_VERTICES_PER_DATA);
+        self.vertices
+            .set_max_slots(max_vertices.saturating_add(1))?;
         if max_vertices <= self.edges.max_slots() {
             return Ok(());
         }
@@ -186,9 +188,9 @@ impl PrefixTree {
         &*self.hasher
     }
 
-    /// What pages the index has.
+    /// What pages the vertices and their index have.
     pub(super) fn pages(&self) -> Pages {
-        self.edges.pages()
+        self.vertices.pages() + self.edges.pages()
     }
 
     /// Vertices but the root.

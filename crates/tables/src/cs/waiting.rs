@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use tachonym_memory::{MemoryError, PagePreference, Pages};
 use tachonym_packet::{MonoNs, NameHash};
 
 use crate::slab::Slab;
@@ -70,13 +71,29 @@ const fn fresh_units(until: MonoNs) -> u32 {
 }
 
 impl Waiting {
-    pub(super) const fn new() -> Self {
-        Self {
-            summaries: Slab::new(),
+    /// None waits; summaries for `max_data`.
+    ///
+    /// # Errors
+    /// If there are not as many addresses.
+    pub(super) fn new(max_data: usize, pages: PagePreference) -> Result<Self, MemoryError> {
+        Ok(Self {
+            summaries: Slab::new(max_data, pages)?,
             n_waiting: 0,
             hand: 0,
             find_at: 0,
-        }
+        })
+    }
+
+    /// Makes room for the summaries of `max_data`.
+    ///
+    /// # Errors
+    /// If there are not as many addresses; nothing has changed then.
+    pub(super) fn set_max_data(&mut self, max_data: usize) -> Result<(), MemoryError> {
+        self.summaries.set_max_slots(max_data)
+    }
+
+    pub(super) fn pages(&self) -> Pages {
+        self.summaries.pages()
     }
 
     /// Makes sure that there is a summary for a slot; one for each before it was
@@ -208,7 +225,7 @@ mod tests {
     }
 
     fn full(n_data: u32) -> Waiting {
-        let mut waiting = Waiting::new();
+        let mut waiting = Waiting::new(n_data as usize, PagePreference::Base).unwrap();
         for slot in 0..n_data {
             waiting.make_room(slot);
             let name = hashes(&[1, u64::from(slot % 10), 2, 3, 4, 5, 6, u64::from(slot)]);
@@ -240,7 +257,7 @@ mod tests {
     #[test]
     fn of_very_many_a_quick_search_reads_some_and_the_next_one_others() {
         let n_data = MAX_SUMMARIES_PER_FIND + 10;
-        let mut waiting = Waiting::new();
+        let mut waiting = Waiting::new(n_data as usize, PagePreference::Base).unwrap();
         for slot in 0..n_data {
             waiting.make_room(slot);
             let is_last = u64::from(slot + 1 == n_data);

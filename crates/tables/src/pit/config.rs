@@ -17,7 +17,7 @@ pub struct PitConfig {
     pub max_records_per_entry: usize,
     /// How entries are found.
     pub index: IndexKind,
-    /// What pages the index should have.
+    /// What pages the entries and the index should have.
     pub pages: PagePreference,
 }
 

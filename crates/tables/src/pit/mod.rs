@@ -25,6 +25,7 @@ mod records;
 mod refusals;
 mod shares;
 
+use tachonym_memory::{MemoryError, Pages};
 use tachonym_packet::types::MAX_PACKET_BYTES;
 use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, NameHash, NameView, SourceId};
 
@@ -94,16 +95,23 @@ pub struct Pit {
     expired_slots: Vec<u32>,
 }
 
+fn max_slots(config: &PitConfig) -> usize {
+    config.max_entries.min(config.max_bytes / PIT_ENTRY_BYTES)
+}
+
 impl Pit {
     /// An empty PIT.
-    pub(crate) fn new(config: PitConfig) -> Self {
-        let max_entries = config.max_entries.min((1 << 31) - 2);
-        Self {
-            config: PitConfig {
-                max_entries,
-                ..config
-            },
-            slots: Slab::new(),
+    ///
+    /// # Errors
+    /// If there are not as many addresses as its entries may take.
+    pub(crate) fn new(config: PitConfig) -> Result<Self, MemoryError> {
+        let config = PitConfig {
+            max_entries: config.max_entries.min((1 << 31) - 2),
+            ..config
+        };
+        Ok(Self {
+            config,
+            slots: Slab::new(max_slots(&config), config.pages)?,
             len: 0,
             by_digest: HashIndex::new(),
             digest_parents: DigestParents::default(),
@@ -117,13 +125,17 @@ impl Pit {
             shares: Shares::default(),
             refusals: PitRefusals::default(),
             expired_slots: Vec::new(),
-        }
+        })
     }
 
     /// Most entries that there can be.
     pub(crate) fn max_slots(&self) -> usize {
-        let config = &self.config;
-        config.max_entries.min(config.max_bytes / PIT_ENTRY_BYTES)
+        max_slots(&self.config)
+    }
+
+    /// What pages the entries have.
+    pub(crate) fn pages(&self) -> Pages {
+        self.slots.pages()
     }
 
     /// Number of entries.
@@ -454,7 +466,7 @@ impl Pit {
     /// Number of places that entries have, or have had: what is below it can be
     /// visited in parts with [`Pit::iter_places`].
     #[must_use]
-    pub const fn n_places(&self) -> u32 {
+    pub fn n_places(&self) -> u32 {
         self.slots.n_touched()
     }
 

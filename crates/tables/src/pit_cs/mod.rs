@@ -180,7 +180,7 @@ impl PitCs {
         policy: Policy,
         hasher: impl PrefixHasher + 'static,
     ) -> Result<Self, MemoryError> {
-        let pit = Pit::new(config.pit);
+        let pit = Pit::new(config.pit)?;
         let n_pending = pit.max_slots();
         let n_cached = config.cs.capacity.bounded().max_slots();
         let PitCsConfig {
@@ -237,12 +237,14 @@ impl PitCs {
         self.config.layout
     }
 
-    /// What pages the indexes have.
+    /// What pages the tables have, but for their packets.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.indexes
             .iter()
-            .fold(self.cs.pages(), |pages, index| pages + index.pages())
+            .fold(self.pit.pages() + self.cs.pages(), |pages, index| {
+                pages + index.pages()
+            })
     }
 
     /// Heap memory in use, spare slots and buffers included.

@@ -46,7 +46,7 @@ impl Bed {
                 Box::new(hashing),
             )
             .expect("a small index"),
-            data: Slab::new(),
+            data: Slab::new(max_data, PagePreference::Base).unwrap(),
             hashing,
             names: BTreeMap::new(),
         }
