@@ -2,7 +2,6 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
-use std::marker::PhantomData;
 #[cfg(miri)]
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -17,13 +16,6 @@ use crate::pages::{PagePreference, Pages};
 /// Most bytes that a growth makes usable at once: huge pages of the kernel's pool are zeroed
 /// by then.
 const MAX_STEP_BYTES: usize = 2 << 20;
-
-/// What values lie in. Under Miri, which has no kernel to ask, it is allocated when it is
-/// reserved.
-#[cfg(not(miri))]
-type Memory<T> = (Words, PhantomData<T>);
-#[cfg(miri)]
-type Memory<T> = Vec<MaybeUninit<T>>;
 
 /// A growing row of values at a fixed address, for one owner, on the largest pages that can
 /// be had.
@@ -40,7 +32,11 @@ pub struct Slots<T> {
     n_usable: usize,
     max_len: usize,
     pages: PagePreference,
-    memory: Memory<T>,
+    #[cfg(not(miri))]
+    memory: Words,
+    /// Where there is no kernel to ask, all is allocated when it is reserved.
+    #[cfg(miri)]
+    memory: Vec<MaybeUninit<T>>,
 }
 
 // SAFETY: it owns its values and nothing else, as a `Vec` does; the mapping is not bound to a
@@ -83,18 +79,18 @@ impl<T> Slots<T> {
     fn reserve_memory(
         max_len: usize,
         pages: PagePreference,
-    ) -> Result<(NonNull<T>, Memory<T>), MemoryError> {
+    ) -> Result<(NonNull<T>, Words), MemoryError> {
         let max_words = max_len.saturating_mul(size_of::<T>()).div_ceil(8);
         let words = Words::reserve(max_words, pages)?;
-        Ok((words.base().cast(), (words, PhantomData)))
+        Ok((words.base().cast(), words))
     }
 
     #[cfg(miri)]
     fn reserve_memory(
         max_len: usize,
         _: PagePreference,
-    ) -> Result<(NonNull<T>, Memory<T>), MemoryError> {
-        let mut memory = Memory::with_capacity(max_len);
+    ) -> Result<(NonNull<T>, Vec<MaybeUninit<T>>), MemoryError> {
+        let mut memory = Vec::with_capacity(max_len);
         let base = NonNull::new(memory.as_mut_ptr()).expect("no vector begins at zero");
         Ok((base.cast(), memory))
     }
@@ -153,12 +149,11 @@ impl<T> Slots<T> {
 
     #[cfg(not(miri))]
     fn commit(&mut self, n_values: usize) {
-        let words = &self.memory.0;
         let n_words = (n_values * size_of::<T>()).div_ceil(8);
-        if words.commit_unasked(n_words).is_err() {
+        if self.memory.commit_unasked(n_words).is_err() {
             handle_alloc_error(Layout::new::<T>());
         }
-        self.n_usable = (words.committed_bytes() / size_of::<T>()).min(self.max_len);
+        self.n_usable = (self.memory.committed_bytes() / size_of::<T>()).min(self.max_len);
     }
 
     #[cfg(miri)]
@@ -172,7 +167,7 @@ impl<T> Slots<T> {
     /// What pages the usable part has.
     #[cfg(not(miri))]
     pub fn pages(&self) -> Pages {
-        self.memory.0.pages()
+        self.memory.pages()
     }
 
     /// There are none under Miri.
