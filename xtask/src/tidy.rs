@@ -33,7 +33,6 @@ const LONG: &[&str] = &[
     "crates/store/src/log.rs",
     "crates/store/tests/second_level.rs",
     "crates/tables/src/fib/writer.rs",
-    "crates/tables/src/pit/mod.rs",
     "crates/tables/tests/pit.rs",
 ];
 
