@@ -36,10 +36,6 @@ use std::ops::Range;
 use tachonym_packet::types::component::{IMPLICIT_SHA256_DIGEST, SEGMENT};
 use tachonym_packet::{NameHash, NameView};
 
-/// Bytes of an implicit digest component, and how it begins.
-const DIGEST_COMPONENT_BYTES: usize = 34;
-const DIGEST_HEAD: [u8; 2] = [IMPLICIT_SHA256_DIGEST as u8, 32];
-
 /// What a name is dispatched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub u64);
@@ -85,15 +81,13 @@ pub struct NameShape {
 }
 
 impl NameShape {
-    /// That of a name. Looks at the components only if the name's last bytes might be
-    /// an implicit digest; finds no segment number.
+    /// That of a name. Looks at the components only if the name ends in an implicit
+    /// digest; finds no segment number.
     #[inline]
     fn without_segment(name: NameView<'_>) -> Self {
-        let value = name.value_bytes();
-        let tail = value.len().checked_sub(DIGEST_COMPONENT_BYTES);
-        let n_components = match tail {
-            Some(at) if value[at..at + 2] == DIGEST_HEAD => len_without_digests(name),
-            _ => name.len(),
+        let n_components = match name.last_implicit_digest() {
+            Some(_) => len_without_digests(name),
+            None => name.len(),
         };
         Self {
             n_components,

@@ -5,7 +5,7 @@
 //! where in a shared index the Data takes the place of an entry that it ends.
 
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, MonoNs, NameHashes};
+use tachonym_packet::{DataView, FaceId, MonoNs, NameHashes, NameScope};
 use tachonym_tables::{EntryIdx, Known, PolicyStep};
 
 use crate::block::Block;
@@ -16,7 +16,6 @@ use crate::learning::{Announce, learn_from_data};
 use crate::marks::offer_to_second_level;
 use crate::pending::{asked_at, live_downstreams, strategy_of};
 use crate::recent_drops::Dropped;
-use crate::route::is_localhost;
 use crate::state::{
     Arrival, Core, Downstream, Scratch, Second, Served, State, Tables, World, bury_nonces,
 };
@@ -75,7 +74,7 @@ pub(crate) fn incoming_data(
 /// Whether the scope of a Data's name allows where it came from. Counts the Data.
 pub(crate) fn admits_data(world: &mut World, arrival: &Arrival<'_>, data: &DataView<'_>) -> bool {
     world.counters.n_in_data += 1;
-    let is_in_scope = arrival.traits.is_local() || !is_localhost(data.name());
+    let is_in_scope = arrival.traits.is_local() || data.name().scope() != NameScope::Localhost;
     if !is_in_scope {
         let dropped = Dropped::data(arrival.face, data.name());
         world.drop_packet(DropReason::LocalhostScope, dropped);

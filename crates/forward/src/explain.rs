@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes, NameScope};
 use tachonym_tables::{FibView, PitCs, PitEntry};
 
 use crate::faces::{FaceTable, FaceTraits, LinkType, Scope};
 use crate::pending::asked_at;
-use crate::route::{RouteLookup, is_localhost, reach_of};
+use crate::route::{RouteLookup, reach_of};
 use crate::state::{Core, Second, State};
 use crate::strategy::Reach;
 
@@ -205,7 +205,7 @@ pub(crate) fn explain(
     });
     let (strategy_prefix, strategy) = world.strategies.choice(interest.name(), hashes);
     Explanation {
-        is_out_of_scope: !is_local && is_localhost(interest.name()),
+        is_out_of_scope: !is_local && interest.name().scope() == NameScope::Localhost,
         is_for_local_faces: reach == Reach::LocalOnly,
         store_serves: tables.pit_cs.cs().serves(),
         on_ssd: explain_ssd(

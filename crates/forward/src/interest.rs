@@ -2,7 +2,7 @@
 //! FIB, strategy, out.
 
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, InterestRewrite, InterestView, NackReason, NameHash, Nonce};
+use tachonym_packet::{FaceId, InterestRewrite, InterestView, NackReason, NameHash, NameScope, Nonce};
 use tachonym_tables::{EntryIdx, InRecord, Inserted, Missed, PitEntry, PitRefusal};
 
 use crate::block::Block;
@@ -13,7 +13,7 @@ use crate::marks::{follow_marked_hit, handle_marked_hit};
 use crate::outgoing::{Outbound, nack_arrival, route_and_send, send_to_chosen};
 use crate::pending::{end, is_loop};
 use crate::recent_drops::Dropped;
-use crate::route::{is_in_producer_region, is_localhost};
+use crate::route::is_in_producer_region;
 use crate::second_level;
 use crate::state::{
     Arrival, Core, Lent, NON_DISCOVERY, OTHER_PARAMETERS, STATES_LIFETIME, Second, State, World,
@@ -76,7 +76,7 @@ pub(crate) fn refusal(
 ) -> Option<DropReason> {
     if interest.hop_limit() == Some(0) {
         Some(DropReason::HopLimitZero)
-    } else if !traits.is_local() && is_localhost(interest.name()) {
+    } else if !traits.is_local() && interest.name().scope() == NameScope::Localhost {
         Some(DropReason::LocalhostScope)
     } else if world.settings.verify_parameters_digest && !interest.verify_parameters_digest() {
         Some(DropReason::BadParametersDigest)

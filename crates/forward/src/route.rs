@@ -1,7 +1,6 @@
 //! What the FIB says of an Interest, and how far its name lets it go.
 
-use tachonym_packet::types::component::GENERIC;
-use tachonym_packet::{HashKey, InterestView, NameHash, NameHashes, NameView};
+use tachonym_packet::{HashKey, InterestView, NameHash, NameHashes, NameScope, NameView};
 use tachonym_tables::{FibMatch, FibProbe, FibView};
 
 use crate::faces::Scope;
@@ -12,33 +11,13 @@ use crate::strategy::Reach;
 /// thousand, each of which takes a search of the FIB.
 pub const MAX_DELEGATIONS: usize = 16;
 
-/// Whether `name` is for this host only.
-pub(crate) fn is_localhost(name: NameView<'_>) -> bool {
-    begins_with(name, b"localhost")
-}
-
-/// Whether `name` is for this host and its neighbours only.
-fn is_localhop(name: NameView<'_>) -> bool {
-    begins_with(name, b"localhop")
-}
-
-/// Compares the first component, a generic one, by its encoding.
-fn begins_with(name: NameView<'_>, text: &[u8]) -> bool {
-    match name.value_bytes() {
-        [typ, len, rest @ ..] => {
-            u16::from(*typ) == GENERIC && usize::from(*len) == text.len() && rest.starts_with(text)
-        }
-        _ => false,
-    }
-}
-
 /// How far an Interest for `name` may go; `is_from_here`: a local face sent it.
 #[inline]
 pub(crate) fn reach_of(name: NameView<'_>, is_from_here: impl FnOnce() -> bool) -> Reach {
-    if is_localhost(name) || is_localhop(name) && !is_from_here() {
-        Reach::LocalOnly
-    } else {
-        Reach::Anywhere
+    match name.scope() {
+        NameScope::Localhost => Reach::LocalOnly,
+        NameScope::Localhop if !is_from_here() => Reach::LocalOnly,
+        NameScope::Localhop | NameScope::Global => Reach::Anywhere,
     }
 }
 
@@ -84,7 +63,7 @@ impl<'a> RouteLookup<'a> {
             return self.fib.confirm(interest.name(), self.hashes, probe);
         }
         delegations(interest).find_map(|delegation| {
-            if self.ingress == Scope::NonLocal && is_localhost(delegation) {
+            if self.ingress == Scope::NonLocal && delegation.scope() == NameScope::Localhost {
                 return None;
             }
             hint_hashes.clear();

@@ -3,7 +3,7 @@
 //! Owns what these commands do to the RIB and what neighbours may not ask for. The FIB
 //! follows, and the commands are answered, when `manager` applies the changes.
 
-use tachonym_packet::{FaceId, MonoNs, Name, NameView, types};
+use tachonym_packet::{FaceId, MonoNs, Name, NameScope, NameView};
 use tachonym_protocol::{
     ControlParameters, ControlResponse, Scope, route_flags, route_origin, status_code,
 };
@@ -266,8 +266,5 @@ fn forbidden_to_neighbours(
 
 /// Whether `prefix` is of this host or link alone.
 fn is_local(prefix: &Name) -> bool {
-    prefix.get(0).is_some_and(|first| {
-        first.typ() == types::component::GENERIC
-            && matches!(first.value(), b"localhost" | b"localhop")
-    })
+    prefix.view().scope() != NameScope::Global
 }

@@ -128,6 +128,13 @@ impl<'a> DataView<'a> {
         self.name
     }
 
+    /// Where the TLV-VALUE of the name lies in [`wire`](Self::wire).
+    #[must_use]
+    #[inline]
+    pub fn name_span(&self) -> Span {
+        Span::of(self.wire, self.name.value_bytes())
+    }
+
     /// `ContentType`; see [`content_type`].
     #[must_use]
     pub const fn content_type(&self) -> u64 {

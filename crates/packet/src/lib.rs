@@ -27,7 +27,8 @@ pub use interest::{
     InterestView, Nonce,
 };
 pub use lp::{FaceId, NackReason, PitToken};
-pub use name::{Component, ComponentView, Components, Name, NameUriError, NameView};
+pub use name::{Component, ComponentView, Components, Name, NameScope, NameUriError, NameView};
 pub use signature::{KeyLocator, KeyLocatorView, SignatureInfo, SignatureInfoView, ValidityPeriod};
 pub use source::SourceId;
+pub use span::{Span, offset_in};
 pub use time::MonoNs;

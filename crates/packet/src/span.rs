@@ -8,7 +8,7 @@ const _: () = assert!(MAX_PACKET_BYTES <= u16::MAX as usize);
 
 /// A part of a packet of at most [`MAX_PACKET_BYTES`], or none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
+pub struct Span {
     /// 0: there is none, since no part begins where the packet does.
     start: u16,
     len: u16,
@@ -32,13 +32,15 @@ impl Span {
 
     /// Whether there is such a part.
     #[inline]
-    pub(crate) const fn is_some(self) -> bool {
+    #[must_use]
+    pub const fn is_some(self) -> bool {
         self.start != 0
     }
 
-    /// The part in `wire`, the packet that the span is of.
+    /// The part in `wire`, the packet that the span is of, or a copy of it.
+    #[must_use]
     #[inline]
-    pub(crate) fn of_wire(self, wire: &[u8]) -> Option<&[u8]> {
+    pub fn of_wire(self, wire: &[u8]) -> Option<&[u8]> {
         if !self.is_some() {
             return None;
         }
@@ -48,8 +50,9 @@ impl Span {
 }
 
 /// Offset of `part`, which lies inside `whole`, from its first byte.
+#[must_use]
 #[inline]
-pub(crate) fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+pub fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }
 

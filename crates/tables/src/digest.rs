@@ -1,7 +1,7 @@
 //! Implicit digests at the end of names.
 //!
-//! Owns the recognition of a full name, a Data's name and its digest, and the
-//! hash by which the PIT finds the Interests for one.
+//! Owns the comparison with a full name, which is a Data's name and its digest, and
+//! the hash by which the PIT finds the Interests for one.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -11,20 +11,6 @@ use tachonym_packet::{NameHash, NameView};
 const DIGEST_BYTES: usize = 32;
 /// An implicit digest component begins with its type and length.
 const HEAD: [u8; 2] = [IMPLICIT_SHA256_DIGEST as u8, DIGEST_BYTES as u8];
-/// Bytes of an implicit digest component.
-const COMPONENT_BYTES: usize = HEAD.len() + DIGEST_BYTES;
-
-/// The implicit digest that `name` ends in, if it does.
-pub(crate) fn last_implicit_digest(name: NameView<'_>) -> Option<[u8; DIGEST_BYTES]> {
-    let (_, tail) = name.value_bytes().split_last_chunk::<COMPONENT_BYTES>()?;
-    let (head, digest) = tail.split_first_chunk::<2>()?;
-    // The bytes look right for most names that end in one and hardly any other,
-    // but they may also lie within a longer component.
-    if *head != HEAD || name.last()?.typ() != IMPLICIT_SHA256_DIGEST {
-        return None;
-    }
-    digest.try_into().ok()
-}
 
 /// Whether `full_name` is `name` with `digest` appended.
 pub(crate) fn is_full_name(
@@ -53,21 +39,14 @@ mod tests {
     use tachonym_packet::{Component, Name};
 
     #[test]
-    fn a_digest_inside_a_longer_component_is_none() {
+    fn a_full_name_is_a_name_and_its_digest() {
         let mut bytes = b"x".to_vec();
         bytes.extend_from_slice(&HEAD);
         bytes.extend_from_slice(&[7; 32]);
         let inside = Name::new().with(&Component::generic(&bytes));
-        assert_eq!(last_implicit_digest(inside.view()), None);
-        let parameters = Name::new().with(&Component::parameters_digest(&[7; 32]));
-        assert_eq!(last_implicit_digest(parameters.view()), None);
         let full = Name::new().with(&Component::implicit_digest(&[7; 32]));
-        assert_eq!(last_implicit_digest(full.view()), Some([7; 32]));
-        assert!(is_full_name(full.value_bytes(), NameView::EMPTY, &[7; 32]));
-        assert!(!is_full_name(
-            inside.value_bytes(),
-            NameView::EMPTY,
-            &[7; 32]
-        ));
+        let is_full = |name: &Name| is_full_name(name.value_bytes(), NameView::EMPTY, &[7; 32]);
+        assert!(is_full(&full));
+        assert!(!is_full(&inside));
     }
 }

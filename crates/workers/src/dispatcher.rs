@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tachonym_dispatch::{
     DispatchBy, Homes, Key, NameShape, Reach, Reader, ServiceId, WorkerId, WorkerSet,
 };
-use tachonym_packet::types::component::{GENERIC, IMPLICIT_SHA256_DIGEST, SEGMENT};
-use tachonym_packet::{ComponentView, HashKey, InterestView, NameHashes, NameView, PitToken};
+use tachonym_packet::types::component::{IMPLICIT_SHA256_DIGEST, SEGMENT};
+use tachonym_packet::{
+    ComponentView, HashKey, InterestView, NameHashes, NameScope, NameView, PitToken,
+};
 
 use crate::services::Services;
 use crate::tokens::{TokenMaker, Tokens};
@@ -267,8 +269,5 @@ pub(crate) fn is_settled(homes: &Homes) -> bool {
 
 /// Whether a name is under `/localhost` or `/localhop`.
 fn is_own(name: NameView<'_>) -> bool {
-    let first = name.get(0);
-    first.is_some_and(|first| {
-        first.typ() == GENERIC && matches!(first.value(), b"localhost" | b"localhop")
-    })
+    name.scope() != NameScope::Global
 }

@@ -3,11 +3,9 @@
 //! Owns copies of them, at most [`MAX_PARKED`] at a worker, each for [`MAX_WAIT_MS`] at most:
 //! if a worker does not answer, an Interest goes on as if its store had nothing.
 
-use std::ops::Range;
-
 use tachonym_forward::RxPacket;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, PacketView};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, PacketView, Span};
 use tachonym_tables::OfferRank;
 
 use crate::batch::Level;
@@ -29,7 +27,7 @@ pub(crate) struct ParkedInterest {
     headers: Headers,
     wire: Vec<u8>,
     /// Where its name's components are in it, and the bit of how many they are.
-    name: Range<usize>,
+    name: Span,
     length_bit: u64,
     since: MonoNs,
     n_outstanding: usize,
@@ -104,15 +102,13 @@ impl Parked {
         }
         let mut wire = self.spare.pop().unwrap_or_default();
         wire.extend_from_slice(interest.wire());
-        let value = interest.name().value_bytes();
-        let start = value.as_ptr().addr() - interest.wire().as_ptr().addr();
         self.last_ticket += 1;
         self.waiting.push(ParkedInterest {
             ticket: self.last_ticket,
             face: packet.face,
             headers: *packet.headers,
             wire,
-            name: start..start + value.len(),
+            name: interest.name_span(),
             length_bit: bit_of(interest.name().len()),
             since: now,
             n_outstanding,
@@ -161,8 +157,8 @@ impl Parked {
     pub(crate) fn take_answered(&mut self, name: NameView<'_>) -> Vec<ParkedInterest> {
         // Whole components: what begins with the bytes begins with the name.
         let is_answered = |parked: &mut ParkedInterest| {
-            name.value_bytes()
-                .starts_with(&parked.wire[parked.name.clone()])
+            let waiting = parked.name.of_wire(&parked.wire);
+            waiting.is_some_and(|waiting| name.value_bytes().starts_with(waiting))
         };
         self.waiting.extract_if(.., is_answered).collect()
     }

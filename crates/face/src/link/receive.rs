@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use tachonym_packet::lp::{FaceId, Headers, LpView, PacketKind};
-use tachonym_packet::{MonoNs, types};
+use tachonym_packet::{MonoNs, offset_in, types};
 
 use super::Link;
 use super::budget::ReassemblyBudget;
@@ -90,15 +90,13 @@ impl Link {
             let kind = kind_of(fragment)?;
             view.check_for(kind)
                 .map_err(|_| DropReason::MisplacedHeader)?;
-            let offset_of = |part: &[u8]| at + (part.as_ptr().addr() - wire.as_ptr().addr());
+            let place_of = |part: &[u8]| span(at + offset_in(wire, part), part.len());
             Received {
                 headers: *view.headers(),
                 kind,
                 source: Source::Arena,
-                l3: span(offset_of(fragment), fragment.len()),
-                prefix_announcement: view
-                    .prefix_announcement()
-                    .map_or(span(0, 0), |pa| span(offset_of(pa), pa.len())),
+                l3: place_of(fragment),
+                prefix_announcement: view.prefix_announcement().map_or(span(0, 0), place_of),
             }
         };
         self.check_headers(&received)?;

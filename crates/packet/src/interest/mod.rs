@@ -165,6 +165,13 @@ impl<'a> InterestView<'a> {
         self.name
     }
 
+    /// Where the TLV-VALUE of the name lies in [`wire`](Self::wire).
+    #[must_use]
+    #[inline]
+    pub fn name_span(&self) -> Span {
+        Span::of(self.wire, self.name.value_bytes())
+    }
+
     /// Whether Data of a longer name may answer.
     #[must_use]
     #[inline]
@@ -184,6 +191,13 @@ impl<'a> InterestView<'a> {
     #[inline]
     pub const fn has_forwarding_hint(&self) -> bool {
         self.forwarding_hint.is_some()
+    }
+
+    /// Where the TLV-VALUE of the forwarding hint lies in [`wire`](Self::wire).
+    #[must_use]
+    #[inline]
+    pub const fn forwarding_hint_span(&self) -> Span {
+        self.forwarding_hint
     }
 
     /// TLV-VALUE of the forwarding hint: consecutive names.

@@ -8,14 +8,17 @@
 //! [`hash`](crate::hash).
 
 mod component;
+mod scope;
 mod uri;
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
+use self::component::DIGEST_BYTES;
 pub(crate) use self::component::check_component;
 pub use self::component::{Component, ComponentView};
+pub use self::scope::NameScope;
 pub use self::uri::NameUriError;
 use crate::DecodeError;
 use crate::tlv::{self, Element, Reader};
@@ -23,50 +26,27 @@ use crate::types::{self, component as kind};
 
 /// A name borrowed from checked bytes.
 ///
-/// Invariant: `value` is a sequence of `n_components` whole, valid components;
-/// only [`NameView::parse_value`] and what builds on it make one.
+/// Invariant: `value` is a sequence of `n_components` whole, valid components, the
+/// last of which begins at `last_at`; only [`NameView::parse_value`] and what builds
+/// on it make one.
 #[derive(Clone, Copy, Default)]
 pub struct NameView<'a> {
     value: &'a [u8],
     n_components: u32,
+    /// 0 if there is no component.
+    last_at: u32,
 }
 
-/// What one pass over a name's components finds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NameScan {
-    pub(crate) n_components: u32,
-    pub(crate) n_parameters_digests: u32,
-}
+const _: () = assert!(size_of::<NameView<'_>>() == 24);
 
-impl NameScan {
-    /// Checks `value`, a Name's TLV-VALUE, component by component.
-    #[inline]
-    pub(crate) fn of(value: &[u8]) -> Result<Self, DecodeError> {
-        let mut scan = Self::default();
-        let mut rest = value;
-        loop {
-            // Nearly all components have a one-byte type, which is not that of a
-            // digest, and a one-byte length.
-            rest = match rest {
-                [3..=252, len @ 0..=252, tail @ ..] if tail.len() >= usize::from(*len) => {
-                    &tail[usize::from(*len)..]
-                }
-                [] => return Ok(scan),
-                _ => scan.rare_component(rest)?,
-            };
-            scan.n_components += 1;
-        }
-    }
-
-    /// Checks the first component of `value`, whatever it is, and splits it off.
-    fn rare_component<'a>(&mut self, value: &'a [u8]) -> Result<&'a [u8], DecodeError> {
-        let mut reader = Reader::new(value);
-        let Element { typ, value } = reader.read_element()?;
-        if check_component(typ, value.len())? == kind::PARAMETERS_SHA256_DIGEST {
-            self.n_parameters_digests += 1;
-        }
-        Ok(reader.remaining())
-    }
+/// Checks the first component of `value`, whatever it is: its type, and what follows it.
+/// Kept apart, so that the loop around it keeps its counts in registers.
+#[cold]
+#[inline(never)]
+fn check_rare_component(value: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
+    let mut reader = Reader::new(value);
+    let Element { typ, value } = reader.read_element()?;
+    Ok((check_component(typ, value.len())?, reader.remaining()))
 }
 
 /// Splits the first component off checked bytes.
@@ -111,6 +91,7 @@ impl<'a> NameView<'a> {
     pub const EMPTY: NameView<'static> = NameView {
         value: &[],
         n_components: 0,
+        last_at: 0,
     };
 
     /// Checks a Name's TLV-VALUE.
@@ -119,25 +100,55 @@ impl<'a> NameView<'a> {
     /// If the bytes are not a sequence of whole, valid components.
     #[inline]
     pub fn parse_value(value: &'a [u8]) -> Result<Self, DecodeError> {
-        if value.len() > u32::MAX as usize {
-            return Err(DecodeError::PacketTooLarge);
-        }
-        let scan = NameScan::of(value)?;
-        Ok(Self::from_checked(value, scan.n_components))
+        let (name, _) = Self::scan(value)?;
+        Ok(name)
     }
 
     /// Checks the TLV-VALUE of a packet's own name, which has at most one
     /// ParametersSha256DigestComponent (packet format, section "Name").
     #[inline]
     pub(crate) fn parse_packet_name(value: &'a [u8]) -> Result<Self, DecodeError> {
+        let (name, n_parameters_digests) = Self::scan(value)?;
+        if n_parameters_digests > 1 {
+            return Err(DecodeError::RepeatedParametersDigest);
+        }
+        Ok(name)
+    }
+
+    /// Checks a Name's TLV-VALUE component by component; counts the
+    /// ParametersSha256DigestComponents.
+    #[inline]
+    fn scan(value: &'a [u8]) -> Result<(Self, u32), DecodeError> {
         if value.len() > u32::MAX as usize {
             return Err(DecodeError::PacketTooLarge);
         }
-        let scan = NameScan::of(value)?;
-        if scan.n_parameters_digests > 1 {
-            return Err(DecodeError::RepeatedParametersDigest);
+        let (mut n_components, mut n_parameters_digests) = (0, 0);
+        let (mut rest, mut last_len) = (value, value.len());
+        loop {
+            // Nearly all components have a one-byte type, which is not that of a
+            // digest, and a one-byte length.
+            while let [3..=252, len @ 0..=252, tail @ ..] = rest
+                && let Some(after) = tail.get(usize::from(*len)..)
+            {
+                last_len = rest.len();
+                rest = after;
+                n_components += 1;
+            }
+            if rest.is_empty() {
+                break;
+            }
+            let (typ, after) = check_rare_component(rest)?;
+            n_parameters_digests += u32::from(typ == kind::PARAMETERS_SHA256_DIGEST);
+            last_len = rest.len();
+            rest = after;
+            n_components += 1;
         }
-        Ok(Self::from_checked(value, scan.n_components))
+        let name = Self {
+            value,
+            n_components,
+            last_at: (value.len() - last_len) as u32,
+        };
+        Ok((name, n_parameters_digests))
     }
 
     /// Checks a whole Name element, which has to be all of `wire`.
@@ -146,15 +157,6 @@ impl<'a> NameView<'a> {
     /// If `wire` is not exactly one valid Name.
     pub fn parse_element(wire: &'a [u8]) -> Result<Self, DecodeError> {
         Self::parse_value(tlv::read_single(wire, types::NAME)?)
-    }
-
-    /// A view of bytes that [`NameScan::of`] has passed.
-    #[inline]
-    pub(crate) const fn from_checked(value: &'a [u8], n_components: u32) -> Self {
-        Self {
-            value,
-            n_components,
-        }
     }
 
     /// Number of components.
@@ -184,10 +186,45 @@ impl<'a> NameView<'a> {
         self.components().nth(idx)
     }
 
-    /// The last component.
+    /// The last component. Takes constant time.
     #[must_use]
+    #[inline]
     pub fn last(&self) -> Option<ComponentView<'a>> {
-        self.components().last()
+        let (last, _) = split_component(self.last_bytes())?;
+        Some(last)
+    }
+
+    /// The implicit digest that the name ends in, if it does. Takes constant time.
+    #[must_use]
+    #[inline]
+    pub fn last_implicit_digest(&self) -> Option<&'a [u8; DIGEST_BYTES]> {
+        const LEN: usize = 2 + DIGEST_BYTES;
+        const TYPE: u8 = kind::IMPLICIT_SHA256_DIGEST as u8;
+        let last: &[u8; LEN] = self.last_bytes().try_into().ok()?;
+        // The length needs no look: the whole component has the size of one of 32 bytes.
+        match last.split_first_chunk()? {
+            ([TYPE, _], digest) => digest.try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// The last component with its type and length; empty if there is none.
+    #[inline]
+    fn last_bytes(&self) -> &'a [u8] {
+        self.value.get(self.last_at as usize..).unwrap_or_default()
+    }
+
+    /// How far packets of this name may go. Compares the encoding of the first
+    /// component, which is cheaper than a flag that every prefix would have to keep.
+    #[must_use]
+    #[inline]
+    pub fn scope(&self) -> NameScope {
+        const GENERIC: u8 = kind::GENERIC as u8;
+        match self.value {
+            [GENERIC, 9, text @ ..] if text.starts_with(b"localhost") => NameScope::Localhost,
+            [GENERIC, 8, text @ ..] if text.starts_with(b"localhop") => NameScope::Localhop,
+            _ => NameScope::Global,
+        }
     }
 
     /// The components in their order.
@@ -200,18 +237,22 @@ impl<'a> NameView<'a> {
     }
 
     /// The name of the first `n_components` components; all of it if it has
-    /// fewer.
+    /// fewer. Takes time linear in their number.
     #[must_use]
+    #[inline]
     pub fn prefix(&self, n_components: usize) -> Self {
         if n_components >= self.len() {
             return *self;
         }
-        let mut rest = self.components();
-        rest.by_ref().take(n_components).for_each(drop);
-        let prefix_bytes = self.value.len() - rest.rest.len();
+        let (mut end, mut last_at) = (0, 0);
+        for _ in 0..n_components {
+            last_at = end;
+            end += first_component_len(&self.value[end..]).unwrap_or_default();
+        }
         Self {
-            value: &self.value[..prefix_bytes],
+            value: &self.value[..end],
             n_components: n_components as u32,
+            last_at: last_at as u32,
         }
     }
 
@@ -219,11 +260,11 @@ impl<'a> NameView<'a> {
     /// no more.
     #[must_use]
     pub fn suffix(&self, n_components: usize) -> Self {
-        let mut rest = self.components();
-        rest.by_ref().take(n_components).for_each(drop);
+        let cut = self.prefix(n_components);
         Self {
-            value: rest.rest,
-            n_components: rest.n_left as u32,
+            value: &self.value[cut.value.len()..],
+            n_components: self.n_components - cut.n_components,
+            last_at: self.last_at.saturating_sub(cut.value.len() as u32),
         }
     }
 
@@ -261,6 +302,7 @@ impl<'a> NameView<'a> {
         Name {
             value: self.value.to_vec(),
             n_components: self.n_components,
+            last_at: self.last_at,
         }
     }
 }
@@ -341,6 +383,7 @@ impl<'a> From<&'a Name> for NameView<'a> {
 pub struct Name {
     value: Vec<u8>,
     n_components: u32,
+    last_at: u32,
 }
 
 impl Name {
@@ -350,6 +393,7 @@ impl Name {
         Self {
             value: Vec::new(),
             n_components: 0,
+            last_at: 0,
         }
     }
 
@@ -360,6 +404,7 @@ impl Name {
         NameView {
             value: &self.value,
             n_components: self.n_components,
+            last_at: self.last_at,
         }
     }
 
@@ -415,6 +460,7 @@ impl Name {
     /// Adds a component at the end. A `&str` or `&[u8]` is a generic one,
     /// unescaped.
     pub fn push<'c>(&mut self, component: impl Into<ComponentView<'c>>) {
+        self.last_at = self.value.len() as u32;
         component.into().encode_into(&mut self.value);
         self.n_components += 1;
     }
@@ -422,6 +468,9 @@ impl Name {
     /// Adds all components of `suffix` at the end.
     pub fn append<'n>(&mut self, suffix: impl Into<NameView<'n>>) {
         let suffix = suffix.into();
+        if !suffix.is_empty() {
+            self.last_at = self.value.len() as u32 + suffix.last_at;
+        }
         self.value.extend_from_slice(suffix.value);
         self.n_components += suffix.n_components;
     }
@@ -444,9 +493,11 @@ impl Name {
     /// Keeps the first `n_components` components.
     pub fn truncate(&mut self, n_components: usize) {
         let prefix = self.prefix(n_components);
-        let (kept_bytes, kept_components) = (prefix.value.len(), prefix.n_components);
-        self.value.truncate(kept_bytes);
-        self.n_components = kept_components;
+        let (n_bytes, n_components, last_at) =
+            (prefix.value.len(), prefix.n_components, prefix.last_at);
+        self.value.truncate(n_bytes);
+        self.n_components = n_components;
+        self.last_at = last_at;
     }
 
     /// Removes the last component and returns it.
@@ -541,93 +592,4 @@ impl<'c, C: Into<ComponentView<'c>>> FromIterator<C> for Name {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
-    }
-
-    #[test]
-    fn prefixes_and_suffixes_cut_between_components() {
-        let abc = name("/a/bb/300=ccc");
-        assert_eq!(abc.len(), 3);
-        assert_eq!(abc.prefix(0), NameView::EMPTY);
-        assert_eq!(abc.prefix(2), name("/a/bb"));
-        assert_eq!(abc.prefix(2).len(), 2);
-        assert_eq!(abc.prefix(9), abc);
-        assert_eq!(abc.view().suffix(1), name("/bb/300=ccc"));
-        assert_eq!(abc.view().suffix(1).len(), 2);
-        assert!(abc.view().suffix(3).is_empty());
-        assert_eq!(abc.get(2).unwrap().typ(), 300);
-        assert_eq!(abc.get(3), None);
-        assert_eq!(abc.last(), abc.get(2));
-        assert_eq!(abc.components().len(), 3);
-    }
-
-    #[test]
-    fn prefix_test_respects_component_borders() {
-        assert!(name("/a/b").starts_with(&name("/a")));
-        assert!(name("/a/b").starts_with(&name("/")));
-        assert!(name("/a/b").starts_with(&name("/a/b")));
-        assert!(!name("/ab").starts_with(&name("/a")));
-        assert!(!name("/a").starts_with(&name("/a/b")));
-    }
-
-    #[test]
-    fn components_are_added_and_taken_away() {
-        let mut built = Name::new().with("a").with(&Component::segment(7));
-        assert_eq!(built, name("/a/seg=7"));
-        assert_eq!(built.join(&name("/x/y")), name("/a/seg=7/x/y"));
-        assert_eq!(built.pop(), Some(Component::segment(7)));
-        assert_eq!(built, name("/a"));
-        built.truncate(0);
-        assert_eq!(built.pop(), None);
-        assert!(built.is_empty());
-        assert_eq!(["a", "b"].into_iter().collect::<Name>(), name("/a/b"));
-    }
-
-    #[test]
-    fn names_cut_short_are_rejected() {
-        let wire = name("/a/bb/300=ccc").encode();
-        for len in 0..wire.len() {
-            assert!(NameView::parse_element(&wire[..len]).is_err(), "{len}");
-        }
-        assert!(NameView::parse_element(&wire).is_ok());
-        let trailing = [&wire[..], &[0]].concat();
-        assert_eq!(
-            NameView::parse_element(&trailing).err(),
-            Some(DecodeError::TrailingBytes { extra_bytes: 1 })
-        );
-    }
-
-    #[test]
-    fn component_types_and_digest_lengths_are_checked() {
-        let parse = |bytes: &[u8]| NameView::parse_value(bytes).map(|n| n.len()).err();
-        assert_eq!(parse(&[0, 0]), Some(DecodeError::InvalidType));
-        assert_eq!(
-            parse(&[254, 0, 1, 0, 0, 0]),
-            Some(DecodeError::BadComponentType)
-        );
-        assert_eq!(parse(&[1, 1, 0]), Some(DecodeError::BadDigestLength));
-        assert_eq!(
-            parse(&[8, 253, 0, 1, 0]),
-            Some(DecodeError::NonMinimalNumber)
-        );
-        assert_eq!(parse(&[253, 0, 8, 0]), Some(DecodeError::NonMinimalNumber));
-        assert_eq!(parse(&[253, 255, 255, 0]), None);
-    }
-
-    #[test]
-    fn canonical_order_compares_components_one_by_one() {
-        let ascending = [
-            "/", "/a", "/a/a", "/a/b", "/b", "/aa", "/aa/a", "/253=a", "/65535=a",
-        ];
-        let names: Vec<Name> = ascending.map(name).into();
-        assert!(names.is_sorted());
-        for pair in names.windows(2) {
-            let by_components = pair[0].components().cmp(pair[1].components());
-            assert_eq!(by_components, Ordering::Less);
-        }
-    }
-}
+mod tests;

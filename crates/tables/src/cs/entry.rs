@@ -3,7 +3,7 @@
 //! Owns the Data as it arrived and what lookups need of it. A slot of the
 //! content store; a free one has no buffer.
 
-use tachonym_packet::{DataView, MonoNs, NameHash, NameView};
+use tachonym_packet::{DataView, MonoNs, NameHash, NameView, Span};
 
 /// A cached Data; one cache line.
 #[derive(Debug, Default)]
@@ -18,8 +18,7 @@ pub(super) struct CsEntry {
     /// That in the tree of prefixes; `None` while the Data waits to be entered.
     pub(super) vertex: Option<u32>,
     pub(super) wire_len: u16,
-    name_start: u16,
-    name_len: u16,
+    name: Span,
     /// Whether the store has kept its implicit digest.
     pub(super) has_digest: bool,
     /// Which of the store's policies holds it.
@@ -143,16 +142,9 @@ impl CsEntry {
     /// Puts `data` into the slot, whose buffer begins with a copy of its wire.
     #[inline]
     pub(super) fn occupy(&mut self, data: &DataView<'_>, name_hash: NameHash, fresh_until: MonoNs) {
-        let (wire, name) = (data.wire(), data.name().value_bytes());
-        let name_start = name.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
-        assert!(
-            name_start <= wire.len() && name.len() <= wire.len() - name_start,
-            "views borrow from their packet"
-        );
         self.name_hash = name_hash;
-        self.wire_len = wire.len() as u16;
-        self.name_start = name_start as u16;
-        self.name_len = name.len() as u16;
+        self.wire_len = data.wire().len() as u16;
+        self.name = data.name_span();
         self.has_digest = false;
         self.marks = Marks::default();
         self.fresh_until = fresh_until;
@@ -174,7 +166,7 @@ impl CsEntry {
     }
 
     pub(super) fn name_bytes(&self) -> &[u8] {
-        &self.buffer[usize::from(self.name_start)..][..usize::from(self.name_len)]
+        self.name.of_wire(&self.buffer).unwrap_or_default()
     }
 
     /// The Data, to be given out, with what is to be told.

@@ -43,7 +43,6 @@ use self::prefixes::{Newcomer, PrefixTree, VERTEX_BYTES};
 pub use self::recalled::Regained;
 use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
-use crate::digest;
 use crate::fib::PrefixHasher;
 use crate::pit_cs::place::{as_cached, cached};
 use crate::pool::{BufferPool, buffer_bytes};
@@ -377,10 +376,7 @@ impl ContentStore {
             return;
         }
         let name = interest.name();
-        let n_components = match digest::last_implicit_digest(name) {
-            Some(_) => name.len() - 1,
-            None => name.len(),
-        };
+        let n_components = name.len() - usize::from(name.last_implicit_digest().is_some());
         enter(PolicyStep::History);
         self.policies.handle_request(hashes[n_components]);
     }
@@ -511,8 +507,8 @@ impl ContentStore {
         hashes: &[NameHash],
         now: MonoNs,
     ) -> Option<u32> {
-        if let Some(digest) = digest::last_implicit_digest(interest.name())
-            && let Some(slot) = self.find_full_name(index, interest, (&digest, hashes), now)
+        if let Some(digest) = interest.name().last_implicit_digest()
+            && let Some(slot) = self.find_full_name(index, interest, (digest, hashes), now)
         {
             return Some(slot);
         }

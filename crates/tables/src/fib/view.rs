@@ -226,9 +226,11 @@ impl FibView<'_> {
     #[inline]
     pub fn prefetch_node(&self, name: NameView<'_>, probe: FibProbe) {
         if probe.node != NodeRef::NONE {
+            // The node holds the prefix, which is mostly far shorter than the name.
+            let prefix = name.prefix(probe.n_components.into());
             self.prefixes
                 .nodes
-                .prefetch(probe.node, name.value_bytes().len());
+                .prefetch(probe.node, prefix.value_bytes().len());
         }
     }
 

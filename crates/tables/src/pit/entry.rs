@@ -10,7 +10,7 @@
 use std::mem::offset_of;
 
 use tachonym_memory::prefetch;
-use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameView};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameView, Span};
 
 use super::records::{InRecord, More, OutRecord, Records, RecordsMut};
 use crate::wheel::{Timed, Timer};
@@ -23,35 +23,8 @@ pub const N_STRATEGY_WORDS: usize = 3;
 /// line more would be carried by every entry.
 pub const MAX_INLINE_BYTES: usize = 138;
 
-/// A part of the entry's Interest.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    start: u16,
-    len: u16,
-}
-
-impl Span {
-    /// Where `inner`, a subslice of `outer`, lies in it.
-    fn of(outer: &[u8], inner: &[u8]) -> Self {
-        let start = inner.as_ptr().addr().wrapping_sub(outer.as_ptr().addr());
-        assert!(
-            start <= outer.len() && inner.len() <= outer.len() - start,
-            "views borrow from their packet"
-        );
-        Self {
-            start: start as u16,
-            len: inner.len() as u16,
-        }
-    }
-
-    fn of_in(self, wire: &[u8]) -> &[u8] {
-        &wire[usize::from(self.start)..][..usize::from(self.len)]
-    }
-}
-
 const CAN_BE_PREFIX: u8 = 1;
 const MUST_BE_FRESH: u8 = 2;
-const HAS_HINT: u8 = 4;
 const HAS_DIGEST: u8 = 8;
 const IS_LARGE: u8 = 16;
 const AWAITS_STORE: u8 = 32;
@@ -145,17 +118,14 @@ impl PitEntry {
         more: Option<Box<More>>,
     ) {
         let wire = interest.wire();
-        let name = interest.name();
-        let hint = interest.forwarding_hint_bytes();
         self.name_hash = name_hash;
         self.wire_len = wire.len() as u16;
-        self.name = Span::of(wire, name.value_bytes());
-        self.hint = hint.map_or_else(Span::default, |hint| Span::of(wire, hint));
-        self.n_components = name.len() as u16;
+        self.name = interest.name_span();
+        self.hint = interest.forwarding_hint_span();
+        self.n_components = interest.name().len() as u16;
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         self.flags = flag(interest.can_be_prefix(), CAN_BE_PREFIX)
             | flag(interest.must_be_fresh(), MUST_BE_FRESH)
-            | flag(hint.is_some(), HAS_HINT)
             | flag(interest.application_parameters().is_some(), HAS_PARAMETERS)
             | flag(wire.len() > MAX_INLINE_BYTES, IS_LARGE);
         self.more = more;
@@ -222,12 +192,11 @@ impl PitEntry {
     }
 
     pub(super) fn name_bytes(&self) -> &[u8] {
-        self.name.of_in(self.interest_wire())
+        self.name.of_wire(self.interest_wire()).unwrap_or_default()
     }
 
     pub(super) fn hint_bytes(&self) -> Option<&[u8]> {
-        self.has_forwarding_hint()
-            .then(|| self.hint.of_in(self.interest_wire()))
+        self.hint.of_wire(self.interest_wire())
     }
 
     pub(super) const fn in_list(&self) -> Records<'_, InRecord> {
@@ -324,7 +293,7 @@ impl PitEntry {
     /// Whether the Interest carries a forwarding hint.
     #[must_use]
     pub const fn has_forwarding_hint(&self) -> bool {
-        self.flags & HAS_HINT != 0
+        self.hint.is_some()
     }
 
     /// Whether the Interest that made this entry carries `ApplicationParameters`. Interests

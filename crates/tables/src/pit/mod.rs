@@ -578,8 +578,8 @@ impl Pit {
         if interest.can_be_prefix() {
             self.n_prefix_entries.add(name.len());
         }
-        if let Some(digest) = digest::last_implicit_digest(name) {
-            self.link_digest(slot, hashes[name.len() - 1], &digest);
+        if let Some(digest) = name.last_implicit_digest() {
+            self.link_digest(slot, hashes[name.len() - 1], digest);
         }
         Ok(slot)
     }

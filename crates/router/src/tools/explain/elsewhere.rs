@@ -4,7 +4,7 @@
 //! no dataset of the standard protocol says.
 
 use tachonym_client::{CommandError, Controller};
-use tachonym_packet::{FaceId, Name};
+use tachonym_packet::{FaceId, Name, NameScope};
 use tachonym_protocol::{
     ExplainQuery, ExplainedNextHop, FaceScope, FaceState, FaceStatus, NameExplanation, NextHopUse,
     RibEntry, SsdFinding,
@@ -17,12 +17,13 @@ pub(super) fn explain(
 ) -> Result<NameExplanation, CommandError> {
     let mut faces = controller.faces()?;
     let find = |id: u64| faces.iter().find(|face| face.face_id == id);
-    let is_for = |scope: &str| {
-        let first = query.name.get(0);
-        first.is_some_and(|first| first.value() == scope.as_bytes())
-    };
+    let scope = query.name.view().scope();
     let is_from_here = query.face_id.is_none_or(|id| is_local(find(id)));
-    let is_for_local_faces = is_for("localhost") || is_for("localhop") && !is_from_here;
+    let is_for_local_faces = match scope {
+        NameScope::Localhost => true,
+        NameScope::Localhop => !is_from_here,
+        NameScope::Global => false,
+    };
     let fib = controller.fib()?;
     let route = fib
         .into_iter()
@@ -56,7 +57,7 @@ pub(super) fn explain(
         .max_by_key(|choice| choice.name.len());
     let (strategy_prefix, strategy) =
         choice.map_or_else(Default::default, |choice| (choice.name, choice.strategy));
-    let is_out_of_scope = is_for("localhost") && !is_from_here;
+    let is_out_of_scope = scope == NameScope::Localhost && !is_from_here;
     faces.retain(|face| {
         let mut hops = next_hops.iter();
         hops.any(|hop| hop.face_id == face.face_id) || query.face_id == Some(face.face_id)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tachonym_packet::{FaceId, NackReason, Name};
+use tachonym_packet::{FaceId, NackReason, Name, NameScope};
 use tachonym_protocol::{
     AskedFace, CachedData, ExplainedNextHop, NextHopUse, PendingInterest, RecentDrop, SsdFinding,
     WaitingFace, route_origin,
@@ -146,11 +146,7 @@ fn selectors(can_be_prefix: bool, must_be_fresh: bool) -> String {
 
 fn scope(report: &Report) -> &'static str {
     let it = &report.explanation;
-    let is_localhop = report
-        .query
-        .name
-        .get(0)
-        .is_some_and(|it| it.value() == b"localhop");
+    let is_localhop = report.query.name.view().scope() == NameScope::Localhop;
     if it.is_out_of_scope {
         "refused: names under /localhost are for programs on the router's machine alone"
     } else if it.is_for_local_faces && is_localhop {
