@@ -58,10 +58,10 @@ impl<'a> DataView<'a> {
             return Err(DecodeError::PacketTooLarge);
         }
         let value = tlv::read_single(wire, types::DATA)?;
-        let mut fields = FieldReader::new(value, &FIELDS);
+        let (name, rest) = tlv::split_first_field(value, types::NAME)?;
         let mut view = Self {
             wire,
-            name: NameView::parse_packet_name(fields.read_first(types::NAME)?)?,
+            name: NameView::parse_packet_name(name)?,
             content: Span::default(),
             signature_info: Span::default(),
             signature_value: Span::default(),
@@ -69,7 +69,7 @@ impl<'a> DataView<'a> {
             freshness_period_ms: None,
             content_type: content_type::BLOB,
         };
-        view.read_fields(&mut fields)?;
+        view.read_fields(rest)?;
         let missing = |typ| Err(DecodeError::Missing { typ });
         if !view.signature_value.is_some() {
             return missing(types::SIGNATURE_VALUE);
@@ -83,7 +83,8 @@ impl<'a> DataView<'a> {
     /// Reads what follows the name. By itself, so that each field is written to its
     /// place and no other one moves.
     #[inline(never)]
-    fn read_fields(&mut self, fields: &mut FieldReader<'a, '_>) -> Result<(), DecodeError> {
+    fn read_fields(&mut self, rest: &'a [u8]) -> Result<(), DecodeError> {
+        let mut fields = FieldReader::after_first(rest, &FIELDS);
         while let Some(element) = fields.read_field()? {
             match element.typ {
                 types::META_INFO => self.read_meta_info(element.value)?,

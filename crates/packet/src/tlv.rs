@@ -139,21 +139,9 @@ impl<'a> Reader<'a> {
             let typ = u32::from(*typ);
             return Ok(Element { typ, value });
         }
-        self.read_long_element()
-    }
-
-    /// The same for every element.
-    fn read_long_element(&mut self) -> Result<Element<'a>, DecodeError> {
-        let typ = self.read_type()?;
-        let len = self.read_var_number()?;
-        let fitting = usize::try_from(len).ok();
-        let (value, rest) = fitting
-            .and_then(|len| self.rest.split_at_checked(len))
-            .ok_or_else(|| {
-                DecodeError::truncated(fitting.unwrap_or(usize::MAX), self.rest.len())
-            })?;
+        let (element, rest) = split_long_element(self.rest)?;
         self.rest = rest;
-        Ok(Element { typ, value })
+        Ok(element)
     }
 
     /// The type of the next element, which stays unread; `None` at the end.
@@ -206,6 +194,28 @@ impl<'a> Reader<'a> {
             Err(DecodeError::trailing(self.remaining().len()))
         }
     }
+}
+
+/// Splits the first element off, whatever its size. By value, so that readers of the
+/// others keep their place in registers.
+#[inline(never)]
+fn split_long_element(bytes: &[u8]) -> Result<(Element<'_>, &[u8]), DecodeError> {
+    // Contents, and the packets that have one, mostly have a length of three bytes.
+    if let [typ @ 1..=252, 253, high, low, rest @ ..] = bytes
+        && let len @ 253.. = u16::from_be_bytes([*high, *low])
+        && let Some((value, rest)) = rest.split_at_checked(usize::from(len))
+    {
+        let typ = u32::from(*typ);
+        return Ok((Element { typ, value }, rest));
+    }
+    let mut reader = Reader::new(bytes);
+    let typ = reader.read_type()?;
+    let len = reader.read_var_number()?;
+    let fitting = usize::try_from(len).ok();
+    let (value, rest) = fitting
+        .and_then(|len| reader.rest.split_at_checked(len))
+        .ok_or_else(|| DecodeError::truncated(fitting.unwrap_or(usize::MAX), reader.rest.len()))?;
+    Ok((Element { typ, value }, rest))
 }
 
 /// Reads `bytes` as exactly one element of type `typ` and returns its value.
@@ -298,6 +308,7 @@ impl Fields {
 
     /// Whether an element that is not in order may be skipped.
     #[cold]
+    #[inline(never)]
     fn check_skipped(&self, typ: u32, rank: Rank) -> Result<(), DecodeError> {
         let is_skipped = |(first, last)| (first..=last).contains(&typ);
         match rank.own {
@@ -341,22 +352,12 @@ impl<'a, 'f> FieldReader<'a, 'f> {
         }
     }
 
-    /// The TLV-VALUE of `typ`, the first of the fields, before which not even
-    /// what could be skipped may come: the name of a packet.
-    ///
-    /// # Errors
-    /// If something else comes first, or nothing.
+    /// Reads what [`split_first_field`] has left of a sequence of `fields`.
     #[inline]
-    pub fn read_first(&mut self, typ: u32) -> Result<&'a [u8], DecodeError> {
-        self.next_rank = 2;
-        if self.reader.is_empty() {
-            return Err(DecodeError::Missing { typ });
-        }
-        let element = self.reader.read_element()?;
-        if element.typ == typ {
-            Ok(element.value)
-        } else {
-            Err(DecodeError::Missing { typ })
+    pub(crate) const fn after_first(rest: &'a [u8], fields: &'f Fields) -> Self {
+        Self {
+            next_rank: 2,
+            ..Self::new(rest, fields)
         }
     }
 
@@ -364,7 +365,7 @@ impl<'a, 'f> FieldReader<'a, 'f> {
     ///
     /// # Errors
     /// If an element is malformed, or critical and unrecognised or out of order.
-    #[inline]
+    #[inline(always)]
     pub fn read_field(&mut self) -> Result<Option<Element<'a>>, DecodeError> {
         while !self.reader.is_empty() {
             let element = self.reader.read_element()?;
@@ -376,6 +377,25 @@ impl<'a, 'f> FieldReader<'a, 'f> {
             self.fields.check_skipped(element.typ, rank)?;
         }
         Ok(None)
+    }
+}
+
+/// The TLV-VALUE of the first field of a sequence and what follows it: the name of a
+/// packet, before which not even what could be skipped may come.
+///
+/// # Errors
+/// If another type than `typ` comes first, or nothing.
+#[inline]
+pub(crate) fn split_first_field(value: &[u8], typ: u32) -> Result<(&[u8], &[u8]), DecodeError> {
+    let mut reader = Reader::new(value);
+    if reader.is_empty() {
+        return Err(DecodeError::Missing { typ });
+    }
+    let element = reader.read_element()?;
+    if element.typ == typ {
+        Ok((element.value, reader.remaining()))
+    } else {
+        Err(DecodeError::Missing { typ })
     }
 }
 

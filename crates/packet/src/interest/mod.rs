@@ -72,8 +72,8 @@ impl<'a> InterestView<'a> {
             return Err(DecodeError::PacketTooLarge);
         }
         let value = tlv::read_single(wire, types::INTEREST)?;
-        let mut fields = FieldReader::new(value, &FIELDS);
-        let name = NameView::parse_packet_name(fields.read_first(types::NAME)?)?;
+        let (name, rest) = tlv::split_first_field(value, types::NAME)?;
+        let name = NameView::parse_packet_name(name)?;
         if name.is_empty() {
             return Err(DecodeError::EmptyInterestName);
         }
@@ -90,7 +90,7 @@ impl<'a> InterestView<'a> {
             can_be_prefix: false,
             must_be_fresh: false,
         };
-        view.read_fields(&mut fields)?;
+        view.read_fields(rest)?;
         let signs = view.signature_info.is_some() || view.signature_value.is_some();
         if view.application_parameters.is_some() || signs {
             view.check_parameters()?;
@@ -101,7 +101,8 @@ impl<'a> InterestView<'a> {
     /// Reads what follows the name. By itself, so that each field is written to its
     /// place and no other one moves.
     #[inline(never)]
-    fn read_fields(&mut self, fields: &mut FieldReader<'a, '_>) -> Result<(), DecodeError> {
+    fn read_fields(&mut self, rest: &'a [u8]) -> Result<(), DecodeError> {
+        let mut fields = FieldReader::after_first(rest, &FIELDS);
         while let Some(element) = fields.read_field()? {
             let typ = element.typ;
             let place = Span::of(self.wire, element.value);
