@@ -13,22 +13,20 @@ use std::path::Path;
 use anyhow::Context as _;
 
 /// Modules that are part of a circle from before the rule, by crate. The list only shrinks.
-const OLD: &[(&str, &[&str])] = &[
-    (
-        "tachonym-tables",
-        &[
-            "cs",
-            "fib/buckets",
-            "fib/engines",
-            "fib/markers",
-            "fib/pulled",
-            "fib/view",
-            "fib/writer",
-            "pit",
-            "pit_cs",
-        ],
-    ),
-];
+const OLD: &[(&str, &[&str])] = &[(
+    "tachonym-tables",
+    &[
+        "cs",
+        "fib/buckets",
+        "fib/engines",
+        "fib/markers",
+        "fib/pulled",
+        "fib/view",
+        "fib/writer",
+        "pit",
+        "pit_cs",
+    ],
+)];
 
 /// Most re-exports on the way to what a path names; some names stand for themselves.
 const MAX_ALIASES: u32 = 8;

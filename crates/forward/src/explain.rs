@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use tachonym_packet::{FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes, NameScope};
+use tachonym_packet::{
+    FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes, NameScope,
+};
 use tachonym_tables::{FibView, PitCs, PitEntry};
 
 use crate::faces::{FaceTable, FaceTraits, LinkType, Scope};

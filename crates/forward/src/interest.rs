@@ -2,7 +2,9 @@
 //! FIB, strategy, out.
 
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, InterestRewrite, InterestView, NackReason, NameHash, NameScope, Nonce};
+use tachonym_packet::{
+    FaceId, InterestRewrite, InterestView, NackReason, NameHash, NameScope, Nonce,
+};
 use tachonym_tables::{EntryIdx, InRecord, Inserted, Missed, PitEntry, PitRefusal};
 
 use crate::block::Block;

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use bed::*;
 use proptest::prelude::*;
-use tachonym_forward::sharing::Seeker;
 use tachonym_forward::DropReason;
+use tachonym_forward::sharing::Seeker;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, NackReason, Name};
 use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig};
