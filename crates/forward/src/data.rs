@@ -14,11 +14,9 @@ use crate::counters::DropReason;
 use crate::faces::LinkType;
 use crate::learning::{Announce, learn_from_data};
 use crate::marks::offer_to_second_level;
-use crate::pending::{asked_at, live_downstreams, strategy_of};
+use crate::pending::{asked_at, bury_nonces, live_downstreams, strategy_of};
 use crate::recent_drops::Dropped;
-use crate::state::{
-    Arrival, Core, Downstream, Scratch, Second, Served, State, Tables, World, bury_nonces,
-};
+use crate::state::{Arrival, Core, Downstream, Scratch, Second, Served, State, Tables, World};
 use crate::strategy::{Answer, is_awaited};
 
 /// Where a Data comes from that pending Interests are answered with.
@@ -112,9 +110,10 @@ pub(crate) fn meet(
             is_solicited(tables, world, name_hashes, idx, arrival, data)
         }
         // Whether it was asked for does not matter: the entry could have been answered at once.
-        Source::SsdLevel { fresh_until } => tables.pit_cs.pit().get(idx).is_some_and(|entry| {
+        Source::SsdLevel { fresh_until } => {
+            let entry = tables.pit_cs.pit().matched(idx);
             !entry.satisfied && (world.now < fresh_until || !entry.must_be_fresh())
-        }),
+        }
     });
     let is_wanted = !matches.is_empty();
     if !is_wanted {
@@ -202,7 +201,7 @@ fn deliver(
         downstreams,
         ..
     } = scratch;
-    let entries = matches.iter().filter_map(|&idx| pit.get(idx));
+    let entries = matches.iter().map(|&idx| pit.matched(idx));
     // A face stands in one entry once: nothing to compare.
     if matches.len() == 1 && served.is_none() {
         let now = world.now;
@@ -306,7 +305,7 @@ pub(crate) fn store(
 /// Removes the entries in `scratch.matches`.
 pub(crate) fn remove(core: &mut Core) {
     for &idx in &core.scratch.matches {
-        core.tables.pit_cs.remove_pending(idx);
+        core.tables.pit_cs.matched(idx).remove();
     }
 }
 
@@ -347,9 +346,7 @@ fn is_solicited(
     arrival: &Arrival<'_>,
     data: &DataView<'_>,
 ) -> bool {
-    let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
-        return false;
-    };
+    let mut entry = tables.pit_cs.matched(idx);
     if entry.out_record(arrival.face).is_none() {
         return false;
     }
@@ -358,13 +355,13 @@ fn is_solicited(
             .in_records()
             .any(|record| record.expiry > world.now && world.faces.contains(record.face));
     }
-    let (instance, state) = strategy_of(entry, world, hashes);
+    let (instance, state) = strategy_of(&mut entry, world, hashes);
     let answer = Answer {
         now: world.now,
         ingress: arrival.face,
         name: data.name(),
         hashes: arrival.hashes,
-        entry,
+        entry: &entry,
         state: &state,
     };
     let strategy = world.strategies.strategy_mut(instance);
@@ -383,24 +380,22 @@ fn ends(
     arrival: &Arrival<'_>,
     data: &DataView<'_>,
 ) -> bool {
-    let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
-        return false;
-    };
+    let mut entry = tables.pit_cs.matched(idx);
     // The same Interest may be sent again before its nonces are forgotten,
     // since the content store will not answer it for long.
     if entry.must_be_fresh() && data.freshness_period_ms() < world.settings.dead_nonce_lifetime_ms {
-        bury_nonces(&mut tables.dead_nonces, entry, world);
+        bury_nonces(&mut tables.dead_nonces, &entry, world);
     }
     if !world.strategies.any_measures() {
         return true;
     }
-    let (instance, state) = strategy_of(entry, world, hashes);
+    let (instance, state) = strategy_of(&mut entry, world, hashes);
     let answer = Answer {
         now: world.now,
         ingress: arrival.face,
         name: data.name(),
         hashes: arrival.hashes,
-        entry,
+        entry: &entry,
         state: &state,
     };
     let strategy = world.strategies.strategy_mut(instance);
@@ -417,8 +412,7 @@ fn ends(
     }
     entry.satisfied = true;
     entry.strategy_state = world.strategies.words(instance, state);
-    let pit = tables.pit_cs.pit_mut();
-    pit.retain_in_records(idx, |_| false);
-    pit.set_expiry(idx, world.now + linger);
+    entry.retain_in_records(|_| false);
+    entry.set_expiry(world.now + linger);
     false
 }

@@ -331,8 +331,7 @@ impl Engine {
         let span = hashes.push_name(&state.core.world.key, interest.name());
         let pit_cs = &state.core.tables.pit_cs;
         let pending = pit_cs.find_pending(interest, hashes.slice(span));
-        let entry = pending.and_then(|idx| pit_cs.pit().get(idx));
-        entry.is_some_and(|entry| entry.in_record(face).is_some())
+        pending.is_some_and(|idx| pit_cs.pit().matched(idx).in_record(face).is_some())
     }
 
     /// What would become of `interest` if it came now from `ingress`; from a program on this

@@ -5,7 +5,7 @@ use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     FaceId, InterestRewrite, InterestView, NackReason, NameHash, NameScope, Nonce,
 };
-use tachonym_tables::{EntryIdx, InRecord, Inserted, Missed, PitEntry, PitRefusal};
+use tachonym_tables::{InRecord, Inserted, Missed, PitEntry, PitRefusal};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -163,22 +163,19 @@ fn admitted_interest(
     let Core { tables, world, .. } = core;
     let found = tables
         .pit_cs
-        .find_or_insert(interest, arrival.hashes, missed, world.now);
-    let (mut idx, mut inserted) = match found {
+        .find_or_insert_pending(interest, arrival.hashes, missed, world.now);
+    let (mut entry, mut inserted) = match found {
         Ok(found) => found,
         Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
     };
     let mut flags = 0;
     if inserted == Inserted::Existing {
-        let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
-            return;
-        };
-        if is_loop(entry, nonce, arrival.face, arrival.traits) {
+        if is_loop(&entry, nonce, arrival.face, arrival.traits) {
             return looped_interest(world, arrival, admitted, out);
         }
         let mut is_replaced = false;
         if entry.has_parameters() || interest.application_parameters().is_some() {
-            match compare_parameters(entry, interest) {
+            match compare_parameters(&entry, interest) {
                 Parameters::Same => {}
                 Parameters::Other => flags = OTHER_PARAMETERS,
                 Parameters::Forged => {
@@ -189,22 +186,32 @@ fn admitted_interest(
             }
         }
         if is_replaced {
-            end(tables, world, idx);
+            end(entry, &mut tables.dead_nonces, world);
             let (hashes, missed) = (arrival.hashes, Missed::default());
             let begun = tables
                 .pit_cs
-                .find_or_insert(interest, hashes, missed, world.now);
-            (idx, inserted) = match begun {
+                .find_or_insert_pending(interest, hashes, missed, world.now);
+            (entry, inserted) = match begun {
                 Ok(begun) => begun,
                 Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
             };
         } else {
-            revive(entry);
+            revive(&mut entry);
         }
     }
-    if let Err(refusal) = insert_downstream(core, idx, arrival, interest, (nonce, flags)) {
-        return refuse(&mut core.world, refusal, arrival, admitted, out);
+    let record = in_record(world, arrival, admitted, flags);
+    match entry.insert_in_record(record) {
+        Ok(last_expiry) if last_expiry != entry.expiry() => entry.set_expiry(last_expiry),
+        Ok(_) => {}
+        Err(refusal) => {
+            // An entry without downstreams must not stay.
+            if entry.n_in_records() == 0 {
+                entry.remove();
+            }
+            return refuse(world, refusal, arrival, admitted, out);
+        }
     }
+    let idx = entry.idx();
     let outbound = Outbound {
         interest,
         nonce,
@@ -374,17 +381,17 @@ fn answer_with_lent(
     world.counters.n_out_data += 1;
 }
 
-/// Inserts the in-record of an Interest, and moves the entry's expiry with it.
-fn insert_downstream(
-    core: &mut Core,
-    idx: EntryIdx,
+/// The in-record of an Interest.
+fn in_record(
+    world: &World,
     arrival: &Arrival<'_>,
-    interest: &InterestView<'_>,
-    (nonce, flags): (Nonce, u8),
-) -> Result<(), PitRefusal> {
-    let Core { tables, world, .. } = core;
+    Admitted {
+        interest, nonce, ..
+    }: Admitted<'_>,
+    flags: u8,
+) -> InRecord {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    let record = InRecord {
+    InRecord {
         face: arrival.face,
         nonce,
         expiry: world.expiry_of(interest),
@@ -394,23 +401,7 @@ fn insert_downstream(
             | flag(arrival.headers.non_discovery, NON_DISCOVERY)
             | flag(interest.stated_lifetime_ms().is_some(), STATES_LIFETIME),
         lifetime_ms: u32::try_from(interest.lifetime_ms()).unwrap_or(u32::MAX),
-    };
-    let inserted = tables.pit_cs.pit_mut().insert_in_record(idx, record);
-    let Some(entry) = tables.pit_cs.pit().get(idx) else {
-        return inserted;
-    };
-    match entry.in_records().map(|record| record.expiry).max() {
-        // An entry without downstreams must not stay.
-        None => {
-            tables.pit_cs.remove_pending(idx);
-        }
-        // A refused Interest changes nothing: what is left may have expired already.
-        Some(last) if inserted.is_ok() && last != entry.expiry() => {
-            tables.pit_cs.pit_mut().set_expiry(idx, last);
-        }
-        Some(_) => {}
     }
-    inserted
 }
 
 /// Has an entry begin again that is satisfied, and lingers for slower upstreams.

@@ -41,12 +41,10 @@ pub(crate) fn learn_from_data<'a>(
     let mut is_known_route = false;
     let mut is_new_route = false;
     for &idx in &scratch.matches {
-        let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
-            continue;
-        };
-        let (instance, _) = strategy_of(entry, world, &mut scratch.name_hashes);
+        let mut entry = tables.pit_cs.matched(idx);
+        let (instance, _) = strategy_of(&mut entry, world, &mut scratch.name_hashes);
         let strategy = world.strategies.strategy_mut(instance);
-        match lesson_of(strategy, entry, arrival) {
+        match lesson_of(strategy, &entry, arrival) {
             Lesson::KnownRoute => is_known_route = true,
             Lesson::NewRoute => is_new_route = true,
             Lesson::None => {}
@@ -73,8 +71,7 @@ fn is_announcement_wanted(core: &Core) -> bool {
     } = core;
     let entries = scratch.matches.iter();
     entries
-        .filter_map(|&idx| tables.pit_cs.pit().get(idx))
-        .flat_map(|entry| live_downstreams(entry, world.now))
+        .flat_map(|&idx| live_downstreams(tables.pit_cs.pit().matched(idx), world.now))
         .filter(|downstream| downstream.is_discovering)
         .any(|downstream| {
             let traits = world.faces.find(downstream.face);

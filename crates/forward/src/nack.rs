@@ -62,29 +62,27 @@ pub(crate) fn meet_nack(
     }
     let exact = tables.pit_cs.find_pending(interest, arrival.hashes);
     let nacked = find_nacked(tables, exact, arrival, interest);
-    let pit = tables.pit_cs.pit_mut();
-    let Some((idx, entry)) = nacked.and_then(|idx| Some((idx, pit.get_mut(idx)?))) else {
-        let is_pending = exact
-            .and_then(|idx| pit.get(idx))
-            .is_some_and(|entry| !entry.satisfied);
+    let Some(idx) = nacked else {
+        let is_pending = exact.is_some_and(|idx| !tables.pit_cs.matched(idx).satisfied);
         return Nacked::Unknown { is_pending };
     };
+    let mut entry = tables.pit_cs.matched(idx);
     if let Some(record) = entry.out_record_mut(arrival.face) {
         record.nack = Some(reason);
     }
-    let (instance, state) = strategy_of(entry, world, &mut scratch.name_hashes);
+    let (instance, state) = strategy_of(&mut entry, world, &mut scratch.name_hashes);
     let answer = Answer {
         now: world.now,
         ingress: arrival.face,
         name: interest.name(),
         hashes: arrival.hashes,
-        entry,
+        entry: &entry,
         state: &state,
     };
     let strategy = world.strategies.strategy_mut(instance);
     strategy.after_nack(&answer);
     let returns_nacks = strategy.returns_nacks();
-    learn_from_nack(strategy, entry, arrival, reason, interest, out);
+    learn_from_nack(strategy, &entry, arrival, reason, interest, out);
     retry(core, arrival.fib, idx, Occasion::Silence, out);
     // Some strategies pass no Nack on: then the entry waits for Data, or a new next hop.
     if returns_nacks {
@@ -118,7 +116,7 @@ fn find_nacked(
         !entry.satisfied && sent.is_some_and(|record| interest.nonce() == Some(record.nonce))
     };
     let pit = tables.pit_cs.pit();
-    let exact = exact.filter(|&idx| pit.get(idx).is_some_and(is_nacked));
+    let exact = exact.filter(|&idx| is_nacked(pit.matched(idx)));
     if exact.is_some() || interest.has_forwarding_hint() {
         return exact;
     }
@@ -131,9 +129,7 @@ fn find_nacked(
 /// Nack, however long it lasts. If the only silent upstream is itself a downstream, it waits
 /// for this router as this router waits for it, and gets its Nack at once.
 fn pass_nack_on(core: &mut Core, idx: EntryIdx, out: &mut impl Output) {
-    let Some(entry) = core.tables.pit_cs.pit().get(idx) else {
-        return;
-    };
+    let entry = core.tables.pit_cs.pit().matched(idx);
     let mut first_silent = None;
     let mut n_silent = 0;
     for record in entry.out_records() {

@@ -9,7 +9,7 @@ use crate::burst::Output;
 use crate::counters::DropReason;
 use crate::faces::{FaceTable, FaceTraits};
 use crate::learning::learn_from_interest;
-use crate::pending::{end_unsatisfied, state_for, variant_of};
+use crate::pending::{end, state_for, variant_of};
 use crate::recent_drops::Dropped;
 use crate::route::{RouteLookup, reach_of};
 use crate::state::{Arrival, Core, NON_DISCOVERY, OTHER_PARAMETERS, Tables, World};
@@ -83,13 +83,11 @@ pub(crate) fn route_and_send(
     let management = management.map(|prefix| prefix.view());
     let route = lookup.find_with_management(interest, management, &mut scratch.hint_hashes);
     out.enter(Block::Strategy);
-    let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
-        return;
-    };
+    let mut entry = tables.pit_cs.matched(idx);
     let instance = world.strategies.find(interest.name(), arrival.hashes);
     let mut state = match inserted {
         Inserted::New => EntryState::default(),
-        Inserted::Existing => state_for(entry, world, instance),
+        Inserted::Existing => state_for(&mut entry, world, instance),
     };
     let reach = outbound.reach(&world.faces);
     let mut ask = Ask {
@@ -99,7 +97,7 @@ pub(crate) fn route_and_send(
         ingress: outbound.ingress,
         non_discovery: outbound.non_discovery,
         reach,
-        entry,
+        entry: &entry,
         hashes: arrival.hashes,
         route,
         state: &mut state,
@@ -192,8 +190,8 @@ pub(crate) fn send_interest(
         nack: None,
         strategy_word: departure.memory,
     };
-    let pit = tables.pit_cs.pit_mut();
-    if let Err(refusal) = pit.insert_out_record(idx, record) {
+    let mut entry = tables.pit_cs.matched(idx);
+    if let Err(refusal) = entry.insert_out_record(record) {
         return world.drop_packet(refusal.into(), outbound.as_dropped());
     }
     if let Some(timeout) = departure.timeout {
@@ -205,7 +203,7 @@ pub(crate) fn send_interest(
         };
         // An out-record that has expired is no reason to retry.
         if wakeup.at < record.expiry {
-            tables.wakeups.insert(wakeup, pit);
+            tables.wakeups.insert(wakeup, tables.pit_cs.pit());
         }
     }
     let rewrite = InterestRewrite {
@@ -264,13 +262,11 @@ pub(crate) fn reject(core: &mut Core, idx: EntryIdx, refusal: Refusal, out: &mut
         world,
         scratch,
     } = core;
-    let Some(entry) = tables.pit_cs.pit().get(idx) else {
-        return;
-    };
+    let entry = tables.pit_cs.matched(idx);
     for record in entry.in_records() {
-        send_nack(world, (entry, record), refusal, &mut scratch.nack, out);
+        send_nack(world, (&entry, record), refusal, &mut scratch.nack, out);
     }
-    end_unsatisfied(tables, world, idx);
+    end(entry, &mut tables.dead_nonces, world);
 }
 
 /// Sends a Nack to one downstream and forgets it.
@@ -281,11 +277,10 @@ pub(crate) fn reject_one(
     refusal: Refusal,
     out: &mut impl Output,
 ) {
-    let pit = core.tables.pit_cs.pit_mut();
-    let record = pit.remove_in_record(idx, face);
-    if let (Some(record), Some(entry)) = (record, pit.get(idx)) {
+    let mut entry = core.tables.pit_cs.matched(idx);
+    if let Some(record) = entry.remove_in_record(face) {
         let rewritten = &mut core.scratch.nack;
-        send_nack(&mut core.world, (entry, &record), refusal, rewritten, out);
+        send_nack(&mut core.world, (&entry, &record), refusal, rewritten, out);
     }
 }
 

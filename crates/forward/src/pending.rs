@@ -1,13 +1,12 @@
 //! A pending entry: its Interest, its strategy, how it ends.
 
 use tachonym_packet::types::MAX_PACKET_BYTES;
-use tachonym_packet::{InterestVariant, MonoNs, NameHashes, Nonce};
-use tachonym_tables::{EntryIdx, InRecord, PitEntry};
+use tachonym_packet::{FaceId, InterestVariant, MonoNs, NameHashes, Nonce};
+use tachonym_tables::{DeadNonceList, InRecord, Pending, PitEntry};
 
 use crate::faces::{FaceTraits, Scope};
-use crate::state::{Downstream, STATES_LIFETIME, Tables, World, bury_nonces};
+use crate::state::{Downstream, STATES_LIFETIME, World};
 use crate::strategy::{EntryState, InstanceIdx};
-use tachonym_packet::FaceId;
 
 /// When the Interest of an in-record came, if none is pending for longer than `max_lifetime_ms`.
 pub(crate) fn asked_at(record: &InRecord, max_lifetime_ms: u64) -> MonoNs {
@@ -103,21 +102,18 @@ pub(crate) fn state_for(entry: &mut PitEntry, world: &World, instance: InstanceI
     kept.unwrap_or_default()
 }
 
-/// Removes an entry, whether a Data has satisfied it or not.
-pub(crate) fn end(tables: &mut Tables, world: &mut World, idx: EntryIdx) {
-    let entry = tables.pit_cs.pit().get(idx);
-    if entry.is_some_and(|entry| entry.satisfied) {
-        tables.pit_cs.remove_pending(idx);
-    } else {
-        end_unsatisfied(tables, world, idx);
+/// Removes an entry. If no Data has satisfied it, its nonces live on.
+pub(crate) fn end(entry: Pending<'_>, dead_nonces: &mut DeadNonceList, world: &mut World) {
+    if !entry.satisfied {
+        world.counters.n_unsatisfied_interests += 1;
+        bury_nonces(dead_nonces, &entry, world);
     }
+    entry.remove();
 }
 
-/// Removes an entry that no Data answered; its nonces live on.
-pub(crate) fn end_unsatisfied(tables: &mut Tables, world: &mut World, idx: EntryIdx) {
-    world.counters.n_unsatisfied_interests += 1;
-    if let Some(entry) = tables.pit_cs.pit().get(idx) {
-        bury_nonces(&mut tables.dead_nonces, entry, world);
+/// Puts the nonces that an entry was sent with on the dead nonce list.
+pub(crate) fn bury_nonces(dead_nonces: &mut DeadNonceList, entry: &PitEntry, world: &World) {
+    for record in entry.out_records() {
+        dead_nonces.insert(entry.name_hash(), record.nonce, world.now);
     }
-    tables.pit_cs.remove_pending(idx);
 }

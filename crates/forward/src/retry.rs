@@ -58,10 +58,8 @@ pub(crate) fn retry(
         world,
         scratch,
     } = core;
-    let Some(entry) = tables.pit_cs.pit_mut().get_mut(idx) else {
-        return;
-    };
-    let (instance, mut state) = strategy_of(entry, world, &mut scratch.name_hashes);
+    let mut entry = tables.pit_cs.matched(idx);
+    let (instance, mut state) = strategy_of(&mut entry, world, &mut scratch.name_hashes);
     if !occasion.is_used_by(world.strategies.strategy_mut(instance)) {
         return;
     }
@@ -71,13 +69,13 @@ pub(crate) fn retry(
         plan,
         ..
     } = scratch;
-    let (interest, hashes) = write_again(again, entry, world);
+    let (interest, hashes) = write_again(again, &entry, world);
     let lookup = RouteLookup {
         fib,
         key: &world.key,
         hashes,
         probe: None,
-        ingress: scope_of(entry, world),
+        ingress: scope_of(&entry, world),
     };
     let route = lookup.find(&interest, hint_hashes);
     plan.clear();
@@ -93,7 +91,7 @@ pub(crate) fn retry(
                 faces: &world.faces,
                 ingress: outbound.ingress,
                 non_discovery: outbound.non_discovery,
-                entry,
+                entry: &entry,
                 hashes,
                 route,
                 state: &mut state,
@@ -127,9 +125,7 @@ pub(crate) fn send_after_store(
         world,
         scratch,
     } = core;
-    let Some(entry) = tables.pit_cs.pit().get(idx) else {
-        return;
-    };
+    let entry = tables.pit_cs.pit().matched(idx);
     // Taken out, since the Interest in it goes the way of a new one.
     let mut again = std::mem::take(&mut scratch.again);
     let (interest, hashes) = write_again(&mut again, entry, world);

@@ -15,7 +15,7 @@ use tachonym_packet::{DataView, FaceId, InterestView, NameHash, NameView};
 use tachonym_store::device::Completion;
 use tachonym_store::layout::MAX_BATCH_LEN;
 use tachonym_store::{Place, Recall, Recalled, RecalledChunk};
-use tachonym_tables::{EntryIdx, FibView, Inserted, Marks, PitEntry, Regained};
+use tachonym_tables::{EntryIdx, FibView, Inserted, Marks, Regained};
 
 use crate::block::Block;
 use crate::burst::Output;
@@ -44,8 +44,7 @@ pub(crate) fn lookup(
     out: &mut impl Output,
 ) -> bool {
     if inserted == Inserted::Existing {
-        let entry = core.tables.pit_cs.pit().get(idx);
-        let is_waiting = entry.is_some_and(PitEntry::awaits_store);
+        let is_waiting = core.tables.pit_cs.matched(idx).awaits_store();
         core.world.counters.n_aggregated_interests += u64::from(is_waiting);
         return is_waiting;
     }
@@ -97,9 +96,7 @@ fn recall(
         }
         recall @ (Recall::Reading | Recall::Joined) => {
             let is_new = matches!(recall, Recall::Reading);
-            if let Some(entry) = core.tables.pit_cs.pit_mut().get_mut(idx) {
-                entry.set_awaits_store(true);
-            }
+            core.tables.pit_cs.matched(idx).set_awaits_store(true);
             if is_new {
                 mark_batch_before(core, level, interest.name());
             }
@@ -201,9 +198,9 @@ fn give_up_waiting(
     out: &mut impl Output,
 ) {
     let Core { tables, world, .. } = core;
-    let entry = tables.pit_cs.pit_mut().get_mut(idx);
+    let entry = tables.pit_cs.pending(idx);
     // The others have been answered.
-    if let Some(entry) = entry.filter(|entry| entry.awaits_store()) {
+    if let Some(mut entry) = entry.filter(|entry| entry.awaits_store()) {
         entry.set_awaits_store(false);
         if entry.must_be_fresh() {
             known_stale.add(entry.name_hash(), world.now);

@@ -11,7 +11,7 @@ use tachonym_packet::{FaceId, MonoNs};
 use tachonym_tables::FibView;
 
 use crate::burst::Output;
-use crate::pending::{end, end_unsatisfied};
+use crate::pending::end;
 use crate::retry::{Occasion, retry};
 use crate::second_level;
 use crate::state::{Core, MAX_ENTRIES_PER_CALL, Scratch, State};
@@ -106,13 +106,10 @@ impl State {
         scratch.walked.clear();
         scratch.walked.extend(touched.map(|(idx, _)| idx));
         for &idx in &scratch.walked {
-            let (pit, faces) = (tables.pit_cs.pit_mut(), &world.faces);
-            pit.retain_in_records(idx, |record| faces.contains(record.face));
-            let Some(entry) = pit.get_mut(idx) else {
-                continue;
-            };
+            let (mut entry, faces) = (tables.pit_cs.matched(idx), &world.faces);
+            entry.retain_in_records(|record| faces.contains(record.face));
             if entry.n_in_records() == 0 && !entry.satisfied {
-                end_unsatisfied(tables, world, idx);
+                end(entry, &mut tables.dead_nonces, world);
                 continue;
             }
             // With several engines, Data that the face brought may not be here yet, and counts
@@ -156,14 +153,12 @@ fn expire<O: Output>(core: &mut Core, out: &mut O) {
     let pit = tables.pit_cs.pit_mut();
     pit.expire_some(world.now, MAX_ENTRIES_PER_CALL, expired);
     for &idx in &*expired {
-        let entry = tables.pit_cs.pit().get(idx);
-        if O::NOTES_UNANSWERED
-            && let Some(entry) = entry.filter(|entry| !entry.satisfied)
-        {
+        let entry = tables.pit_cs.matched(idx);
+        if O::NOTES_UNANSWERED && !entry.satisfied {
             let from = entry.in_records().next().map(|record| record.face);
             let mut sent_to = entry.out_records().map(|record| record.face);
             out.note_unanswered(&entry.interest(), from, &mut sent_to);
         }
-        end(tables, world, idx);
+        end(entry, &mut tables.dead_nonces, world);
     }
 }

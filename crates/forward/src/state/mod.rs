@@ -23,7 +23,7 @@ pub use self::remote_reads::{MAX_SOUGHT, Seeker, Sought};
 pub(crate) use self::remote_reads::{SoughtReads, is_seeker};
 pub(crate) use self::scratch::{Again, Scratch};
 pub(crate) use self::second::{KnownStale, Second, credible, sharer_of};
-pub(crate) use self::tables::{Tables, bury_nonces};
+pub(crate) use self::tables::Tables;
 pub(crate) use self::walks::{MAX_ENTRIES_PER_CALL, Upkeep};
 pub(crate) use self::world::{Settings, World};
 use crate::config::EngineConfig;

@@ -2,9 +2,8 @@
 
 use tachonym_packet::HashKey;
 use tachonym_policy::{Policy, PolicyConfig};
-use tachonym_tables::{CsConfig, DeadNonceList, PitCs, PitCsConfig, PitEntry, TablesError};
+use tachonym_tables::{CsConfig, DeadNonceList, PitCs, PitCsConfig, TablesError};
 
-use super::World;
 use crate::config::EngineConfig;
 use crate::wakeups::Wakeups;
 
@@ -44,12 +43,5 @@ impl Tables {
             dead_nonces: DeadNonceList::new(lifetime, config.dead_nonces_max, pages)?,
             wakeups: Wakeups::default(),
         })
-    }
-}
-
-/// Puts the nonces that an entry was sent with on the dead nonce list.
-pub(crate) fn bury_nonces(dead_nonces: &mut DeadNonceList, entry: &PitEntry, world: &World) {
-    for record in entry.out_records() {
-        dead_nonces.insert(entry.name_hash(), record.nonce, world.now);
     }
 }
