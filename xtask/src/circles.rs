@@ -12,22 +12,6 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-/// Modules that are part of a circle from before the rule, by crate. The list only shrinks.
-const OLD: &[(&str, &[&str])] = &[(
-    "tachonym-tables",
-    &[
-        "cs",
-        "fib/buckets",
-        "fib/engines",
-        "fib/markers",
-        "fib/pulled",
-        "fib/view",
-        "fib/writer",
-        "pit",
-        "pit_cs",
-    ],
-)];
-
 /// Most re-exports on the way to what a path names; some names stand for themselves.
 const MAX_ALIASES: u32 = 8;
 
@@ -44,30 +28,20 @@ struct File {
     paths: Vec<Names>,
 }
 
-/// Circles in the crate in a folder, but for those of [`OLD`].
+/// Circles in the crate in a folder.
 ///
 /// # Errors
 /// If a file cannot be read.
-pub(crate) fn violations(name: &str, folder: &Path) -> anyhow::Result<Vec<String>> {
+pub(crate) fn violations(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut codes = BTreeMap::new();
     read(&folder.join("src"), &[], &mut codes)?;
-    let old = OLD.iter().find(|(of, _)| *of == name);
-    let mut old: BTreeSet<&str> = old.iter().flat_map(|(_, old)| *old).copied().collect();
-    let mut found = Vec::new();
-    for mut imports in levels(&codes).into_values() {
-        for module in circle(&imports) {
-            if old.remove(&*module) {
-                imports.remove(&module);
-            }
-        }
-        let circle = circle(&imports).join(", ");
-        if !circle.is_empty() {
-            found.push(format!("modules import each other in a circle: {circle}"));
-        }
-    }
-    let gone = old.iter();
-    found.extend(gone.map(|it| format!("{it} is in no circle; take it off the list")));
-    Ok(found)
+    let circles = levels(&codes)
+        .into_values()
+        .map(|it| circle(&it).join(", "));
+    let circles = circles.filter(|circle| !circle.is_empty());
+    Ok(circles
+        .map(|circle| format!("modules import each other in a circle: {circle}"))
+        .collect())
 }
 
 /// Reads the code in a folder, by modules.
@@ -269,7 +243,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
             fs::write(path, text).expect("writable");
         }
-        violations("one", folder.path()).expect("files can be read")
+        violations(folder.path()).expect("files can be read")
     }
 
     #[test]
@@ -315,16 +289,5 @@ mod tests {
             ("bin/program.rs", "use crate::a; use crate::b;"),
         ]);
         assert_eq!(found, Vec::<String>::new());
-    }
-
-    #[test]
-    fn the_list_of_old_circles_shrinks() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::create_dir(folder.path().join("src")).expect("writable");
-        fs::write(folder.path().join("src/lib.rs"), "").expect("writable");
-        for (name, old) in OLD {
-            let found = violations(name, folder.path()).expect("files can be read");
-            assert_eq!(found.len(), old.len(), "{found:?}");
-        }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn find_violations(workspace: &Workspace) -> anyhow::Result<Vec<Strin
         let name = &member.name;
         violations.extend(floor_violations(member).map(|what| format!("{name}: {what}")));
         let mut what = manifest_violations(member)?;
-        what.extend(circles::violations(name, &member.folder)?);
+        what.extend(circles::violations(&member.folder)?);
         violations.extend(what.into_iter().map(|what| format!("{name}: {what}")));
     }
     for package in &workspace.comparing {

@@ -27,6 +27,7 @@ pub mod fib;
 mod hash_index;
 pub mod pit;
 pub mod pit_cs;
+mod place;
 mod pool;
 pub mod prefix_map;
 mod slab;

@@ -9,8 +9,7 @@ use super::policies::PolicyStep;
 use super::prefixes::{MAX_VERTICES_PER_DATA, VERTEX_BYTES};
 use super::{Admission, CS_ENTRY_BYTES, ContentStore, MAX_CS_COMPONENTS, NotAdmitted, find_exact};
 use crate::buckets::BucketIndex;
-use crate::pit_cs::Cached;
-use crate::pit_cs::place::cached;
+use crate::place::cached;
 use crate::pool::buffer_bytes;
 
 /// A Data that is to be cached and is not.
@@ -22,6 +21,16 @@ pub(super) struct NewData<'a> {
     /// What is indexed under its name and gives its place to it.
     pub(super) word: Option<u32>,
     pub(super) is_read_soon: bool,
+}
+
+/// What an earlier step has seen of the Data that is cached under a name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Cached {
+    /// The search has not come by.
+    #[default]
+    Unknown,
+    /// The slot of the Data of this name, if there is one.
+    Under(Option<u32>),
 }
 
 impl ContentStore {

@@ -36,6 +36,7 @@ use tachonym_policy::Policy;
 
 use self::entry::CsEntry;
 pub use self::entry::{DataRef, Marks};
+pub(crate) use self::insertion::Cached;
 use self::policies::Policies;
 pub use self::policies::PolicyStep;
 pub use self::prefixes::MAX_CS_COMPONENTS;
@@ -44,7 +45,7 @@ pub use self::recalled::Regained;
 use self::waiting::Waiting;
 use crate::buckets::{BucketIndex, IndexKind};
 use crate::fib::PrefixHasher;
-use crate::pit_cs::place::{as_cached, cached};
+use crate::place::{as_cached, cached};
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
 

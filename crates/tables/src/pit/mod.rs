@@ -42,7 +42,7 @@ use self::shares::Shares;
 use crate::buckets::BucketIndex;
 use crate::digest;
 use crate::hash_index::HashIndex;
-use crate::pit_cs::place::{as_pending, pending};
+use crate::place::{as_pending, pending};
 use crate::pool::{BufferPool, buffer_bytes};
 use crate::slab::Slab;
 use crate::wheel::TimerWheel;

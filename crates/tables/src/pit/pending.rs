@@ -13,7 +13,7 @@ use super::records::{self, InRecord, OutRecord, Record, RecordsMut};
 use super::shares::Share;
 use super::{EntryIdx, Pit, PitEntry, PitRefusal};
 use crate::buckets::BucketIndex;
-use crate::pit_cs::place::pending;
+use crate::place::pending;
 
 /// A pending Interest that a lookup has found or made, to be read and changed.
 #[derive(Debug)]

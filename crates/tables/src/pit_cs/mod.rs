@@ -11,7 +11,6 @@
 //! through it for whatever needs no index.
 
 mod layout;
-pub(crate) mod place;
 mod prefetch;
 
 use tachonym_memory::{MemoryError, Pages};
@@ -19,14 +18,14 @@ use tachonym_packet::{DataView, InterestView, MonoNs, NameHash, NameView};
 use tachonym_policy::{Policy, PolicyConfig, PolicyError};
 
 pub use self::layout::{PitCsLayout, UnknownPitCsLayout};
-use self::place::{as_cached, pending};
 pub use self::prefetch::Sighted;
 use crate::buckets::BucketIndex;
 use crate::cs::{
-    Admission, ContentStore, CsCapacity, CsConfig, DataRef, Marks, PolicyStep, Regained,
+    Admission, Cached, ContentStore, CsCapacity, CsConfig, DataRef, Marks, PolicyStep, Regained,
 };
 use crate::fib::PrefixHasher;
 use crate::pit::{EntryIdx, Inserted, Pending, Pit, PitConfig, PitEntry, PitRefusal};
+use crate::place::{as_cached, pending};
 
 /// What a [`PitCs`] is made with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,15 +126,6 @@ impl OfferRank {
 /// way; of use to [`PitCs::insert_data`] if nothing was cached or evicted since.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known(Cached);
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Cached {
-    /// The search has not come by.
-    #[default]
-    Unknown,
-    /// The slot of the Data of this name, if there is one.
-    Under(Option<u32>),
-}
 
 #[derive(Debug)]
 struct Indexes {

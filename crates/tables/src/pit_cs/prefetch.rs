@@ -7,8 +7,8 @@
 use tachonym_packet::NameHash;
 
 use super::PitCs;
-use super::place::{as_cached, as_pending};
 use crate::buckets::BucketIndex;
+use crate::place::{as_cached, as_pending};
 
 /// What [`PitCs::prefetch_entries_for_interest`] has seen.
 #[derive(Clone, Copy, Debug, Default)]
