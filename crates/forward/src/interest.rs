@@ -163,7 +163,7 @@ fn admitted_interest(
     let Core { tables, world, .. } = core;
     let found = tables
         .pit_cs
-        .find_or_insert_pending(interest, arrival.hashes, missed, world.now);
+        .find_or_insert(interest, arrival.hashes, missed, world.now);
     let (mut entry, mut inserted) = match found {
         Ok(found) => found,
         Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
@@ -190,7 +190,7 @@ fn admitted_interest(
             let (hashes, missed) = (arrival.hashes, Missed::default());
             let begun = tables
                 .pit_cs
-                .find_or_insert_pending(interest, hashes, missed, world.now);
+                .find_or_insert(interest, hashes, missed, world.now);
             (entry, inserted) = match begun {
                 Ok(begun) => begun,
                 Err(refusal) => return refuse(world, refusal, arrival, admitted, out),

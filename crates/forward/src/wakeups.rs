@@ -115,7 +115,7 @@ mod tests {
         let policy = PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0);
         let policy = Policy::with_slots(&policy, 65_536).expect("a sensible one");
         let mut tables = PitCs::new(PitCsConfig::default(), policy, key).expect("small tables");
-        let (idx, _) = tables
+        let (mut entry, _) = tables
             .find_or_insert(&interest, hashes.slice(span), Missed::default(), sent)
             .unwrap();
         let record = OutRecord {
@@ -126,7 +126,8 @@ mod tests {
             nack: None,
             strategy_word: 0,
         };
-        tables.pit_mut().insert_out_record(idx, record).unwrap();
+        entry.insert_out_record(record).unwrap();
+        let idx = entry.idx();
         (tables, idx)
     }
 

@@ -125,7 +125,7 @@ fn bench_bursts(c: &mut Criterion, label: &str, mut burst: impl FnMut() -> Durat
 
 /// Makes an Interest pending, for which `missed` is what a search for Data has seen.
 fn express(tables: &mut PitCs, interest: &InterestView<'_>, hashes: &[NameHash], missed: Missed) {
-    let found = tables.find_or_insert_pending(interest, hashes, missed, MonoNs::ZERO);
+    let found = tables.find_or_insert(interest, hashes, missed, MonoNs::ZERO);
     let (mut entry, _) = found.expect("below the limits");
     let (nonce, face) = (Nonce([1; 4]), FaceId(256));
     let expiry = MonoNs::ZERO.plus_ms(4000);

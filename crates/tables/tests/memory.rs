@@ -54,7 +54,7 @@ fn memory_per_pit_entry(layout: PitCsLayout) {
         let interest = InterestView::parse(&wire).unwrap();
         let hashes = Hashing::Keyed.hashes(interest.name());
         let (mut entry, _) = tables
-            .find_or_insert_pending(&interest, &hashes, Missed::default(), MonoNs::ZERO)
+            .find_or_insert(&interest, &hashes, Missed::default(), MonoNs::ZERO)
             .unwrap();
         let (nonce, expiry) = (Nonce([0; 4]), MonoNs(1));
         let face = FaceId(256);

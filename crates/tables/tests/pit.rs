@@ -70,7 +70,7 @@ impl Bench {
         let found = self.tables.find_pending(&interest, &hashes);
         let result = self
             .tables
-            .find_or_insert_pending(&interest, &hashes, Missed::default(), self.now)
+            .find_or_insert(&interest, &hashes, Missed::default(), self.now)
             .map(|(pending, inserted)| (pending.idx(), inserted));
         if let Ok((idx, inserted)) = result {
             assert_eq!(found, (inserted == Inserted::Existing).then_some(idx));

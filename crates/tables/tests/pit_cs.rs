@@ -178,7 +178,7 @@ impl Bench {
         };
         let found = self
             .tables
-            .find_or_insert_pending(&interest, &hashes, missed, self.now);
+            .find_or_insert(&interest, &hashes, missed, self.now);
         let found = found.map(|(mut entry, inserted)| {
             let idx = entry.idx();
             assert_eq!(pending, (inserted == Inserted::Existing).then_some(idx));

@@ -59,7 +59,7 @@ const INDEX_BYTES: usize = 20 + 4;
 /// [`MAX_INLINE_BYTES`] and beside records beyond the first of a kind.
 pub const PIT_ENTRY_BYTES: usize = size_of::<PitEntry>() + INDEX_BYTES;
 
-/// What [`PitCs::find_or_insert_pending`](crate::PitCs::find_or_insert_pending) did.
+/// What [`PitCs::find_or_insert`](crate::PitCs::find_or_insert) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// The entry is new and has no record yet.
@@ -320,48 +320,6 @@ impl Pit {
     #[must_use]
     pub fn n_awaited_by_source(&self, face: FaceId) -> usize {
         self.shares.of_source(face).n_entries
-    }
-
-    /// As [`Pending::insert_in_record`]; does nothing if the entry is gone.
-    ///
-    /// # Errors
-    /// As [`Pending::insert_in_record`].
-    pub fn insert_in_record(&mut self, idx: EntryIdx, record: InRecord) -> Result<(), PitRefusal> {
-        self.live_slot(idx)
-            .map_or(Ok(()), |slot| self.insert_in_record_at(slot, record))
-    }
-
-    /// As [`Pending::remove_in_record`]; does nothing if the entry is gone.
-    pub fn remove_in_record(&mut self, idx: EntryIdx, face: FaceId) -> Option<InRecord> {
-        let slot = self.live_slot(idx)?;
-        self.remove_in_record_at(slot, face)
-    }
-
-    /// As [`Pending::retain_in_records`]; does nothing if the entry is gone.
-    pub fn retain_in_records(&mut self, idx: EntryIdx, keep: impl FnMut(&InRecord) -> bool) {
-        if let Some(slot) = self.live_slot(idx) {
-            self.retain_in_records_at(slot, keep);
-        }
-    }
-
-    /// As [`Pending::insert_out_record`]; does nothing if the entry is gone.
-    ///
-    /// # Errors
-    /// As [`Pending::insert_out_record`].
-    pub fn insert_out_record(
-        &mut self,
-        idx: EntryIdx,
-        record: OutRecord,
-    ) -> Result<(), PitRefusal> {
-        self.live_slot(idx)
-            .map_or(Ok(()), |slot| self.insert_out_record_at(slot, record))
-    }
-
-    /// As [`Pending::set_expiry`]; does nothing if the entry is gone.
-    pub fn set_expiry(&mut self, idx: EntryIdx, at: MonoNs) {
-        if let Some(slot) = self.live_slot(idx) {
-            self.wheel.schedule(&mut self.slots, slot, at);
-        }
     }
 
     /// The slot of the entry of this number, unless it was removed.

@@ -447,7 +447,7 @@ impl PitCs {
     /// # Errors
     /// If a new entry would exceed a limit; counted.
     #[inline]
-    pub fn find_or_insert_pending(
+    pub fn find_or_insert(
         &mut self,
         interest: &InterestView<'_>,
         hashes: &[NameHash],
@@ -471,22 +471,6 @@ impl PitCs {
             }
         };
         Ok((Pending::new(&mut self.pit, index, slot), inserted))
-    }
-
-    /// As [`PitCs::find_or_insert_pending`], by number.
-    ///
-    /// # Errors
-    /// As [`PitCs::find_or_insert_pending`].
-    #[inline]
-    pub fn find_or_insert(
-        &mut self,
-        interest: &InterestView<'_>,
-        hashes: &[NameHash],
-        missed: Missed,
-        now: MonoNs,
-    ) -> Result<(EntryIdx, Inserted), PitRefusal> {
-        let (pending, inserted) = self.find_or_insert_pending(interest, hashes, missed, now)?;
-        Ok((pending.idx(), inserted))
     }
 
     /// The entry of a number that was kept, unless it was removed since.
