@@ -11,9 +11,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket};
 use tachonym_packet::lp::{Headers, LpView};
-use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, PacketView,
-};
+use tachonym_packet::{FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name};
 use tachonym_store::layout::Superblock;
 use tachonym_store::{Beginning, Config, SecondLevel};
 use tachonym_tables::{CsCapacity, NextHop, PitConfig};
@@ -133,12 +131,11 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok(frame) = LpView::parse(wire) else {
             continue;
         };
-        let packet = frame.fragment().map(PacketView::parse);
-        let Some(Ok(packet)) = packet else {
+        let Some(fragment) = frame.fragment() else {
             continue;
         };
         let face = FaceId(FIRST_FACE + u64::from(*face) % N_FACES);
-        if let Some(rx) = RxPacket::new(face, frame.headers(), packet) {
+        if let Some(rx) = RxPacket::parse(face, frame.headers(), fragment) {
             engine.handle_burst(now, &[rx, rx], &mut Sent);
         }
         let sizes = engine.sizes();

@@ -21,8 +21,7 @@ use bed::{data, interest, name};
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
-    PitToken,
+    FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, PitToken,
 };
 use tachonym_tables::{CsCapacity, NextHop};
 
@@ -245,8 +244,7 @@ impl Case {
             return;
         }
         let rx: [RxPacket<'_>; BURST] = std::array::from_fn(|n| {
-            let packet = PacketView::parse(&templates[n].wire).expect("written well-formed");
-            RxPacket::new(face, &headers, packet).expect("headers make sense")
+            RxPacket::parse(face, &headers, &templates[n].wire).expect("written well-formed")
         });
         bed.engine.handle_burst(bed.now, &rx, &mut bed.out);
         black_box(&bed.out.0);

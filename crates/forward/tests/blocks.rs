@@ -5,7 +5,7 @@ mod bed;
 use bed::{A, B, Node, Outbox, data, interest};
 use tachonym_forward::{Block, Output, RxPacket};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, InterestRewrite, InterestView, NackReason, PacketView};
+use tachonym_packet::{FaceId, InterestRewrite, InterestView, NackReason};
 
 /// Blocks as they were entered, repetitions once.
 #[derive(Default)]
@@ -50,8 +50,7 @@ impl Output for Listener {
 
 /// The blocks that a packet goes through which a figure shows, by number.
 fn numbers(node: &mut Node, face: FaceId, wire: &[u8]) -> Vec<u8> {
-    let packet = PacketView::parse(wire).expect("well-formed");
-    let packet = RxPacket::new(face, &Headers::EMPTY, packet).expect("no headers make sense");
+    let packet = RxPacket::parse(face, &Headers::EMPTY, wire).expect("a packet that may come");
     let mut listener = Listener::default();
     node.engine.handle_burst(node.now, &[packet], &mut listener);
     assert_eq!(listener.outbox.0.len(), 1, "{:?}", listener.outbox.0);

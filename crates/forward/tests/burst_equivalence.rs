@@ -189,8 +189,8 @@ fn handle(engine: &mut Engine, now: MonoNs, burst: &[Event], n_at_once: usize) -
     let rx: Vec<RxPacket<'_>> = burst
         .iter()
         .filter_map(|event| {
-            let packet = PacketView::parse(&event.wire).expect("packets are well-formed");
-            let packet = RxPacket::new(event.face, &event.headers, packet)?;
+            PacketView::parse(&event.wire).expect("packets are well-formed");
+            let packet = RxPacket::parse(event.face, &event.headers, &event.wire)?;
             Some(RxPacket {
                 prefix_announcement: event.announcement,
                 ..packet

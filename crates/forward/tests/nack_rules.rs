@@ -472,10 +472,10 @@ fn nack_after_the_data_does_not_count() {
 #[test]
 fn nack_header_on_a_data_is_refused() {
     let wire = data("/a").wire();
-    let packet = tachonym_packet::PacketView::parse(&wire).unwrap();
+    assert!(tachonym_forward::RxPacket::parse(A, &Headers::EMPTY, &wire).is_some());
     let headers = Headers {
         nack: Some(NackReason::NoRoute),
         ..Headers::default()
     };
-    assert!(tachonym_forward::RxPacket::new(A, &headers, packet).is_none());
+    assert!(tachonym_forward::RxPacket::parse(A, &headers, &wire).is_none());
 }

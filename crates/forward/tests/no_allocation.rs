@@ -10,7 +10,7 @@ use bed::*;
 use tachonym_forward::{Engine, EngineConfig, Output, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    DataView, FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
+    DataView, FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason,
 };
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_tables::{CsCapacity, FibEngine, IndexKind, NextHop, PitCsLayout};
@@ -226,9 +226,7 @@ fn leave_memory_at_the_limits(pit_cs: PitCsLayout) {
             wire[at + 2..at + 6].copy_from_slice(&n.to_be_bytes());
         }
         let now = MonoNs(u64::from(n) * 10_000);
-        let rx = |face, wire| {
-            RxPacket::new(face, &Headers::EMPTY, PacketView::parse(wire).unwrap()).unwrap()
-        };
+        let rx = |face, wire| RxPacket::parse(face, &Headers::EMPTY, wire).unwrap();
         // Half of them are never answered.
         let burst = [rx(A, &asked), rx(B, &answer)];
         engine.handle_burst(now, &burst[..1 + (n % 2) as usize], &mut sink);

@@ -19,7 +19,7 @@ use tachonym_forward::{
     Engine, FaceTraits, LinkType, RecentDrops, RxKind, RxPacket, Scope, relend,
 };
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, MonoNs, Name, PacketView};
+use tachonym_packet::{DataView, FaceId, MonoNs, Name};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
 use tachonym_tables::CsCapacity;
 use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
@@ -456,8 +456,7 @@ impl Plane {
                 Taken::Sent | Taken::Dropped => continue,
                 Taken::Malformed => (None, malformed),
                 Taken::Own => {
-                    let packet = PacketView::parse(frame.l3).ok();
-                    let packet = packet.and_then(|p| RxPacket::new(frame.face, frame.headers, p));
+                    let packet = RxPacket::parse(frame.face, frame.headers, frame.l3);
                     let reason = match &packet {
                         None => malformed,
                         Some(packet) => refusal(&mut self.internal, &mut self.gate, packet, now),

@@ -5,7 +5,7 @@
 
 use tachonym_forward::RxPacket;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, PacketView, Span};
+use tachonym_packet::{FaceId, InterestView, MonoNs, NameView, Span};
 use tachonym_tables::OfferRank;
 
 use crate::batch::Level;
@@ -59,8 +59,7 @@ impl ParkedInterest {
         &self,
         go_on: impl FnOnce(&RxPacket<'_>, Option<(OfferRank, &[u8])>),
     ) {
-        let packet = PacketView::parse(&self.wire).ok();
-        let packet = packet.and_then(|packet| RxPacket::new(self.face, &self.headers, packet));
+        let packet = RxPacket::parse(self.face, &self.headers, &self.wire);
         debug_assert!(packet.is_some(), "it was parsed when it came");
         if let Some(packet) = packet {
             let best = self.best.as_ref();

@@ -6,7 +6,7 @@ use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::sharing::{At, Downstream, Nacked, Seeker, Served, Visited};
 use tachonym_forward::{Engine, LinkType, Output, RxKind, RxPacket, relend};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs, PacketView};
+use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
 use tachonym_tables::OfferRank;
 
 use crate::batch::{Batch, Crossing, Level, MAX_BATCH_PKTS, Parcel};
@@ -635,9 +635,8 @@ fn parcel_of<'a>(packet: &'a RxPacket<'a>) -> Parcel<'a> {
 
 /// The packet in a parcel, if it is one.
 fn packet_of<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
-    let packet = PacketView::parse(parcel.wire).ok()?;
     Some(RxPacket {
         prefix_announcement: parcel.announcement,
-        ..RxPacket::new(parcel.face, parcel.headers, packet)?
+        ..RxPacket::parse(parcel.face, parcel.headers, parcel.wire)?
     })
 }

@@ -39,8 +39,7 @@ fn ask(many: &mut Many, now: MonoNs, interest: &Interest) -> Vec<Sent> {
 
 fn ask_from(many: &mut Many, face: FaceId, now: MonoNs, interest: &Interest) -> Vec<Sent> {
     let (wire, headers) = (interest.wire(), Headers::default());
-    let packet = PacketView::parse(&wire).expect("well-formed");
-    let packet = RxPacket::new(face, &headers, packet).expect("no headers");
+    let packet = RxPacket::parse(face, &headers, &wire).expect("a packet that may come");
     let mut out = Outbox::default();
     many.take(now, &packet, &mut out);
     out.0
@@ -123,8 +122,7 @@ fn counted(many: &Many) -> [u64; 4] {
 /// Has a Data come; what leaves, before anything that is under way was lost.
 fn answer(many: &mut Many, headers: &Headers) -> Vec<Sent> {
     let wire = data("/p/q/r/s").fresh_ms(1_000).wire();
-    let packet = PacketView::parse(&wire).expect("well-formed");
-    let packet = RxPacket::new(PRODUCER, headers, packet).expect("headers that may come");
+    let packet = RxPacket::parse(PRODUCER, headers, &wire).expect("a packet that may come");
     many.handle(LATER, Some(&packet))
 }
 
@@ -169,9 +167,8 @@ fn data_under_way_among_workers_counts_though_its_face_goes_meanwhile() {
         assert_eq!(summary(&sent), [(PRODUCER, Kind::Interest)]);
         // Its home takes the Data; the Interest may wait at another one.
         let wire = data(&format!("{prefix}/r/s")).wire();
-        let packet = PacketView::parse(&wire).expect("well-formed");
         let headers = Headers::default();
-        let packet = RxPacket::new(PRODUCER, &headers, packet).expect("no headers");
+        let packet = RxPacket::parse(PRODUCER, &headers, &wire).expect("a packet that may come");
         let mut out = Outbox::default();
         many.take(LATER, &packet, &mut out);
         many.remove_face(PRODUCER);
@@ -276,8 +273,8 @@ fn who_has_got_a_data_does_not_get_it_again_however_long_others_would_have_waite
         consumer(&mut many, 257, now, &prefix.nonce(3));
         consumer(&mut many, 257, now, &exact);
         let wire = data(&format!("/p/{n}/q")).wire();
-        let packet = PacketView::parse(&wire).expect("well-formed");
-        let packet = RxPacket::new(PRODUCER, &Headers::EMPTY, packet).expect("no headers");
+        let packet =
+            RxPacket::parse(PRODUCER, &Headers::EMPTY, &wire).expect("a packet that may come");
         let sent = many.handle(MonoNs(now.0 + 1), Some(&packet));
         let mut got = summary(&sent);
         got.sort_by_key(|&(face, _)| face);

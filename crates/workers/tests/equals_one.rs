@@ -135,8 +135,8 @@ struct Coming {
 
 impl Coming {
     fn packet(&self) -> Option<RxPacket<'_>> {
-        let packet = PacketView::parse(&self.wire).expect("packets are well-formed");
-        RxPacket::new(self.face, &self.headers, packet)
+        PacketView::parse(&self.wire).expect("packets are well-formed");
+        RxPacket::parse(self.face, &self.headers, &self.wire)
     }
 }
 

@@ -10,7 +10,7 @@ use support::Many;
 use tachonym_dispatch::{DispatchBy, Key, ServiceId, WorkerId};
 use tachonym_forward::{DropReason, RxPacket};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, NameHashes, PacketView};
+use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, NameHashes};
 
 const N_WORKERS: u16 = 3;
 const CONSUMER: FaceId = FaceId(257);
@@ -43,8 +43,7 @@ fn carry(many: &mut Many, face: FaceId, wire: &[u8], nack: Option<NackReason>) -
         nack,
         ..Headers::default()
     };
-    let packet = PacketView::parse(wire).expect("well-formed");
-    let packet = RxPacket::new(face, &headers, packet).expect("a packet that may come");
+    let packet = RxPacket::parse(face, &headers, wire).expect("a packet that may come");
     many.handle(NOW, Some(&packet))
 }
 

@@ -133,8 +133,7 @@ fn carry_with(
     wire: &[u8],
     headers: &Headers,
 ) -> Vec<Sent> {
-    let packet = PacketView::parse(wire).expect("packets are well-formed");
-    let packet = RxPacket::new(face, headers, packet).expect("headers that may come");
+    let packet = RxPacket::parse(face, headers, wire).expect("a packet that may come");
     let mut out = Outbox::default();
     many.take(now, &packet, &mut out);
     out.0

@@ -420,8 +420,7 @@ impl Node {
     }
 
     pub(crate) fn receive(&mut self, face: FaceId, wire: &[u8], headers: Headers) -> Vec<Sent> {
-        let packet = PacketView::parse(wire).expect("a packet of a test is well-formed");
-        let packet = RxPacket::new(face, &headers, packet).expect("headers of a test make sense");
+        let packet = RxPacket::parse(face, &headers, wire).expect("a packet that may come");
         let mut outbox = Outbox::default();
         self.engine.handle_burst(self.now, &[packet], &mut outbox);
         outbox.0
@@ -443,10 +442,9 @@ impl Node {
         announcement: &[u8],
     ) -> Vec<Sent> {
         let wire = data.wire();
-        let packet = PacketView::parse(&wire).expect("a Data of a test is well-formed");
         let packet = RxPacket {
             prefix_announcement: Some(announcement),
-            ..RxPacket::new(face, &Headers::EMPTY, packet).expect("no headers make sense")
+            ..RxPacket::parse(face, &Headers::EMPTY, &wire).expect("a packet that may come")
         };
         let mut outbox = Outbox::default();
         self.engine.handle_burst(self.now, &[packet], &mut outbox);

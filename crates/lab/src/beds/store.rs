@@ -6,7 +6,7 @@
 use anyhow::Context as _;
 use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, MonoNs, NameView, PacketView};
+use tachonym_packet::{FaceId, HashKey, MonoNs, NameView};
 use tachonym_policy::PolicyConfig;
 use tachonym_store::device::{Completion, Device};
 use tachonym_store::{Counters, SecondLevel};
@@ -125,8 +125,8 @@ impl<O: Output> StoreBed<O> {
         let headers = Headers::default();
         let mut rx = Vec::with_capacity(wires.size_hint().0);
         for wire in wires {
-            let packet = RxPacket::new(face, &headers, PacketView::parse(wire)?);
-            rx.push(packet.context("a packet without headers makes sense")?);
+            let packet = RxPacket::parse(face, &headers, wire);
+            rx.push(packet.context("the workload is well-formed")?);
         }
         self.engine.handle_burst(now, &rx, &mut self.out);
         Ok(())

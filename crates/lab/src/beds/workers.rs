@@ -365,8 +365,8 @@ impl Runner {
             };
             self.n_received += 1;
             if home == self.me {
-                let packet = PacketView::parse(wire).expect("the workload is well-formed");
-                own.push(RxPacket::new(face, &headers, packet).expect("no headers"));
+                let packet = RxPacket::parse(face, &headers, wire);
+                own.push(packet.expect("the workload is well-formed"));
                 continue;
             }
             self.n_crossed += 1;

@@ -19,8 +19,8 @@ use tachonym_bench::{
 };
 use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher};
 use tachonym_forward::{MAX_LIFETIME_MS, RxPacket};
+use tachonym_packet::FaceId;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, PacketView};
 use tachonym_workers::{Dispatcher, Received, Receiver, ReceiverConfig, Scheduler, Taken};
 
 use crate::beds::engine::params::HASH;
@@ -257,8 +257,7 @@ impl Runner {
         });
         let mut own = Vec::with_capacity(burst.len());
         let packet_of = |face, wire| {
-            let packet = PacketView::parse(wire).expect("the workload is well-formed");
-            RxPacket::new(face, &headers, packet).expect("no headers")
+            RxPacket::parse(face, &headers, wire).expect("the workload is well-formed")
         };
         own.extend(
             released

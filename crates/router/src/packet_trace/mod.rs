@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use tachonym_face::{self as face, FaceSystem, monotonic_now};
 use tachonym_forward::{RxKind, RxPacket};
-use tachonym_packet::{FaceId, MonoNs, Name, NameView, PacketView};
+use tachonym_packet::{FaceId, MonoNs, Name, NameView};
 use tachonym_protocol::{TRACE_LEASE_MS, TraceDecision};
 use tachonym_workers::{Batch, Crossing, Parcel, Worker};
 
@@ -430,8 +430,7 @@ fn remote_of(faces: &FaceSystem, face: FaceId) -> Option<String> {
 
 /// The packet in a parcel, if it is one.
 fn received<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
-    let packet = PacketView::parse(parcel.wire).ok()?;
-    RxPacket::new(parcel.face, parcel.headers, packet)
+    RxPacket::parse(parcel.face, parcel.headers, parcel.wire)
 }
 
 #[cfg(test)]

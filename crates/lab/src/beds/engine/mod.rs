@@ -18,7 +18,7 @@ use anyhow::{Context, ensure};
 use tachonym_forward::{Block, Engine, EngineConfig, FaceTraits, Output, RxPacket, Schedule};
 use tachonym_memory::PagePreference;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, HashKind, MonoNs, PacketView};
+use tachonym_packet::{FaceId, HashKey, HashKind, MonoNs};
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_tables::{CsCapacity, FibConfig, NextHop, PitConfig, PitCsLayout};
 
@@ -249,9 +249,8 @@ impl Bed {
         out.listener.begin();
         out.enter(kind.reception());
         for wire in burst.iter() {
-            let packet = PacketView::parse(wire).expect("the workload is well-formed");
-            let packet = RxPacket::new(kind.face(), &headers, packet);
-            rx.push(packet.expect("a packet without headers makes sense"));
+            let packet = RxPacket::parse(kind.face(), &headers, wire);
+            rx.push(packet.expect("the workload is well-formed"));
         }
         self.engine.handle_burst(self.now, &rx, out);
         out.listener.end();

@@ -12,7 +12,6 @@ use tachonym_forward::{Output, RxPacket};
 use tachonym_packet::lp::{Headers, PitToken};
 use tachonym_packet::{
     FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, NameView,
-    PacketView,
 };
 use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_store::device::{Opened, Volume};
@@ -202,8 +201,7 @@ impl Rig {
             ..Headers::default()
         };
         let wire = burst.iter().next().context("one was written")?;
-        let packet = RxPacket::new(face_of(0), &headers, PacketView::parse(wire)?);
-        let packet = packet.context("a packet with a token makes sense")?;
+        let packet = RxPacket::parse(face_of(0), &headers, wire).context("well-formed")?;
         let Self { bed, .. } = self;
         bed.engine.handle_burst(now(), &[packet], &mut bed.out);
         Ok(())

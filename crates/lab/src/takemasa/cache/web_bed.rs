@@ -12,7 +12,7 @@ use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
     FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView,
-    PacketView, tlv, types,
+    tlv, types,
 };
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 
@@ -166,8 +166,7 @@ impl WebBed {
         let headers = Headers::default();
         let begun = Instant::now();
         for wire in burst.iter() {
-            let packet = PacketView::parse(wire).expect("written here");
-            rx.push(RxPacket::new(face, &headers, packet).expect("no headers"));
+            rx.push(RxPacket::parse(face, &headers, wire).expect("written here"));
         }
         let mut out = Watched {
             upstream: &mut self.out,
