@@ -46,6 +46,7 @@ pub use stand_in::{PlainWords, Slots};
 #[cfg(any(loom, miri))]
 pub use stand_in::{Words, available_address_space, available_bytes, available_huge_bytes};
 pub use sys::copy::copy_past_cache;
+pub use sys::halves::{halves, halves_mut};
 pub use sys::io_buffer::{IO_ALIGN, IoBuffer, IoRegion};
 pub use sys::line_search::{places_of_halves, places_with_lower_half, places_with_upper_half};
 #[cfg(not(loom))]

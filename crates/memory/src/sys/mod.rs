@@ -5,6 +5,7 @@
 //! and written; policy (which pages, how much) is above, in `words`.
 
 pub(crate) mod copy;
+pub(crate) mod halves;
 pub(crate) mod io_buffer;
 pub(crate) mod line_search;
 #[cfg(not(any(loom, miri)))]

@@ -64,24 +64,6 @@ impl PlainWords {
         unsafe { slice::from_raw_parts_mut(words.as_ptr().cast_mut().cast(), words.len()) }
     }
 
-    /// All of them as halves, two for each word, in the order in which they lie in memory.
-    #[inline(always)]
-    pub fn as_halves(&self) -> &[u32] {
-        let words = self.as_slice();
-        // SAFETY: the same bytes as the words, which are borrowed as long, are aligned for
-        // halves, and any bits are a `u32`.
-        unsafe { slice::from_raw_parts(words.as_ptr().cast(), 2 * words.len()) }
-    }
-
-    /// As [`PlainWords::as_halves`], to be changed.
-    #[inline(always)]
-    pub fn as_mut_halves(&mut self) -> &mut [u32] {
-        let words = self.as_mut_slice();
-        // SAFETY: the same bytes as the words, which are borrowed exclusively as long, are
-        // aligned for halves, and any bits are a `u32` and a `u64`.
-        unsafe { slice::from_raw_parts_mut(words.as_mut_ptr().cast(), 2 * words.len()) }
-    }
-
     /// What pages they have, as [`Words::pages`] tells.
     pub fn pages(&self) -> Pages {
         self.words.pages()
@@ -109,11 +91,6 @@ mod tests {
         words.as_mut_slice()[7] += 100;
         let expected = (0..2000).map(|n| if n == 7 { 107 } else { n });
         assert!(words.as_slice().iter().copied().eq(expected));
-        words.as_mut_halves()[1999] = 5;
-        assert_eq!(words.as_halves().len(), 4000);
-        assert_eq!(words.as_halves()[1999], 5);
-        let word = words.as_slice()[999].to_ne_bytes();
-        assert_eq!(word[4..], 5_u32.to_ne_bytes());
         assert!(words.pages().total_bytes() >= 16_000);
     }
 

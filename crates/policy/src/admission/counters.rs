@@ -4,7 +4,9 @@
 //! says of each when it comes, and gives back when it goes what he was told then: a
 //! [`Token`], by which its counter is found again without a search.
 
-use tachonym_memory::{MemoryError, PagePreference, Pages, PlainWords, places_of_halves, prefetch};
+use tachonym_memory::{
+    MemoryError, PagePreference, Pages, PlainWords, halves, halves_mut, places_of_halves, prefetch,
+};
 
 use crate::kind::CountersKind;
 
@@ -264,7 +266,7 @@ impl Count for Lines {
             return (NOT_COUNTED, 0);
         }
         let place = N_CELLS as usize * number + cell as usize;
-        let cell = &mut self.words.as_mut_halves()[place];
+        let cell = &mut halves_mut(self.words.as_mut_slice())[place];
         let count = *cell >> COUNT_SHIFT;
         if count == Self::MAX_COUNT {
             return (NOT_COUNTED, count);
@@ -278,7 +280,7 @@ impl Count for Lines {
         if token == NOT_COUNTED {
             return;
         }
-        let cell = &mut self.words.as_mut_halves()[token as usize - 1];
+        let cell = &mut halves_mut(self.words.as_mut_slice())[token as usize - 1];
         let less = cell.wrapping_sub(1 << COUNT_SHIFT);
         *cell = if less > TAG { less } else { 0 };
     }
@@ -290,7 +292,7 @@ impl Count for Lines {
         if cell >= N_CELLS {
             return 0;
         }
-        self.words.as_halves()[N_CELLS as usize * number + cell as usize] >> COUNT_SHIFT
+        halves(self.words.as_slice())[N_CELLS as usize * number + cell as usize] >> COUNT_SHIFT
     }
 
     #[inline]
