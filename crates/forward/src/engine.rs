@@ -1,7 +1,7 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
 use tachonym_memory::Pages;
-use tachonym_packet::{FaceId, HashKey, InterestView, MonoNs, NameHashes, NameView};
+use tachonym_packet::{FaceId, HashKey, HashedNames, InterestView, MonoNs, NameHashes, NameView};
 use tachonym_store::SecondLevel;
 use tachonym_store::device::Completion;
 use tachonym_tables::{ContentStore, FibReader, NextHop, Pit, TablesError};
@@ -89,6 +89,34 @@ impl Engine {
     /// Carries a burst of received packets through the tables, in order. The
     /// outcome is that of its packets one by one.
     pub fn handle_burst(&mut self, now: MonoNs, rx: &[RxPacket<'_>], out: &mut impl Output) {
+        self.buffers.hashes.clear();
+        self.buffers.spans.clear();
+        self.carry(now, rx, out);
+    }
+
+    /// As [`Engine::handle_burst`], of packets that are hashed with the engine's key: `names`
+    /// has the hashes of the first packet at `first`, and those of the others behind it.
+    ///
+    /// # Panics
+    /// If there are fewer names.
+    pub fn handle_hashed_burst(
+        &mut self,
+        now: MonoNs,
+        rx: &[RxPacket<'_>],
+        names: &mut HashedNames,
+        first: usize,
+        out: &mut impl Output,
+    ) {
+        let (hashes, spans) = names.parts(first..first + rx.len());
+        self.buffers.spans.clear();
+        self.buffers.spans.extend_from_slice(spans);
+        // Hashes stay where they are: the buffers change places for the burst.
+        std::mem::swap(&mut self.buffers.hashes, hashes);
+        self.carry(now, rx, out);
+        std::mem::swap(&mut self.buffers.hashes, hashes);
+    }
+
+    fn carry(&mut self, now: MonoNs, rx: &[RxPacket<'_>], out: &mut impl Output) {
         out.enter(Block::Timers);
         self.routes.go_on();
         let fib = self.fib.pin();

@@ -42,7 +42,7 @@ struct Burst<'b, 'rx> {
     fetches_victims: bool,
 }
 
-/// Carries a burst through the tables as `plan` says.
+/// Carries a burst through the tables as `plan` says. Packets that have a span are hashed.
 pub(crate) fn carry_burst(
     state: &mut State,
     fib: &FibView<'_>,
@@ -51,8 +51,6 @@ pub(crate) fn carry_burst(
     plan: Plan,
     out: &mut impl Output,
 ) {
-    buffers.hashes.clear();
-    buffers.spans.clear();
     buffers.seen.clear();
     buffers.seen.resize(rx.len(), Seen::default());
     let mut burst = Burst {
@@ -110,9 +108,10 @@ impl Burst<'_, '_> {
         self.rx[idx].is_routed_by_name() && !self.buffers.seen[idx].cached.hits()
     }
 
-    /// Hashes the names of packets, all of them in the block of the first.
+    /// Hashes the names of packets that are not hashed, all of them in the block of the first.
     fn hash(&mut self, packets: Range<usize>, out: &mut impl Output) {
-        let new = &self.rx[packets];
+        let n_hashed = self.buffers.spans.len().min(packets.end);
+        let new = &self.rx[n_hashed..packets.end];
         if let Some(first) = new.first() {
             out.enter(first.reception());
             let names = new.iter().map(RxPacket::name);

@@ -32,7 +32,7 @@ static META_FIELDS: Fields = Fields::new(&[
 /// A Data borrowed from a receive buffer.
 ///
 /// Invariant: everything it refers to lies inside `wire` and is well-formed;
-/// [`DataView::parse`] is the only constructor.
+/// [`DataView::parse`] is the only constructor, but for copies of what it has read.
 #[derive(Clone, Copy, Debug)]
 pub struct DataView<'a> {
     wire: &'a [u8],
@@ -113,6 +113,21 @@ impl<'a> DataView<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The view of a copy of the packet, whose name's components are `name`.
+    #[inline]
+    pub(crate) const fn of_copy<'c>(&self, wire: &'c [u8], name: &'c [u8]) -> DataView<'c> {
+        DataView {
+            wire,
+            name: self.name.of_copy(name),
+            content: self.content,
+            signature_info: self.signature_info,
+            signature_value: self.signature_value,
+            final_block_id: self.final_block_id,
+            freshness_period_ms: self.freshness_period_ms,
+            content_type: self.content_type,
+        }
     }
 
     /// The whole element.
@@ -333,22 +348,6 @@ impl<'a> PacketView<'a> {
             [DATA, ..] => DataView::parse(wire).map(Self::Data),
             _ => Err(type_error(wire)),
         }
-    }
-
-    /// The name of the Interest or Data that `wire` seems to be, without a look at the rest:
-    /// if [`parse`](Self::parse) succeeds, this is what its name is.
-    ///
-    /// # Errors
-    /// If it is neither, or has no well-formed name.
-    #[inline]
-    pub fn name_of(wire: &'a [u8]) -> Result<NameView<'a>, DecodeError> {
-        let typ = match wire.first() {
-            Some(&typ) if u32::from(typ) == types::INTEREST => types::INTEREST,
-            Some(&typ) if u32::from(typ) == types::DATA => types::DATA,
-            _ => return Err(type_error(wire)),
-        };
-        let mut fields = tlv::Reader::new(tlv::read_single(wire, typ)?);
-        NameView::parse_packet_name(fields.read_expected(types::NAME)?)
     }
 
     /// The whole element.

@@ -6,6 +6,7 @@
 //! face, table or clock.
 #![forbid(unsafe_code)]
 
+mod copies;
 mod data;
 mod error;
 pub mod hash;
@@ -19,9 +20,10 @@ pub mod time;
 pub mod tlv;
 pub mod types;
 
+pub use copies::PacketCopies;
 pub use data::{Data, DataView, PacketView};
 pub use error::DecodeError;
-pub use hash::{HashKey, HashKind, HashSpan, NameHash, NameHashes};
+pub use hash::{HashKey, HashKind, HashSpan, HashedNames, NameHash, NameHashes};
 pub use interest::{
     DEFAULT_LIFETIME_MS, Interest, InterestRewrite, InterestSignature, InterestVariant,
     InterestView, Nonce,

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use tachonym_face::DropReason;
 use tachonym_forward::Engine;
 use tachonym_packet::FaceId;
 use tachonym_protocol::DropCount;
@@ -82,12 +81,7 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
         .receiver()
         .map(|receiver| *receiver.counters())
         .unwrap_or_default();
-    // By what it is called where faces find it.
-    let n_malformed = plane
-        .worker()
-        .map_or(0, |worker| worker.counters().n_malformed);
     let of_router = [
-        (DropReason::Malformed.as_str(), n_malformed),
         (MANAGER_QUEUE_FULL, plane.internal.interests().n_dropped()),
         (LESSON_QUEUE_FULL, plane.internal.n_dropped_lessons()),
         (

@@ -12,17 +12,15 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver as Inbox;
 use tachonym_dispatch::WorkerId;
-use tachonym_face::{
-    DropReason, FaceEvent, FaceInfo, FaceSystem, Frame, RxBatch, Waiting, monotonic_now,
-};
+use tachonym_face::{DropReason, FaceEvent, FaceInfo, FaceSystem, RxBatch, Waiting, monotonic_now};
 use tachonym_forward::{
     Engine, FaceTraits, LinkType, RecentDrops, RxKind, RxPacket, Scope, relend,
 };
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, MonoNs, Name};
+use tachonym_packet::{DataView, FaceId, HashedNames, MonoNs, Name};
 use tachonym_protocol::{self as protocol, FaceEventKind, FacePersistency};
 use tachonym_tables::CsCapacity;
-use tachonym_workers::{Batch, Crossing, Links, Parcel, Received, Receiver, Taken, Worker};
+use tachonym_workers::{Batch, Crossing, Links, Receiver, Worker};
 use tracing::{debug, error, info};
 
 use crate::busy::Busy;
@@ -65,6 +63,8 @@ pub(crate) struct Plane {
     released: Batch,
     /// Batches of other threads that have been seen to in this round.
     done: Vec<(WorkerId, Box<Batch>)>,
+    /// Hashes of the packets in hand.
+    names: HashedNames,
     scratch: Vec<u8>,
     foreign_drops: ForeignDrops,
     /// Packets that were lately refused before the engine saw them.
@@ -129,6 +129,7 @@ impl Plane {
             going: Vec::new(),
             released: Batch::new(),
             done: Vec::new(),
+            names: HashedNames::new(),
             scratch: Vec::new(),
             foreign_drops: ForeignDrops::default(),
             recent_drops: RecentDrops::new(),
@@ -447,54 +448,46 @@ impl Plane {
         let mut burst = relend(spare);
         self.begin_receiving(now);
         for frame in batch.frames() {
-            let taken = match &mut self.receiver {
-                Some(receiver) => receiver.take(received(&frame), &mut self.links),
-                None => Taken::Own,
-            };
-            let malformed = Some(DropReason::Malformed);
-            let (packet, reason) = match taken {
-                Taken::Sent | Taken::Dropped => continue,
-                Taken::Malformed => (None, malformed),
-                Taken::Own => {
-                    let packet = RxPacket::parse(frame.face, frame.headers, frame.l3);
-                    let reason = match &packet {
-                        None => malformed,
-                        Some(packet) => refusal(&mut self.internal, &mut self.gate, packet, now),
-                    };
-                    (packet, reason)
-                }
-            };
-            match (packet, reason) {
-                (Some(packet), None) => burst.push(RxPacket {
+            match RxPacket::parse(frame.face, frame.headers, frame.l3) {
+                Some(packet) => burst.push(RxPacket {
                     prefix_announcement: frame.prefix_announcement,
                     ..packet
                 }),
-                (packet, reason) => {
-                    let reason = reason.unwrap_or(DropReason::Malformed);
-                    self.faces.count_drop(frame.face, reason);
-                    if let Some(packet) = packet {
-                        self.note_refused(now, reason, &packet);
-                    }
-                }
+                None => self.faces.count_drop(frame.face, DropReason::Malformed),
             }
         }
+        let mut names = std::mem::take(&mut self.names);
+        let admits = |packet: &RxPacket<'_>| {
+            let Some(reason) = refusal(&mut self.internal, &mut self.gate, packet, now) else {
+                return true;
+            };
+            self.faces.count_drop(packet.face, reason);
+            let dropped = packet.as_dropped();
+            self.recent_drops.record(now, reason, &dropped);
+            if let Some(traces) = &mut self.traces {
+                traces.note_refused(now, reason, packet, &self.faces);
+            }
+            false
+        };
+        let task = match &mut self.receiver {
+            Some(receiver) => {
+                receiver.take(&mut burst, &mut names, &mut self.links, admits);
+                Task::HashedBurst(&burst, &mut names)
+            }
+            None => {
+                burst.retain(admits);
+                Task::Burst(&burst)
+            }
+        };
         self.counters.n_at_home += burst.len() as u64;
         if self.worker().is_some() {
-            self.work(now, Task::Burst(&burst));
+            self.work(now, task);
         } else {
             self.counters.n_without_worker += burst.len() as u64;
         }
+        self.names = names;
         burst.clear();
         relend(burst)
-    }
-
-    /// Records a packet that is dropped before the engine sees it.
-    #[cold]
-    fn note_refused(&mut self, now: MonoNs, reason: DropReason, packet: &RxPacket<'_>) {
-        self.recent_drops.record(now, reason, &packet.as_dropped());
-        if let Some(traces) = &mut self.traces {
-            traces.note_refused(now, reason, packet, &self.faces);
-        }
     }
 
     /// Sees which names have moved, and carries what has waited for that.
@@ -512,16 +505,7 @@ impl Plane {
         };
         let n_unread = self.n_since_pause / BUSY_PKTS_BY_UNREAD;
         let released = &mut self.released;
-        receiver.release(&mut self.links, n_unread, |received| {
-            released.push(&Parcel {
-                crossing: Crossing::Arrived,
-                face: received.face,
-                headers: received.headers,
-                wire: received.wire,
-                announcement: received.announcement,
-                served: &[],
-            });
-        });
+        receiver.release(&mut self.links, n_unread, |parcel| released.push(parcel));
         if !self.released.is_empty() {
             let mut released = std::mem::take(&mut self.released);
             self.counters.n_at_home += released.len() as u64;
@@ -563,16 +547,12 @@ impl Plane {
         for parcel in batch.iter() {
             if parcel.crossing == Crossing::Leaving {
                 // What cannot be sent is counted on its face.
-                let Parcel {
-                    face,
-                    headers,
-                    announcement,
-                    wire,
-                    ..
-                } = parcel;
-                let _ = self
-                    .faces
-                    .send_announcing(face, headers, announcement, wire);
+                let _ = self.faces.send_announcing(
+                    parcel.face,
+                    parcel.headers,
+                    parcel.announcement,
+                    parcel.wire(),
+                );
             }
         }
     }
@@ -698,15 +678,6 @@ impl Plane {
         (self.replace_at, self.replaced_at) = (None, now);
         let name = self.team.layout.name_of_thread(self.me.idx());
         info!("{name} forwards again");
-    }
-}
-
-fn received<'a>(frame: &Frame<'a>) -> Received<'a> {
-    Received {
-        face: frame.face,
-        headers: frame.headers,
-        wire: frame.l3,
-        announcement: frame.prefix_announcement,
     }
 }
 

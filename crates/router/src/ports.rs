@@ -8,7 +8,7 @@ use tachonym_face::{DropReason, FaceSystem};
 use tachonym_forward::{Output, RecentDrops, RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{FaceId, InterestRewrite, InterestView, MonoNs, NackReason, NameView};
-use tachonym_workers::{Crossing, Links, Parcel, Port, TokenMaker};
+use tachonym_workers::{Links, Parcel, Port, TokenMaker};
 
 use crate::internal::InternalFace;
 use crate::team::Team;
@@ -81,15 +81,7 @@ impl Ports<'_> {
                     .send_announcing(face, headers, announcement, wire);
             }
             Some(thread) => {
-                let leaving = Parcel {
-                    crossing: Crossing::Leaving,
-                    face,
-                    headers,
-                    wire,
-                    announcement,
-                    served: &[],
-                };
-                self.push(thread, &leaving);
+                self.push(thread, &Parcel::leaving(face, headers, wire, announcement));
             }
         }
     }

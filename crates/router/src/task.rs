@@ -5,7 +5,7 @@
 //! packets pay nothing for traces while none runs.
 
 use tachonym_forward::RxPacket;
-use tachonym_packet::MonoNs;
+use tachonym_packet::{HashedNames, MonoNs};
 use tachonym_workers::{Batch, Port, Worker};
 
 use crate::second_level::Ssd;
@@ -14,6 +14,8 @@ use crate::second_level::Ssd;
 pub(crate) enum Task<'a, 'rx> {
     /// Packets that this thread has received, and that are at home here.
     Burst(&'a [RxPacket<'rx>]),
+    /// The same with the hashes of their names.
+    HashedBurst(&'a [RxPacket<'rx>], &'a mut HashedNames),
     /// Packets that another thread has sent.
     Batch(&'a Batch),
     /// What has become due.
@@ -29,6 +31,7 @@ impl Task<'_, '_> {
     pub(crate) fn run<P: Port>(self, now: MonoNs, worker: &mut Worker, ports: &mut P) {
         match self {
             Self::Burst(rx) => worker.handle_burst(now, rx, ports),
+            Self::HashedBurst(rx, names) => worker.handle_hashed_burst(now, rx, names, ports),
             Self::Batch(batch) => worker.handle_batch(now, batch, ports),
             Self::Timeout => worker.handle_timeout(now, ports),
             Self::Completions(ssd) => {

@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::sharing::Downstream;
+use tachonym_forward::{RxKind, RxPacket};
 use tachonym_memory::prefetch;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, MonoNs};
+use tachonym_packet::{FaceId, HashedNames, MonoNs, NameHash, PacketCopies, PacketView};
 use tachonym_tables::OfferRank;
 
 /// A batch is full once it has so many packets.
@@ -91,20 +92,122 @@ pub struct Parcel<'a> {
     pub face: FaceId,
     /// Its link-layer headers.
     pub headers: &'a Headers,
-    /// The packet.
-    pub wire: &'a [u8],
     /// A prefix announcement that came with it, or goes with it.
     pub announcement: Option<&'a [u8]>,
     /// Who has got it already.
     pub served: &'a [Downstream],
+    pub(crate) content: Content<'a>,
+}
+
+/// What a worker gets of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    /// It is parsed, and the prefixes of its name are hashed unless there are no hashes.
+    Parsed(PacketView<'a>, &'a [NameHash]),
+    /// Its bytes.
+    Wire(&'a [u8]),
+}
+
+impl<'a> Parcel<'a> {
+    /// A received packet for the worker where its name, which has these prefix hashes, is at
+    /// home.
+    #[must_use]
+    #[inline]
+    pub fn arrived(packet: &RxPacket<'a>, hashes: &'a [NameHash]) -> Self {
+        let view = match packet.packet {
+            RxKind::Interest(interest) | RxKind::Nack(_, interest) => {
+                PacketView::Interest(interest)
+            }
+            RxKind::Data(data) => PacketView::Data(data),
+        };
+        Self {
+            crossing: Crossing::Arrived,
+            face: packet.face,
+            headers: packet.headers,
+            announcement: packet.prefix_announcement,
+            served: &[],
+            content: Content::Parsed(view, hashes),
+        }
+    }
+
+    /// A packet that leaves by a face of another thread.
+    #[must_use]
+    pub const fn leaving(
+        face: FaceId,
+        headers: &'a Headers,
+        wire: &'a [u8],
+        announcement: Option<&'a [u8]>,
+    ) -> Self {
+        Self {
+            announcement,
+            ..Self::of_wire(Crossing::Leaving, face, headers, wire)
+        }
+    }
+
+    /// A packet of which the bytes alone cross.
+    pub(crate) const fn of_wire(
+        crossing: Crossing,
+        face: FaceId,
+        headers: &'a Headers,
+        wire: &'a [u8],
+    ) -> Self {
+        Self {
+            crossing,
+            face,
+            headers,
+            announcement: None,
+            served: &[],
+            content: Content::Wire(wire),
+        }
+    }
+
+    /// The bytes of the packet.
+    #[must_use]
+    pub const fn wire(&self) -> &'a [u8] {
+        match &self.content {
+            Content::Parsed(packet, _) => packet.wire(),
+            Content::Wire(wire) => wire,
+        }
+    }
+
+    /// The hashes of all prefixes of the name, if it has been hashed.
+    #[must_use]
+    #[inline]
+    pub const fn hashes(&self) -> &'a [NameHash] {
+        match self.content {
+            Content::Parsed(_, hashes) => hashes,
+            Content::Wire(_) => &[],
+        }
+    }
+
+    /// The packet, if it has been parsed.
+    #[must_use]
+    #[inline]
+    pub fn packet(&self) -> Option<RxPacket<'a>> {
+        let Content::Parsed(packet, _) = self.content else {
+            return None;
+        };
+        Some(RxPacket {
+            face: self.face,
+            packet: match (packet, self.headers.nack) {
+                (PacketView::Interest(interest), None) => RxKind::Interest(interest),
+                (PacketView::Interest(interest), Some(reason)) => RxKind::Nack(reason, interest),
+                (PacketView::Data(data), _) => RxKind::Data(data),
+            },
+            headers: self.headers,
+            prefix_announcement: self.announcement,
+        })
+    }
 }
 
 #[derive(Clone, Debug)]
 struct Record {
     crossing: Crossing,
     face: FaceId,
-    headers: Headers,
-    wire: Range<u32>,
+    /// Its number among those that have any.
+    headers: Option<u32>,
+    /// Where its bytes are, unless it is the next one that is parsed.
+    wire: Option<Range<u32>>,
     announcement: Option<Range<u32>>,
     served: Range<u32>,
 }
@@ -113,6 +216,10 @@ struct Record {
 #[derive(Debug, Default)]
 pub struct Batch {
     records: Vec<Record>,
+    headers: Vec<Headers>,
+    parsed: PacketCopies,
+    /// Of the names of those that are parsed.
+    names: HashedNames,
     bytes: Vec<u8>,
     served: Vec<Downstream>,
 }
@@ -120,12 +227,8 @@ pub struct Batch {
 impl Batch {
     /// One that takes no memory yet.
     #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            records: Vec::new(),
-            bytes: Vec::new(),
-            served: Vec::new(),
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Number of packets.
@@ -146,20 +249,34 @@ impl Batch {
         self.records.len() >= MAX_BATCH_PKTS || self.n_bytes() >= FULL_BYTES
     }
 
-    /// Bytes of packets, and of who has got them.
+    /// Bytes of packets, of hashes, and of who has got them.
     pub(crate) const fn n_bytes(&self) -> usize {
-        self.bytes.len() + size_of_val(self.served.as_slice())
+        self.parsed.n_bytes()
+            + self.names.n_bytes()
+            + self.bytes.len()
+            + size_of_val(self.served.as_slice())
     }
 
     /// Puts a copy of a packet behind the others.
     pub fn push(&mut self, parcel: &Parcel<'_>) {
-        let wire = append(&mut self.bytes, parcel.wire);
+        let wire = match &parcel.content {
+            Content::Parsed(packet, hashes) => {
+                self.parsed.push(packet);
+                self.names.push(hashes);
+                None
+            }
+            Content::Wire(wire) => Some(append(&mut self.bytes, wire)),
+        };
         let announcement = parcel.announcement.map(|it| append(&mut self.bytes, it));
         let served = append(&mut self.served, parcel.served);
+        let headers = (!parcel.headers.is_empty()).then(|| {
+            self.headers.push(*parcel.headers);
+            self.headers.len() as u32 - 1
+        });
         self.records.push(Record {
             crossing: parcel.crossing,
             face: parcel.face,
-            headers: *parcel.headers,
+            headers,
             wire,
             announcement,
             served,
@@ -169,21 +286,31 @@ impl Batch {
     /// The packets, in the order in which they were put in.
     pub fn iter(&self) -> impl Iterator<Item = Parcel<'_>> {
         let bytes = |range: &Range<u32>| &self.bytes[range.start as usize..range.end as usize];
+        let mut n_parsed = 0;
         self.records.iter().map(move |record| Parcel {
             crossing: record.crossing,
             face: record.face,
-            headers: &record.headers,
-            wire: bytes(&record.wire),
+            headers: match record.headers {
+                Some(idx) => &self.headers[idx as usize],
+                None => &Headers::EMPTY,
+            },
+            content: match &record.wire {
+                Some(range) => Content::Wire(bytes(range)),
+                None => {
+                    n_parsed += 1;
+                    let idx = n_parsed - 1;
+                    Content::Parsed(self.parsed.get(idx), self.names.get(idx))
+                }
+            },
             announcement: record.announcement.as_ref().map(bytes),
             served: &self.served[record.served.start as usize..record.served.end as usize],
         })
     }
 
-    /// Fetches the packets, which another thread has written: side by side, and not one
+    /// Fetches the parsed packets, which another thread has written: side by side, and not one
     /// after the other when each is read.
     pub fn prefetch(&self) {
-        for record in &self.records {
-            let wire = &self.bytes[record.wire.start as usize..record.wire.end as usize];
+        for wire in self.parsed.wires() {
             for line in wire.chunks(LINE_BYTES).take(PREFETCHED_LINES) {
                 prefetch(line);
             }
@@ -193,6 +320,9 @@ impl Batch {
     /// Takes all packets out; keeps the memory.
     pub fn clear(&mut self) {
         self.records.clear();
+        self.headers.clear();
+        self.parsed.clear_and_shrink(KEPT_BYTES);
+        self.names.clear_and_shrink(KEPT_BYTES);
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.served.clear();
@@ -221,18 +351,12 @@ mod tests {
             congestion_mark: 3,
             ..Headers::default()
         };
-        let parcel = |wire, announcement| Parcel {
-            crossing: Crossing::Arrived,
-            face: FaceId(256),
-            headers: &headers,
-            wire,
-            announcement,
-            served: &[],
-        };
+        let parcel =
+            |wire, announcement| Parcel::leaving(FaceId(256), &headers, wire, announcement);
         for _ in 0..2 {
             batch.push(&parcel(b"one", None));
             batch.push(&parcel(b"two", Some(b"of")));
-            let seen: Vec<_> = batch.iter().map(|p| (p.wire, p.announcement)).collect();
+            let seen: Vec<_> = batch.iter().map(|p| (p.wire(), p.announcement)).collect();
             assert_eq!(seen, [(&b"one"[..], None), (b"two", Some(&b"of"[..]))]);
             assert!(batch.iter().all(|parcel| *parcel.headers == headers));
             batch.clear();
@@ -249,12 +373,8 @@ mod tests {
         let mut batch = Batch::new();
         let served = [Downstream::of_interest(FaceId(256), &Headers::EMPTY); MAX_SERVED];
         let parcel = Parcel {
-            crossing: Crossing::Leaving,
-            face: FaceId(256),
-            headers: &Headers::EMPTY,
-            wire: b"one",
-            announcement: None,
             served: &served,
+            ..Parcel::leaving(FaceId(256), &Headers::EMPTY, b"one", None)
         };
         while !batch.is_full() {
             batch.push(&parcel);

@@ -7,7 +7,8 @@ use tachonym_dispatch::{
 };
 use tachonym_packet::types::component::{IMPLICIT_SHA256_DIGEST, SEGMENT};
 use tachonym_packet::{
-    ComponentView, HashKey, InterestView, NameHashes, NameScope, NameView, PitToken,
+    ComponentView, HashKey, HashedNames, InterestView, NameHash, NameHashes, NameScope, NameView,
+    PitToken,
 };
 
 use crate::services::Services;
@@ -97,41 +98,47 @@ impl Dispatcher {
         self.homes.homes()
     }
 
+    /// Hashes the names of a burst, in the place of those that are in `names`.
+    pub(crate) fn hash<'n>(
+        &self,
+        names: &mut HashedNames,
+        burst: impl Iterator<Item = NameView<'n>>,
+    ) {
+        names.clear();
+        names.push_burst(&self.key, burst);
+    }
+
     /// The worker at which a name is at home.
     #[inline]
     pub fn home(&mut self, name: NameView<'_>) -> WorkerId {
-        self.place(name).1
+        self.hash_and_place(name).1
     }
 
     /// The service of a name and what it is dispatched by; `None` if it is always at one
     /// worker.
     pub fn key(&mut self, name: NameView<'_>) -> Option<(ServiceId, Key)> {
-        self.place(name).0
+        self.hash_and_place(name).0
     }
 
-    /// Service and key of a name, and the worker where it is at home; no key if it is always
-    /// there.
+    fn hash_and_place(&mut self, name: NameView<'_>) -> (Option<(ServiceId, Key)>, WorkerId) {
+        self.hashes.clear();
+        let span = self.hashes.push_name(&self.key, name);
+        self.place(name, self.hashes.slice(span))
+    }
+
+    /// Service and key of a name with these prefix hashes, and the worker where it is at home;
+    /// no key if it is always there.
     #[inline]
-    pub(crate) fn place(&mut self, name: NameView<'_>) -> (Option<(ServiceId, Key)>, WorkerId) {
+    pub(crate) fn place(
+        &self,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+    ) -> (Option<(ServiceId, Key)>, WorkerId) {
         if is_own(name) {
             return (None, OWN_WORKER);
         }
-        let (service, key) = (self.services.of(name), self.key_of(name));
+        let (service, key) = (self.services.of(name), self.by.key(name, hashes));
         (Some((service, key)), self.homes().home(service, key))
-    }
-
-    fn key_of(&mut self, name: NameView<'_>) -> Key {
-        let hashed = match self.by {
-            DispatchBy::Prefix { n_components } => {
-                name.prefix(name.len().min(n_components.get().into()))
-            }
-            DispatchBy::Name | DispatchBy::Batch { .. } => name,
-        };
-        self.hashes.clear();
-        let span = self.hashes.push_name(&self.key, hashed);
-        let hashes = self.hashes.slice(span);
-        // Of the whole name: what looks like a digest in the middle of it is none.
-        self.by.key(name, hashes)
     }
 
     /// Whether Data for an Interest may be at home elsewhere than the Interest.
@@ -183,19 +190,29 @@ impl Dispatcher {
     }
 
     /// Whether a name concerns no other worker than `me` for having had another home. Takes
-    /// constant time as long as no names have moved, and else a hash of the name.
+    /// constant time.
     #[inline]
-    pub(crate) fn is_settled_for(&mut self, me: WorkerId, name: NameView<'_>) -> bool {
-        self.is_settled || self.other_holders(me, name).is_empty()
+    pub(crate) fn is_settled_for(
+        &self,
+        me: WorkerId,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+    ) -> bool {
+        self.is_settled || self.other_holders(me, name, hashes).is_empty()
     }
 
     /// Other workers than `me` that have a name, or had it before and may have Interests
     /// pending for it.
-    pub(crate) fn other_holders(&mut self, me: WorkerId, name: NameView<'_>) -> WorkerSet {
+    pub(crate) fn other_holders(
+        &self,
+        me: WorkerId,
+        name: NameView<'_>,
+        hashes: &[NameHash],
+    ) -> WorkerSet {
         let mut holders = match is_own(name) {
             true => WorkerSet::only(OWN_WORKER),
             false => {
-                let (service, key) = (self.services.of(name), self.key_of(name));
+                let (service, key) = (self.services.of(name), self.by.key(name, hashes));
                 self.homes().holders(service, key)
             }
         };
@@ -208,15 +225,13 @@ impl Dispatcher {
     /// those at which anybody waits, and `waits` tells a worker's. Takes time linear in the
     /// name's components and, at lengths that count, in workers.
     pub(crate) fn others_for(
-        &mut self,
+        &self,
         me: WorkerId,
         name: NameView<'_>,
+        hashes: &[NameHash],
         waiting_lengths: u64,
         waits: impl Fn(WorkerId, u64) -> bool,
     ) -> WorkerSet {
-        self.hashes.clear();
-        let span = self.hashes.push_name(&self.key, name);
-        let hashes = self.hashes.slice(span);
         let homes = self.homes.homes();
         let holders = |is_own, shape: NameShape| match is_own {
             true => WorkerSet::only(OWN_WORKER),

@@ -33,7 +33,7 @@ mod worker;
 pub use batch::{Batch, Crossing, Level, MAX_BATCH_PKTS, Parcel};
 pub use dispatcher::Dispatcher;
 pub use links::{LinkConfig, Links};
-pub use receiver::{Received, Receiver, ReceiverConfig, ReceiverCounters, ReceiverView, Taken};
+pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverView};
 pub use scheduler::Scheduler;
 pub use services::Services;
 pub use tokens::{TokenMaker, Tokens};

@@ -341,20 +341,12 @@ mod tests {
     use tachonym_packet::lp::Headers;
 
     use super::*;
-    use crate::batch::Crossing;
 
     const A: WorkerId = WorkerId(0);
     const B: WorkerId = WorkerId(1);
 
     fn parcel(wire: &[u8]) -> Parcel<'_> {
-        Parcel {
-            crossing: Crossing::Arrived,
-            face: FaceId(256),
-            headers: &Headers::EMPTY,
-            wire,
-            announcement: None,
-            served: &[],
-        }
+        Parcel::leaving(FaceId(256), &Headers::EMPTY, wire, None)
     }
 
     #[test]
@@ -381,11 +373,9 @@ mod tests {
             assert_eq!(a.progress(B), (n_seen_before + n_fitting, n_seen_before));
             let mut seen = Vec::new();
             while let Some(batch) = b.receive(A) {
-                seen.extend(
-                    batch.iter().map(|parcel| {
-                        u32::from_le_bytes(parcel.wire.try_into().expect("four bytes"))
-                    }),
-                );
+                seen.extend(batch.iter().map(|parcel| {
+                    u32::from_le_bytes(parcel.wire().try_into().expect("four bytes"))
+                }));
                 b.give_back(A, batch);
             }
             assert_eq!(seen, fitting);
@@ -452,7 +442,7 @@ mod tests {
             while next < N {
                 while let Some(batch) = b.receive(A) {
                     for parcel in batch.iter() {
-                        assert_eq!(parcel.wire, next.to_le_bytes());
+                        assert_eq!(parcel.wire(), next.to_le_bytes());
                         next += 1;
                     }
                     b.give_back(A, batch);

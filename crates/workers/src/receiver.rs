@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tachonym_dispatch::order::{Offer, Order, OrderConfig};
 use tachonym_dispatch::{Key, ServiceId, WorkerId};
-use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, PacketView, types};
+use tachonym_forward::{RxKind, RxPacket};
+use tachonym_packet::{HashedNames, NameHash};
 
-use crate::batch::{Crossing, Parcel};
+use crate::batch::{Batch, Parcel};
 use crate::dispatcher::Dispatcher;
 use crate::links::Links;
 
@@ -42,50 +42,6 @@ impl Default for ReceiverConfig {
     }
 }
 
-/// A received packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Received<'a> {
-    /// The face that brought it.
-    pub face: FaceId,
-    /// Its link-layer headers.
-    pub headers: &'a Headers,
-    /// The packet.
-    pub wire: &'a [u8],
-    /// A prefix announcement that came with it.
-    pub announcement: Option<&'a [u8]>,
-}
-
-impl<'a> Received<'a> {
-    /// Whether it is a Data or a Nack, going by its first byte.
-    fn is_answer(&self) -> bool {
-        self.headers.nack.is_some() || self.wire.first() == Some(&(types::DATA as u8))
-    }
-
-    fn parcel(self) -> Parcel<'a> {
-        Parcel {
-            crossing: Crossing::Arrived,
-            face: self.face,
-            headers: self.headers,
-            wire: self.wire,
-            announcement: self.announcement,
-            served: &[],
-        }
-    }
-}
-
-/// Where a received packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is for this thread's own worker.
-    Own,
-    /// It is in a ring, or waits here until its name has moved.
-    Sent,
-    /// It is dropped, and counted: the worker has as many waiting as it may.
-    Dropped,
-    /// It has no name that can be read; it is for the caller to count.
-    Malformed,
-}
-
 /// What a receiver has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
@@ -98,15 +54,6 @@ pub struct ReceiverCounters {
     pub n_order_full: u64,
     /// Packets that have waited for a name to move.
     pub n_held: u64,
-}
-
-/// A packet that waits for its name to have moved.
-#[derive(Debug)]
-struct Held {
-    face: FaceId,
-    headers: Headers,
-    wire: Vec<u8>,
-    announcement: Option<Vec<u8>>,
 }
 
 /// What a receiver tells the scheduler, written once a burst by it alone.
@@ -133,15 +80,14 @@ pub struct Receiver {
     own: Option<WorkerId>,
     dispatcher: Dispatcher,
     config: ReceiverConfig,
-    order: Order<Box<Held>>,
+    /// Each packet that waits for its name to have moved is a batch.
+    order: Order<Box<Batch>>,
     status: Arc<Status>,
     samples: Producer<(ServiceId, Key)>,
     n_until_sample: u32,
     /// By worker: packets put into its ring so far, and done of them.
     queued: Vec<u64>,
     done: Vec<u64>,
-    /// Packets of names that have moved, for this thread's own worker.
-    released: Vec<Held>,
     counters: ReceiverCounters,
 }
 
@@ -176,7 +122,6 @@ impl Receiver {
             n_until_sample: config.sample_every.max(1),
             queued: vec![0; n_workers],
             done: vec![0; n_workers],
-            released: Vec::new(),
             counters: ReceiverCounters::default(),
         };
         (receiver, view)
@@ -189,12 +134,7 @@ impl Receiver {
     }
 
     /// Begins a burst: [observes](Self::observe) and [releases](Self::release).
-    pub fn begin(
-        &mut self,
-        links: &mut Links,
-        n_unread: u32,
-        handle_own: impl FnMut(Received<'_>),
-    ) {
+    pub fn begin(&mut self, links: &mut Links, n_unread: u32, handle_own: impl FnMut(&Parcel<'_>)) {
         self.observe(links);
         self.release(links, n_unread, handle_own);
     }
@@ -222,7 +162,7 @@ impl Receiver {
         &mut self,
         links: &mut Links,
         n_unread: u32,
-        mut handle_own: impl FnMut(Received<'_>),
+        mut handle_own: impl FnMut(&Parcel<'_>),
     ) {
         if self.order.is_calm() {
             return self.report(n_unread);
@@ -233,20 +173,18 @@ impl Receiver {
             config,
             done,
             own,
-            released,
             counters,
             ..
         } = self;
         order.release(dispatcher.homes(), done, |worker, _, _, held| {
-            if Some(worker) == *own {
-                released.push(*held);
-            } else {
-                send(links, worker, &held.received(), config, counters);
+            for parcel in held.iter() {
+                if Some(worker) == *own {
+                    handle_own(&parcel);
+                } else {
+                    send(links, worker, &parcel, config, counters);
+                }
             }
         });
-        for held in released.drain(..) {
-            handle_own(held.received());
-        }
         self.report(n_unread);
     }
 
@@ -265,25 +203,47 @@ impl Receiver {
         self.order.forget(worker);
     }
 
-    /// Takes a packet to its home.
-    pub fn take(&mut self, received: Received<'_>, links: &mut Links) -> Taken {
+    /// Takes the packets of a burst to their homes. What is left in `burst` is for this thread's
+    /// own worker, as far as `admits` lets it pass; `names` has the hashes of just these then.
+    pub fn take(
+        &mut self,
+        burst: &mut Vec<RxPacket<'_>>,
+        names: &mut HashedNames,
+        links: &mut Links,
+        mut admits: impl FnMut(&RxPacket<'_>) -> bool,
+    ) {
+        self.dispatcher
+            .hash(names, burst.iter().map(RxPacket::name));
+        let mut n_own = 0;
+        for idx in 0..burst.len() {
+            let packet = &burst[idx];
+            if self.is_own(packet, names.get(idx), links) && admits(packet) {
+                burst[n_own] = burst[idx];
+                names.replace(n_own, idx);
+                n_own += 1;
+            }
+        }
+        burst.truncate(n_own);
+        names.truncate(n_own);
+    }
+
+    /// Whether a packet is for this thread's own worker; if not, it is sent to another one,
+    /// held, or dropped and counted.
+    #[inline]
+    fn is_own(&mut self, packet: &RxPacket<'_>, hashes: &[NameHash], links: &mut Links) -> bool {
+        let is_answer = !matches!(packet.packet, RxKind::Interest(_));
         // One to be sampled goes by its name, which tells what it is.
-        if received.is_answer()
+        if is_answer
             && self.order.is_calm()
             && self.n_until_sample > 1
-            && let Some(home) = self
-                .dispatcher
-                .by_token(received.headers.pit_token.as_ref())
+            && let Some(home) = self.dispatcher.by_token(packet.headers.pit_token.as_ref())
         {
             self.n_until_sample -= 1;
-            return self.send(home, &received, links);
+            return self.is_own_or_sent(home, packet, hashes, links);
         }
-        let Ok(name) = PacketView::name_of(received.wire) else {
-            return Taken::Malformed;
-        };
-        let (key, home) = self.dispatcher.place(name);
+        let (key, home) = self.dispatcher.place(packet.name(), hashes);
         let Some(key) = key else {
-            return self.send(home, &received, links);
+            return self.is_own_or_sent(home, packet, hashes, links);
         };
         self.n_until_sample -= 1;
         if self.n_until_sample == 0 {
@@ -292,7 +252,7 @@ impl Receiver {
             let _ = self.samples.push(key);
         }
         if self.order.is_calm() {
-            return self.send(home, &received, links);
+            return self.is_own_or_sent(home, packet, hashes, links);
         }
         let Self {
             order,
@@ -300,28 +260,33 @@ impl Receiver {
             done,
             ..
         } = self;
-        let copy = || Box::new(Held::of(&received));
+        let copy = || {
+            let mut held = Box::new(Batch::new());
+            held.push(&Parcel::arrived(packet, hashes));
+            held
+        };
         match order.offer_made(dispatcher.homes(), key, done, copy) {
-            Offer::Go(()) => self.send(home, &received, links),
-            Offer::Held => {
-                self.counters.n_held += 1;
-                Taken::Sent
-            }
-            Offer::NoRoom(()) => {
-                self.counters.n_order_full += 1;
-                Taken::Dropped
-            }
+            Offer::Go(()) => return self.is_own_or_sent(home, packet, hashes, links),
+            Offer::Held => self.counters.n_held += 1,
+            Offer::NoRoom(()) => self.counters.n_order_full += 1,
         }
+        false
     }
 
-    fn send(&mut self, home: WorkerId, received: &Received<'_>, links: &mut Links) -> Taken {
-        if Some(home) == self.own {
-            return Taken::Own;
+    #[inline]
+    fn is_own_or_sent(
+        &mut self,
+        home: WorkerId,
+        packet: &RxPacket<'_>,
+        hashes: &[NameHash],
+        links: &mut Links,
+    ) -> bool {
+        let is_own = Some(home) == self.own;
+        if !is_own {
+            let parcel = Parcel::arrived(packet, hashes);
+            send(links, home, &parcel, &self.config, &mut self.counters);
         }
-        match send(links, home, received, &self.config, &mut self.counters) {
-            true => Taken::Sent,
-            false => Taken::Dropped,
-        }
+        is_own
     }
 
     /// Tells the scheduler how long queues are.
@@ -342,44 +307,20 @@ impl Receiver {
     }
 }
 
-/// Puts a packet into the ring to a worker, unless that has too many; whether it did, which
-/// is counted.
+/// Puts a packet into the ring to a worker, or drops and counts it if that has too many.
 fn send(
     links: &mut Links,
     worker: WorkerId,
-    received: &Received<'_>,
+    parcel: &Parcel<'_>,
     config: &ReceiverConfig,
     counters: &mut ReceiverCounters,
-) -> bool {
+) {
     if links.n_under_way(worker) >= u64::from(config.max_queue_pkts) {
         counters.n_queue_full += 1;
-        links.refuse(worker, &received.parcel());
-        return false;
+        return links.refuse(worker, parcel);
     }
     // What finds no room then is counted by the links.
-    let is_sent = links.push(worker, &received.parcel());
-    counters.n_crossed += u64::from(is_sent);
-    is_sent
-}
-
-impl Held {
-    fn of(received: &Received<'_>) -> Self {
-        Self {
-            face: received.face,
-            headers: *received.headers,
-            wire: received.wire.to_vec(),
-            announcement: received.announcement.map(<[u8]>::to_vec),
-        }
-    }
-
-    fn received(&self) -> Received<'_> {
-        Received {
-            face: self.face,
-            headers: &self.headers,
-            wire: &self.wire,
-            announcement: self.announcement.as_deref(),
-        }
-    }
+    counters.n_crossed += u64::from(links.push(worker, parcel));
 }
 
 impl ReceiverView {

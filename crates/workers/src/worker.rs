@@ -6,7 +6,7 @@ use tachonym_dispatch::{WorkerId, WorkerSet};
 use tachonym_forward::sharing::{At, Downstream, Nacked, Seeker, Served, Visited};
 use tachonym_forward::{Engine, LinkType, Output, RxKind, RxPacket, relend};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
+use tachonym_packet::{DataView, FaceId, HashedNames, InterestView, MonoNs, NameHash};
 use tachonym_tables::OfferRank;
 
 use crate::batch::{Batch, Crossing, Level, MAX_BATCH_PKTS, Parcel};
@@ -46,8 +46,6 @@ pub struct WorkerCounters {
     /// Downstreams that have got a Data here and that it has not taken along to other
     /// workers, for it had [too many](tachonym_forward::sharing::MAX_SERVED).
     pub n_not_noted: u64,
-    /// What came from other threads and is no packet, whatever its name.
-    pub n_malformed: u64,
 }
 
 /// See the module.
@@ -62,6 +60,8 @@ pub struct Worker {
     served: Served,
     /// Lends its memory to the packets of a batch.
     spare: Vec<RxPacket<'static>>,
+    /// Hashes of packets that came without any, and of those of a batch.
+    names: HashedNames,
     counters: WorkerCounters,
 }
 
@@ -83,6 +83,7 @@ impl Worker {
             parked: Parked::default(),
             served: Served::default(),
             spare: Vec::with_capacity(MAX_BATCH_PKTS),
+            names: HashedNames::new(),
             counters: WorkerCounters::default(),
         }
     }
@@ -134,25 +135,45 @@ impl Worker {
             // There is nobody else whom a packet might concern.
             return self.engine.handle_burst(now, rx, port);
         }
+        let mut names = std::mem::take(&mut self.names);
+        self.dispatcher
+            .hash(&mut names, rx.iter().map(RxPacket::name));
+        self.handle_hashed_burst(now, rx, &mut names, port);
+        self.names = names;
+    }
+
+    /// Carries packets that are at home here, and of whose names these are the hashes.
+    pub fn handle_hashed_burst<P: Port>(
+        &mut self,
+        now: MonoNs,
+        rx: &[RxPacket<'_>],
+        names: &mut HashedNames,
+        port: &mut P,
+    ) {
+        if self.waiting.is_of_one() {
+            return self.engine.handle_hashed_burst(now, rx, names, 0, port);
+        }
         self.dispatcher.refresh();
         let waits_elsewhere = self.waiting.of_others(self.me);
-        let mut rest = rx;
-        while !rest.is_empty() {
-            let mut is_plain = |packet: &RxPacket<'_>| self.is_plain(packet, waits_elsewhere);
-            let n_plain = rest.iter().take_while(|packet| is_plain(packet)).count();
-            let (plain, others) = rest.split_at(n_plain);
-            if !plain.is_empty() {
-                self.engine.handle_burst(now, plain, port);
+        let mut start = 0;
+        while start < rx.len() {
+            let is_plain = |&idx: &usize| self.is_plain(&rx[idx], names.get(idx), waits_elsewhere);
+            let end = start + (start..rx.len()).take_while(is_plain).count();
+            if start < end {
+                let plain = &rx[start..end];
+                self.engine
+                    .handle_hashed_burst(now, plain, names, start, port);
             }
-            rest = others;
-            if let Some((packet, others)) = others.split_first() {
+            if let Some(packet) = rx.get(end) {
                 match &packet.packet {
                     RxKind::Interest(interest) => self.ask_all(now, packet, interest, port),
-                    RxKind::Data(data) => self.home_data(now, packet, data, port),
-                    RxKind::Nack(..) => self.home_nack(now, packet, port),
+                    RxKind::Data(data) => {
+                        self.home_data(now, packet, data, names.get(end), port);
+                    }
+                    RxKind::Nack(..) => self.home_nack(now, packet, names.get(end), port),
                 }
-                rest = others;
             }
+            start = end + 1;
         }
         self.publish_lengths();
     }
@@ -162,30 +183,33 @@ impl Worker {
     pub fn handle_batch<P: Port>(&mut self, now: MonoNs, batch: &Batch, port: &mut P) {
         batch.prefetch();
         let mut burst = relend(std::mem::take(&mut self.spare));
+        let mut names = std::mem::take(&mut self.names);
+        names.clear();
         for parcel in batch.iter() {
-            if parcel.crossing == Crossing::Leaving {
-                continue;
-            }
-            let Some(packet) = packet_of(&parcel) else {
-                self.counters.n_malformed += 1;
-                continue;
-            };
-            if parcel.crossing == Crossing::Arrived {
-                if port.admits(&packet) {
-                    burst.push(packet);
+            match parcel.crossing {
+                Crossing::Leaving => {}
+                Crossing::Arrived => {
+                    if let Some(packet) = parcel.packet()
+                        && port.admits(&packet)
+                    {
+                        burst.push(packet);
+                        names.push(parcel.hashes());
+                    }
                 }
-                continue;
+                _ => {
+                    if !burst.is_empty() {
+                        self.handle_hashed_burst(now, &burst, &mut names, port);
+                        burst.clear();
+                        names.clear();
+                    }
+                    self.handle_crossing(now, &parcel, port);
+                }
             }
-            if !burst.is_empty() {
-                self.handle_burst(now, &burst, port);
-                burst.clear();
-            }
-            self.handle_crossing(now, &parcel, &packet, port);
         }
         if !burst.is_empty() {
-            self.handle_burst(now, &burst, port);
+            self.handle_hashed_burst(now, &burst, &mut names, port);
         }
-        self.spare = relend(burst);
+        (self.spare, self.names) = (relend(burst), names);
         self.publish_lengths();
     }
 
@@ -209,15 +233,18 @@ impl Worker {
 
     /// Whether a packet concerns this worker alone.
     #[inline]
-    fn is_plain(&mut self, packet: &RxPacket<'_>, waits_elsewhere: u64) -> bool {
+    fn is_plain(&self, packet: &RxPacket<'_>, hashes: &[NameHash], waits_elsewhere: u64) -> bool {
         match &packet.packet {
             RxKind::Interest(interest) => !self.dispatcher.reaches_all(interest),
             RxKind::Data(data) => {
                 self.parked.is_empty()
                     && !self.dispatcher.may_be_awaited(data.name(), waits_elsewhere)
-                    && self.dispatcher.is_settled_for(self.me, data.name())
+                    && self.dispatcher.is_settled_for(self.me, data.name(), hashes)
             }
-            RxKind::Nack(_, interest) => self.dispatcher.is_settled_for(self.me, interest.name()),
+            RxKind::Nack(_, interest) => {
+                self.dispatcher
+                    .is_settled_for(self.me, interest.name(), hashes)
+            }
         }
     }
 
@@ -258,7 +285,12 @@ impl Worker {
         self.counters.n_asked += 1;
         // Whoever is asked sees that this one waits, and brings Data that comes later.
         self.publish_lengths();
-        for _ in 0..self.pass_asking(others, (ticket, Level::First), &parcel_of(packet), port) {
+        for _ in 0..self.pass_asking(
+            others,
+            (ticket, Level::First),
+            &Parcel::arrived(packet, &[]),
+            port,
+        ) {
             self.handle_offer(now, ticket, None, port);
         }
     }
@@ -309,7 +341,7 @@ impl Worker {
         let (ticket, mut n_silent) = (parked.ticket(), 0);
         parked.with_packet(|packet, _| {
             let asked = (ticket, Level::Second);
-            n_silent = self.pass_asking(others, asked, &parcel_of(packet), port);
+            n_silent = self.pass_asking(others, asked, &Parcel::arrived(packet, &[]), port);
         });
         if n_silent == others.len() {
             return Some(parked);
@@ -349,6 +381,7 @@ impl Worker {
         now: MonoNs,
         packet: &RxPacket<'_>,
         data: &DataView<'_>,
+        hashes: &[NameHash],
         port: &mut P,
     ) {
         let waiting = &self.waiting;
@@ -357,7 +390,7 @@ impl Worker {
         let name = data.name();
         let mut others = self
             .dispatcher
-            .others_for(self.me, name, waiting_lengths, waits);
+            .others_for(self.me, name, hashes, waiting_lengths, waits);
         self.served.begin(now, &[]);
         let served = &mut self.served;
         let visited = self
@@ -383,7 +416,7 @@ impl Worker {
                     is_settled,
                 },
                 served: self.served.downstreams(),
-                ..parcel_of(packet)
+                ..Parcel::arrived(packet, &[])
             };
             if port.pass(next, &visiting) {
                 self.counters.n_visits += 1;
@@ -397,10 +430,23 @@ impl Worker {
 
     /// A Nack that is at home here, where names have had other homes.
     #[cold]
-    fn home_nack<P: Port>(&mut self, now: MonoNs, packet: &RxPacket<'_>, port: &mut P) {
-        let others = self.dispatcher.other_holders(self.me, packet.name());
+    fn home_nack<P: Port>(
+        &mut self,
+        now: MonoNs,
+        packet: &RxPacket<'_>,
+        hashes: &[NameHash],
+        port: &mut P,
+    ) {
+        let others = self
+            .dispatcher
+            .other_holders(self.me, packet.name(), hashes);
         let nacked = self.engine.shared().visit_nack(now, packet, At::Home, port);
-        self.pass_nack_on(nacked, others, (packet, &parcel_of(packet)), port);
+        self.pass_nack_on(
+            nacked,
+            others,
+            (packet, &Parcel::arrived(packet, &[])),
+            port,
+        );
     }
 
     /// Takes a Nack of which nothing is known where it has been to the next of those who
@@ -457,13 +503,14 @@ impl Worker {
 
     /// A packet that another worker has sent.
     #[cold]
-    fn handle_crossing<P: Port>(
-        &mut self,
-        now: MonoNs,
-        parcel: &Parcel<'_>,
-        packet: &RxPacket<'_>,
-        port: &mut P,
-    ) {
+    fn handle_crossing<P: Port>(&mut self, now: MonoNs, parcel: &Parcel<'_>, port: &mut P) {
+        if let Crossing::Offered { ticket, rank } = parcel.crossing {
+            let offer = rank.map(|rank| (rank, parcel.wire()));
+            return self.handle_offer(now, ticket, offer, port);
+        }
+        let Some(packet) = &parcel.packet() else {
+            return debug_assert!(false, "it was parsed where it was received");
+        };
         match (parcel.crossing, &packet.packet) {
             (
                 Crossing::Visiting {
@@ -535,9 +582,6 @@ impl Worker {
                 },
                 RxKind::Interest(interest),
             ) => self.tell(now, (asker, ticket, level), packet.face, interest, port),
-            (Crossing::Offered { ticket, rank }, _) => {
-                self.handle_offer(now, ticket, rank.map(|rank| (rank, parcel.wire)), port);
-            }
             _ => debug_assert!(false, "not for a worker: {:?}", parcel.crossing),
         }
     }
@@ -560,19 +604,8 @@ impl Worker {
             return self.tell_sought(port);
         }
         let rank = offer.map(|offer| offer.rank());
-        let answer = Parcel {
-            crossing: Crossing::Offered { ticket, rank },
-            face: FaceId::CONTENT_STORE,
-            headers: &Headers::EMPTY,
-            // An empty answer brings the Interest back: every parcel has a packet.
-            wire: match offer {
-                Some(offer) => self.engine.shared().lend(offer).wire(),
-                None => interest.wire(),
-            },
-            announcement: None,
-            served: &[],
-        };
-        port.pass(asker, &answer);
+        let wire = offer.map_or(&[][..], |offer| self.engine.shared().lend(offer).wire());
+        port.pass(asker, &offered(ticket, rank, wire));
     }
 
     /// Tells others what this worker's second level has for their Interests, as far as that was
@@ -580,18 +613,10 @@ impl Worker {
     pub fn tell_sought<P: Port>(&mut self, port: &mut P) {
         while let Some(sought) = self.engine.shared().poll_sought() {
             let (rank, wire) = match &sought.data {
-                Some((rank, wire)) => (Some(*rank), wire),
-                None => (None, &sought.interest),
+                Some((rank, wire)) => (Some(*rank), &wire[..]),
+                None => (None, &[][..]),
             };
-            let ticket = sought.seeker.ticket;
-            let answer = Parcel {
-                crossing: Crossing::Offered { ticket, rank },
-                face: FaceId::CONTENT_STORE,
-                headers: &Headers::EMPTY,
-                wire,
-                announcement: None,
-                served: &[],
-            };
+            let answer = offered(sought.seeker.ticket, rank, wire);
             port.pass(WorkerId(sought.seeker.engine), &answer);
         }
     }
@@ -611,32 +636,15 @@ impl Worker {
     }
 }
 
+/// What a store has for the Interest of another worker that waits under this number.
+fn offered(ticket: u64, rank: Option<OfferRank>, wire: &[u8]) -> Parcel<'_> {
+    let crossing = Crossing::Offered { ticket, rank };
+    Parcel::of_wire(crossing, FaceId::CONTENT_STORE, &Headers::EMPTY, wire)
+}
+
 /// The first of a set, which it leaves.
 fn take_first(workers: &mut WorkerSet) -> Option<WorkerId> {
     let first = workers.into_iter().next()?;
     workers.remove(first);
     Some(first)
-}
-
-/// A packet as it was received, to be sent on.
-fn parcel_of<'a>(packet: &'a RxPacket<'a>) -> Parcel<'a> {
-    Parcel {
-        crossing: Crossing::Arrived,
-        face: packet.face,
-        headers: packet.headers,
-        wire: match &packet.packet {
-            RxKind::Interest(interest) | RxKind::Nack(_, interest) => interest.wire(),
-            RxKind::Data(data) => data.wire(),
-        },
-        announcement: packet.prefix_announcement,
-        served: &[],
-    }
-}
-
-/// The packet in a parcel, if it is one.
-fn packet_of<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
-    Some(RxPacket {
-        prefix_announcement: parcel.announcement,
-        ..RxPacket::parse(parcel.face, parcel.headers, parcel.wire)?
-    })
 }

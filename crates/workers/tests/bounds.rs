@@ -11,7 +11,7 @@ use support::Many;
 use tachonym_dispatch::DispatchBy;
 use tachonym_forward::{DropReason, RxPacket};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, MonoNs, NackReason, PacketView};
+use tachonym_packet::{FaceId, MonoNs, NackReason};
 use tachonym_workers::parked::{MAX_PARKED, MAX_WAIT_MS};
 
 const OTHER: FaceId = FaceId(256);
@@ -91,21 +91,6 @@ fn of_more_interests_than_may_wait_the_rest_asks_the_home_alone() {
     let workers = many.workers().iter();
     let n_not_asked: u64 = workers.map(|worker| worker.counters().n_not_asked).sum();
     assert_eq!((n_sent, n_not_asked), (1, 1));
-}
-
-#[test]
-fn what_is_no_packet_but_for_its_name_is_counted() {
-    let mut many = many();
-    let mut wire = interest("/p/q/r").wire();
-    // An element of critical type that nobody knows.
-    wire.extend_from_slice(&[0x21, 0]);
-    wire[1] += 2;
-    assert!(PacketView::parse(&wire).is_err() && PacketView::name_of(&wire).is_ok());
-    many.arrive(&wire);
-    assert!(many.handle(BEGIN, None).is_empty());
-    let workers = many.workers().iter();
-    let n_malformed: u64 = workers.map(|worker| worker.counters().n_malformed).sum();
-    assert_eq!(n_malformed, 1);
 }
 
 /// What workers have counted together of hits, misses and satisfied Interests, and of Data

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use allocations::n_allocations;
 use bed::{REMOTE, data, interest, name};
 use tachonym_dispatch::{DispatchBy, Key, Laps, LapsConfig, Publisher, ServiceId, WorkerId};
-use tachonym_forward::{Engine, EngineConfig, Output};
+use tachonym_forward::{Engine, EngineConfig, Output, RxPacket, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, NameHashes,
+    FaceId, HashKey, HashedNames, InterestRewrite, InterestView, MonoNs, NackReason, NameHashes,
 };
 use tachonym_tables::NextHop;
 use tachonym_workers::{
-    Batch, Crossing, Dispatcher, LinkConfig, Links, Parcel, Port, Received, Receiver,
-    ReceiverConfig, Taken, WaitingLengths, Worker,
+    Batch, Dispatcher, LinkConfig, Links, Parcel, Port, Receiver, ReceiverConfig, WaitingLengths,
+    Worker,
 };
 
 const CONSUMER: FaceId = FaceId(256);
@@ -55,15 +55,14 @@ fn hash_key() -> HashKey {
     HashKey::from_u64s(1, 2)
 }
 
-fn arrived(face: FaceId, wire: &[u8]) -> Parcel<'_> {
-    Parcel {
-        crossing: Crossing::Arrived,
-        face,
-        headers: &Headers::EMPTY,
-        wire,
-        announcement: None,
-        served: &[],
-    }
+fn packet(face: FaceId, wire: &[u8]) -> RxPacket<'_> {
+    RxPacket::parse(face, &Headers::EMPTY, wire).expect("well-formed")
+}
+
+fn push(batch: &mut Batch, face: FaceId, wire: &[u8]) {
+    let (packet, mut hashes) = (packet(face, wire), NameHashes::new());
+    let span = hashes.push_name(&hash_key(), packet.name());
+    batch.push(&Parcel::arrived(&packet, hashes.slice(span)));
 }
 
 #[test]
@@ -82,8 +81,8 @@ fn a_batch_that_came_from_another_thread_costs_no_allocation() {
     let mut batch = Batch::new();
     for n in 0..N_NAMES {
         let uri = format!("/n/{n}");
-        batch.push(&arrived(CONSUMER, &interest(&uri).nonce(n + 1).wire()));
-        batch.push(&arrived(PRODUCER, &data(&uri).wire()));
+        push(&mut batch, CONSUMER, &interest(&uri).nonce(n + 1).wire());
+        push(&mut batch, PRODUCER, &data(&uri).wire());
     }
     let mut sink = Sink::default();
     let mut before = 0;
@@ -122,6 +121,14 @@ fn only_packets_that_wait_for_their_name_to_move_are_copied_when_they_are_receiv
         .map(|n| interest(&format!("/n/{n}")).nonce(1).wire())
         .collect();
     let (key, home) = place(&laps, "/n/0");
+    let mut memory = (Vec::new(), HashedNames::new());
+    let mut receive = |receiver: &mut Receiver, links: &mut Links, wire: &[u8]| {
+        let mut burst = relend(std::mem::take(&mut memory.0));
+        burst.push(packet(CONSUMER, wire));
+        receiver.take(&mut burst, &mut memory.1, links, |_| true);
+        assert!(burst.is_empty(), "this thread has no worker");
+        memory.0 = relend(burst);
+    };
     // Memory of batches grows to what it has to be.
     for _ in 0..50 {
         begin(&mut receiver, &mut links);
@@ -156,14 +163,4 @@ fn only_packets_that_wait_for_their_name_to_move_are_copied_when_they_are_receiv
 
 fn begin(receiver: &mut Receiver, links: &mut Links) {
     receiver.begin(links, 0, |_| panic!("this thread has no worker"));
-}
-
-fn receive(receiver: &mut Receiver, links: &mut Links, wire: &[u8]) {
-    let received = Received {
-        face: CONSUMER,
-        headers: &Headers::EMPTY,
-        wire,
-        announcement: None,
-    };
-    assert_eq!(receiver.take(received, links), Taken::Sent);
 }

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use bed::interest;
 use proptest::prelude::*;
 use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, MapKind, Publisher, ServiceId, WorkerId};
+use tachonym_forward::{RxKind, RxPacket};
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, InterestView, MonoNs};
-use tachonym_workers::{
-    Dispatcher, LinkConfig, Links, Received, Receiver, ReceiverConfig, Scheduler, Taken,
+use tachonym_packet::{
+    FaceId, HashKey, HashKind, HashedNames, InterestView, MonoNs, NameHashes, NameView,
 };
+use tachonym_workers::{Dispatcher, LinkConfig, Links, Receiver, ReceiverConfig, Scheduler};
 
 const N_WORKERS: usize = 3;
 const LIFETIME_MS: u64 = 20;
@@ -72,21 +73,15 @@ impl Bed {
     fn receive(&mut self, names: impl IntoIterator<Item = u64>) {
         self.receiver
             .begin(&mut self.links, 0, |_| panic!("this thread has no worker"));
-        for number in names {
-            self.n_sent += 1;
-            let wire = interest(&format!("/n/{number}")).nonce(self.n_sent).wire();
-            let received = Received {
-                face: FaceId(256),
-                headers: &Headers::EMPTY,
-                wire: &wire,
-                announcement: None,
-            };
-            match self.receiver.take(received, &mut self.links) {
-                Taken::Sent => {}
-                Taken::Dropped => {}
-                taken => panic!("{taken:?}"),
-            }
-        }
+        let wires: Vec<_> = names
+            .into_iter()
+            .map(|number| {
+                self.n_sent += 1;
+                interest(&format!("/n/{number}")).nonce(self.n_sent).wire()
+            })
+            .collect();
+        let wires: Vec<_> = wires.iter().map(Vec::as_slice).collect();
+        take(&mut self.receiver, &mut self.links, &wires);
         self.links.flush();
     }
 
@@ -98,7 +93,7 @@ impl Bed {
                 break;
             };
             for parcel in batch.iter() {
-                let interest = InterestView::parse(parcel.wire).expect("as it was sent");
+                let interest = InterestView::parse(parcel.wire()).expect("as it was sent");
                 let number = u32::from_be_bytes(interest.nonce().expect("a nonce").0);
                 let last = self.last.insert(interest.name().to_string(), number);
                 prop_assert!(last < Some(number), "{} comes too late", interest.name());
@@ -108,6 +103,17 @@ impl Bed {
         }
         Ok(())
     }
+}
+
+fn packet(wire: &[u8]) -> RxPacket<'_> {
+    RxPacket::parse(FaceId(256), &Headers::EMPTY, wire).expect("well-formed")
+}
+
+/// Receives a burst on a thread without a worker.
+fn take(receiver: &mut Receiver, links: &mut Links, wires: &[&[u8]]) {
+    let mut burst = wires.iter().map(|wire| packet(wire)).collect();
+    receiver.take(&mut burst, &mut HashedNames::new(), links, |_| true);
+    assert!(burst.is_empty(), "this thread has no worker");
 }
 
 #[derive(Clone, Debug)]
@@ -184,6 +190,67 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn each_packet_of_a_burst_reaches_its_home_once_with_the_hashes_of_its_name(
+        numbers in prop::collection::vec(0_u32..40, 1..100),
+        refused in 0_u32..40,
+    ) {
+        let me = WorkerId(1);
+        let key = HashKey::new(HashKind::MultilinearAes, &[5; 32]);
+        let laps = Laps::new(&LapsConfig::new(N_WORKERS)).expect("so many workers");
+        let publisher = Publisher::new(laps.homes());
+        let dispatcher = || Dispatcher::new(DispatchBy::Name, key.clone(), publisher.reader());
+        let config = ReceiverConfig::default();
+        let (mut receiver, _view) = Receiver::new(Some(me), N_WORKERS, dispatcher(), config);
+        let mut ends = Links::mesh(N_WORKERS, LinkConfig::default());
+        let wires: Vec<_> = numbers
+            .iter()
+            .zip(1..)
+            .map(|(number, nonce)| interest(&format!("/n/{number}")).nonce(nonce).wire())
+            .collect();
+        let mut burst: Vec<_> = wires.iter().map(|wire| packet(wire)).collect();
+        let refused = bed::name(&format!("/n/{refused}"));
+        let mut names = HashedNames::new();
+        let links = &mut ends[me.idx()];
+        receiver.take(&mut burst, &mut names, links, |it| it.name() != refused.view());
+        links.flush();
+        let hashes_of = |name: NameView<'_>| {
+            let mut hashes = NameHashes::new();
+            let span = hashes.push_name(&key, name);
+            hashes.slice(span).to_vec()
+        };
+        let mut homes = vec![Vec::new(); N_WORKERS];
+        prop_assert_eq!(names.len(), burst.len());
+        for (idx, packet) in burst.iter().enumerate() {
+            prop_assert_eq!(names.get(idx), hashes_of(packet.name()));
+            let RxKind::Interest(interest) = packet.packet else {
+                panic!("all are Interests");
+            };
+            homes[me.idx()].push(interest.wire().to_vec());
+        }
+        for worker in (0..N_WORKERS).filter(|&it| it != me.idx()) {
+            while let Some(batch) = ends[worker].receive(me) {
+                for parcel in batch.iter() {
+                    let packet = parcel.packet().expect("it was parsed");
+                    prop_assert_eq!(parcel.hashes(), hashes_of(packet.name()));
+                    homes[worker].push(parcel.wire().to_vec());
+                }
+            }
+        }
+        let mut dispatcher = dispatcher();
+        let mut expected = vec![Vec::new(); N_WORKERS];
+        for wire in &wires {
+            let name = packet(wire).name();
+            let home = dispatcher.home(name);
+            if home != me || name != refused.view() {
+                expected[home.idx()].push(wire.clone());
+            }
+        }
+        prop_assert_eq!(homes, expected);
+    }
+}
+
 #[test]
 fn names_move_off_a_worker_that_has_too_much_to_do() {
     let mut bed = Bed::new(40);
@@ -215,23 +282,6 @@ fn names_move_off_a_worker_that_has_too_much_to_do() {
 }
 
 #[test]
-fn a_packet_without_a_name_is_the_callers_to_count() {
-    let mut bed = Bed::new(20);
-    for wire in [&b""[..], &[5, 2, 7, 9], &[100, 0], &[6, 0]] {
-        let received = Received {
-            face: FaceId(256),
-            headers: &Headers::EMPTY,
-            wire,
-            announcement: None,
-        };
-        assert_eq!(
-            bed.receiver.take(received, &mut bed.links),
-            Taken::Malformed
-        );
-    }
-}
-
-#[test]
 fn what_has_waited_for_a_name_to_move_finds_no_more_room_than_what_comes() {
     const MAX_QUEUE_PKTS: u32 = 10;
     let mut laps = Laps::new(&LapsConfig::new(2)).expect("two workers");
@@ -251,17 +301,11 @@ fn what_has_waited_for_a_name_to_move_finds_no_more_room_than_what_comes() {
     let mut ends = Links::mesh(3, LinkConfig::default());
     let mut links = ends.pop().expect("that of the receiver");
     let wire = interest("/n/0").wire();
-    let received = Received {
-        face: FaceId(256),
-        headers: &Headers::EMPTY,
-        wire: &wire,
-        announcement: None,
-    };
     let begin = |receiver: &mut Receiver, links: &mut Links| {
         receiver.begin(links, 0, |_| panic!("this thread has no worker"));
     };
     // One is under way when the name moves; the others wait for it.
-    receiver.take(received, &mut links);
+    take(&mut receiver, &mut links, &[&wire]);
     links.flush();
     let other = WorkerId(1 - was.0);
     let pinned = laps.pin(ServiceId(0), key, other);
@@ -270,7 +314,7 @@ fn what_has_waited_for_a_name_to_move_finds_no_more_room_than_what_comes() {
     begin(&mut receiver, &mut links);
     let n_held = 3 * MAX_QUEUE_PKTS;
     for _ in 0..n_held {
-        assert_eq!(receiver.take(received, &mut links), Taken::Sent);
+        take(&mut receiver, &mut links, &[&wire]);
     }
     assert_eq!(receiver.counters().n_held, u64::from(n_held));
     let batch = ends[was.idx()].receive(WorkerId(2)).expect("the first one");

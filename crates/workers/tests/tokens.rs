@@ -1,10 +1,13 @@
 //! PIT tokens: answers go where they lead, and by their names without one.
 
 use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, MapKind, Publisher, ServiceId, WorkerId};
+use tachonym_forward::RxPacket;
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{Data, FaceId, HashKey, Interest, InterestView, MonoNs, Name, PitToken};
+use tachonym_packet::{
+    Data, FaceId, HashKey, HashedNames, Interest, InterestView, MonoNs, Name, PitToken,
+};
 use tachonym_workers::{
-    Dispatcher, LinkConfig, Links, Received, Receiver, ReceiverConfig, Scheduler, Taken, Tokens,
+    Dispatcher, LinkConfig, Links, Receiver, ReceiverConfig, Scheduler, Tokens,
 };
 
 const N_WORKERS: usize = 2;
@@ -65,13 +68,11 @@ impl Bed {
             pit_token,
             ..Headers::EMPTY
         };
-        let received = Received {
-            face: FaceId(256),
-            headers: &headers,
-            wire,
-            announcement: None,
-        };
-        assert_eq!(self.receiver.take(received, &mut self.links), Taken::Sent);
+        let packet = RxPacket::parse(FaceId(256), &headers, wire);
+        let (mut burst, mut names) = (vec![packet.expect("no Nack")], HashedNames::new());
+        self.receiver
+            .take(&mut burst, &mut names, &mut self.links, |_| true);
+        assert!(burst.is_empty(), "this thread has no worker");
         self.links.flush();
         let from = WorkerId(N_WORKERS as u16);
         let mut got = (0..N_WORKERS).filter(|&worker| {

@@ -13,14 +13,15 @@ use std::time::Instant;
 use anyhow::{anyhow, ensure};
 use tachonym_bench::{Context, Param, ParamKind, cpu};
 use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, Publisher, WorkerId};
-use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket};
+use tachonym_forward::{Engine, EngineConfig, FaceTraits, Output, RxPacket, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, HashKind, InterestRewrite, InterestView, MonoNs, NackReason, PacketView,
+    FaceId, HashKey, HashKind, HashedNames, InterestRewrite, InterestView, MonoNs, NackReason,
 };
 use tachonym_tables::{CsCapacity, FibConfig, NextHop};
 use tachonym_workers::{
-    Crossing, Dispatcher, LinkConfig, Links, Parcel, Port, WaitingLengths, Worker,
+    Batch, Dispatcher, LinkConfig, Links, Parcel, Port, Receiver, ReceiverConfig, WaitingLengths,
+    Worker,
 };
 
 use super::engine::SendBuffer;
@@ -31,6 +32,10 @@ pub(crate) const CONSUMER: FaceId = FaceId(256);
 pub(crate) const PRODUCER: FaceId = FaceId(257);
 /// Bursts whose packets each thread has in memory, and receives again and again.
 const KEPT_BURSTS: usize = 512;
+
+/// Packets in a ring to a worker, above which a thread receives no more: more than a burst,
+/// and fewer than a ring holds.
+const MAX_QUEUE_PKTS: u32 = 4_096;
 
 /// The part of the name that selects the home worker.
 pub(crate) const DISPATCH: Param = Param::choice(
@@ -123,7 +128,17 @@ impl WorkersOptions {
     }
 }
 
-/// Workers that share routes, and what each of their threads receives.
+/// What the threads of a bed share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// They are the workers of one router: they share routes, and each name is at home at one
+    /// of them.
+    Router,
+    /// Nothing: each is the only worker of a router.
+    Nothing,
+}
+
+/// Workers, and what each of their threads receives.
 pub(crate) struct Bed {
     options: WorkersOptions,
     pub(crate) key: HashKey,
@@ -140,8 +155,12 @@ pub(crate) struct Runner {
     pub(crate) data: Vec<Burst>,
     pub(crate) sent: SendBuffer<()>,
     pub(crate) n_late: usize,
+    /// Takes packets to their homes, unless all are at home here.
+    pub(crate) receiver: Option<Receiver>,
+    packets: Vec<RxPacket<'static>>,
+    names: HashedNames,
+    released: Batch,
     n_received: u64,
-    n_crossed: u64,
 }
 
 /// Where a worker's packets go in the bed.
@@ -155,7 +174,11 @@ impl Bed {
     ///
     /// # Errors
     /// If there is no memory for the tables.
-    pub(crate) fn new(options: &WorkersOptions, n_threads: usize) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        options: &WorkersOptions,
+        n_threads: usize,
+        sharing: Sharing,
+    ) -> anyhow::Result<Self> {
         let workload = Workload {
             seed: options.seed,
             n_prefixes: options.n_prefixes.into(),
@@ -174,61 +197,76 @@ impl Bed {
             _ => &workload,
         };
         let key = HashKey::new(options.name_hash, &[7; 32]);
-        let homes = Laps::new(&LapsConfig::new(n_threads))?;
-        let publisher = Publisher::new(homes.homes());
-        let waiting = Arc::new(WaitingLengths::new(n_threads));
         let epoch = Instant::now();
-        let mut routes = None;
+        let n_workers = match sharing {
+            Sharing::Router => n_threads,
+            Sharing::Nothing => 1,
+        };
         let mut runners = Vec::new();
-        for (idx, links) in Links::mesh(n_threads, LinkConfig::default())
-            .into_iter()
-            .enumerate()
-        {
-            let config = engine_config(options, n_threads);
-            let seed = idx as u64;
-            let mut engine = match &routes {
-                None => Engine::new(config, key.clone(), seed)?,
-                Some(routes) => {
-                    Engine::with_routes(config, key.clone(), seed, Clone::clone(routes))?
-                }
-            };
-            for face in [CONSUMER, PRODUCER] {
-                engine.add_face(face, FaceTraits::REMOTE);
-            }
-            if routes.is_none() {
-                for number in 0..options.n_prefixes {
-                    let prefix = workload.prefix(number.into());
-                    engine.add_next_hop(prefix.view(), NextHop::new(PRODUCER, 0))?;
-                }
-                routes = Some(engine.routes().clone());
-            }
-            let me = WorkerId(idx as u16);
-            let dispatcher = Dispatcher::new(options.dispatch, key.clone(), publisher.reader());
-            let first = KEPT_BURSTS / n_threads * idx;
-            let bursts = |write: fn(&Workload, u64, &mut Vec<u8>)| {
-                let kept = first..first + KEPT_BURSTS / n_threads;
-                let n_pkts = u64::from(options.burst_pkts);
-                kept.map(|burst| {
-                    let mut packets = Burst::default();
-                    for number in burst as u64 * n_pkts..(burst as u64 + 1) * n_pkts {
-                        packets.push(|out| write(of(number), number, out));
+        for _router in 0..n_threads / n_workers {
+            let homes = Laps::new(&LapsConfig::new(n_workers))?;
+            let publisher = Publisher::new(homes.homes());
+            let waiting = Arc::new(WaitingLengths::new(n_workers));
+            let mut routes = None;
+            for links in Links::mesh(n_workers, LinkConfig::default()) {
+                let thread = runners.len();
+                let config = engine_config(options, n_threads);
+                let seed = thread as u64;
+                let mut engine = match &routes {
+                    None => Engine::new(config, key.clone(), seed)?,
+                    Some(routes) => {
+                        Engine::with_routes(config, key.clone(), seed, Clone::clone(routes))?
                     }
-                    packets
-                })
-                .collect::<Vec<_>>()
-            };
-            runners.push(Runner {
-                worker: Worker::new(me, engine, dispatcher, waiting.clone()),
-                links,
-                me,
-                epoch,
-                interests: bursts(Workload::write_interest),
-                data: bursts(Workload::write_data),
-                sent: SendBuffer::new(()),
-                n_late: options.late_bursts,
-                n_received: 0,
-                n_crossed: 0,
-            });
+                };
+                for face in [CONSUMER, PRODUCER] {
+                    engine.add_face(face, FaceTraits::REMOTE);
+                }
+                if routes.is_none() {
+                    for number in 0..options.n_prefixes {
+                        let prefix = workload.prefix(number.into());
+                        engine.add_next_hop(prefix.view(), NextHop::new(PRODUCER, 0))?;
+                    }
+                    routes = Some(engine.routes().clone());
+                }
+                let me = WorkerId((thread % n_workers) as u16);
+                let dispatcher =
+                    || Dispatcher::new(options.dispatch, key.clone(), publisher.reader());
+                let receiver = (n_workers > 1).then(|| {
+                    let config = ReceiverConfig {
+                        max_queue_pkts: MAX_QUEUE_PKTS,
+                        ..ReceiverConfig::default()
+                    };
+                    Receiver::new(Some(me), n_workers, dispatcher(), config).0
+                });
+                let first = KEPT_BURSTS / n_threads * thread;
+                let bursts = |write: fn(&Workload, u64, &mut Vec<u8>)| {
+                    let kept = first..first + KEPT_BURSTS / n_threads;
+                    let n_pkts = u64::from(options.burst_pkts);
+                    kept.map(|burst| {
+                        let mut packets = Burst::default();
+                        for number in burst as u64 * n_pkts..(burst as u64 + 1) * n_pkts {
+                            packets.push(|out| write(of(number), number, out));
+                        }
+                        packets
+                    })
+                    .collect::<Vec<_>>()
+                };
+                runners.push(Runner {
+                    worker: Worker::new(me, engine, dispatcher(), waiting.clone()),
+                    links,
+                    me,
+                    epoch,
+                    interests: bursts(Workload::write_interest),
+                    data: bursts(Workload::write_data),
+                    sent: SendBuffer::new(()),
+                    n_late: options.late_bursts,
+                    receiver,
+                    packets: Vec::new(),
+                    names: HashedNames::new(),
+                    released: Batch::new(),
+                    n_received: 0,
+                });
+            }
         }
         Ok(Self {
             options: options.clone(),
@@ -296,7 +334,8 @@ impl Bed {
 
     /// Packets that crossed a ring, by all received.
     pub(crate) fn crossed(&self) -> f64 {
-        let n_crossed: u64 = self.runners.iter().map(|runner| runner.n_crossed).sum();
+        let receivers = self.runners.iter().filter_map(|it| it.receiver.as_ref());
+        let n_crossed: u64 = receivers.map(|it| it.counters().n_crossed).sum();
         let n_received: u64 = self.runners.iter().map(|runner| runner.n_received).sum();
         n_crossed as f64 / n_received.max(1) as f64
     }
@@ -337,10 +376,10 @@ impl Runner {
         let data = std::mem::take(&mut self.data);
         for burst in 0..n_bursts + self.n_late {
             if burst < n_bursts {
-                self.receive(&interests[burst % interests.len()], CONSUMER);
+                self.receive_all(&interests[burst % interests.len()], CONSUMER);
             }
             if let Some(answered) = burst.checked_sub(self.n_late) {
-                self.receive(&data[answered % data.len()], PRODUCER);
+                self.receive_all(&data[answered % data.len()], PRODUCER);
             }
             self.poll();
         }
@@ -352,43 +391,47 @@ impl Runner {
         (self.interests, self.data) = (interests, data);
     }
 
-    /// Takes each packet of a burst to its home.
-    fn receive(&mut self, burst: &Burst, face: FaceId) {
-        let headers = Headers::default();
-        let mut own = Vec::with_capacity(burst.len());
-        self.worker.dispatcher_mut().refresh();
-        for wire in burst.iter() {
-            let name = PacketView::name_of(wire).expect("the workload is well-formed");
-            let home = match self.links.n_threads() {
-                1 => self.me,
-                _ => self.worker.dispatcher_mut().home(name),
-            };
-            self.n_received += 1;
-            if home == self.me {
-                let packet = RxPacket::parse(face, &headers, wire);
-                own.push(packet.expect("the workload is well-formed"));
-                continue;
-            }
-            self.n_crossed += 1;
-            let parcel = Parcel {
-                crossing: Crossing::Arrived,
-                face,
-                headers: &headers,
-                wire,
-                announcement: None,
-                served: &[],
-            };
-            // What does not fit waits where it came from.
-            while !self.links.has_room(home) {
+    /// Takes each packet of a burst to its home; what does not fit waits where it came from.
+    fn receive_all(&mut self, burst: &Burst, face: FaceId) {
+        let others = (0..self.links.n_threads() as u16).map(WorkerId);
+        let me = self.me;
+        for other in others.filter(|&it| it != me) {
+            let max_pkts = MAX_QUEUE_PKTS - burst.len() as u32;
+            while self.links.n_under_way(other) > max_pkts.into() {
                 self.poll();
+                thread::yield_now();
+                self.links.progress(other);
             }
-            self.links.push(home, &parcel);
         }
+        self.receive(burst, face, 0);
+    }
+
+    /// Takes each packet of a burst to its home, or drops it. Of others, `n_unread` wait.
+    pub(crate) fn receive(&mut self, burst: &Burst, face: FaceId, n_unread: u32) {
+        let headers = Headers::default();
+        let mut packets = relend(std::mem::take(&mut self.packets));
+        packets.extend(burst.iter().map(|wire| {
+            RxPacket::parse(face, &headers, wire).expect("the workload is well-formed")
+        }));
+        self.n_received += packets.len() as u64;
+        let now = now(self.epoch);
         let mut ports = Ports {
             sent: &mut self.sent,
             links: &mut self.links,
         };
-        self.worker.handle_burst(now(self.epoch), &own, &mut ports);
+        if let Some(receiver) = &mut self.receiver {
+            let released = &mut self.released;
+            receiver.begin(ports.links, n_unread, |parcel| released.push(parcel));
+            receiver.take(&mut packets, &mut self.names, ports.links, |_| true);
+            self.worker.handle_batch(now, released, &mut ports);
+            released.clear();
+            let names = &mut self.names;
+            self.worker
+                .handle_hashed_burst(now, &packets, names, &mut ports);
+        } else {
+            self.worker.handle_burst(now, &packets, &mut ports);
+        }
+        self.packets = relend(packets);
         self.links.flush();
     }
 

@@ -18,15 +18,12 @@ use tachonym_bench::{
     Column, Context, Cost, Experiment, Kind, Need, Param, ParamKind, Record, Table, cells, cpu,
 };
 use tachonym_dispatch::{Laps, LapsConfig, MapKind, Publisher};
-use tachonym_forward::{MAX_LIFETIME_MS, RxPacket};
-use tachonym_packet::FaceId;
-use tachonym_packet::lp::Headers;
-use tachonym_workers::{Dispatcher, Received, Receiver, ReceiverConfig, Scheduler, Taken};
+use tachonym_forward::MAX_LIFETIME_MS;
+use tachonym_workers::{Dispatcher, Receiver, ReceiverConfig, Scheduler};
 
 use crate::beds::engine::params::HASH;
-use crate::beds::engine::workload::Burst;
 use crate::beds::workers::{
-    BURST, Bed, CONSUMER, DISPATCH, LATE, PREFIXES, PRODUCER, Ports, REQUESTS, Runner, STORE,
+    BURST, Bed, CONSUMER, DISPATCH, LATE, PREFIXES, PRODUCER, REQUESTS, Runner, STORE, Sharing,
     WorkersOptions, now,
 };
 
@@ -87,13 +84,13 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         "parameter hot: {hot} is not between 0 and 1"
     );
     let options = WorkersOptions::new(context, hot)?;
-    let mut alone = Bed::new(&options, 1)?;
+    let mut alone = Bed::new(&options, 1, Sharing::Router)?;
     alone.take()?;
     let times = (0..N_ALONE).map(|_| alone.take());
     let times = times.collect::<anyhow::Result<Vec<_>>>()?;
     drop(alone);
     let alone_ns = Spread::of(&times).context("it was measured")?.median;
-    let mut bed = Bed::new(&options, context.size("workers"))?;
+    let mut bed = Bed::new(&options, context.size("workers"), Sharing::Router)?;
     let columns: [Column; 6] = [
         "offered by one worker's".into(),
         Column::fixed("answered, static hash", 3),
@@ -162,7 +159,7 @@ impl Bed {
             ..LapsConfig::new(n_workers)
         })?;
         let publisher = Publisher::new(laps.homes());
-        let (mut receivers, mut views) = (Vec::new(), Vec::new());
+        let mut views = Vec::new();
         let (by, key) = (self.dispatch(), self.key.clone());
         let dispatcher_of = || Dispatcher::new(by, key.clone(), publisher.reader());
         for runner in &mut self.runners {
@@ -170,7 +167,7 @@ impl Bed {
             let dispatcher = dispatcher_of();
             let config = ReceiverConfig::default();
             let (receiver, view) = Receiver::new(Some(runner.me), n_workers, dispatcher, config);
-            receivers.push(receiver);
+            runner.receiver = Some(receiver);
             views.push(view);
         }
         let mut scheduler = Scheduler::new(laps, n_workers, publisher, views, MAX_LIFETIME_MS);
@@ -179,13 +176,13 @@ impl Bed {
         let rate_by_thread = rate_per_s / n_workers as f64;
         let cpus = cpu::available();
         let n_offered = thread::scope(|scope| {
-            let threads = self.runners.iter_mut().zip(receivers).enumerate();
+            let threads = self.runners.iter_mut().enumerate();
             let threads: Vec<_> = threads
-                .map(|(thread, (runner, receiver))| {
+                .map(|(thread, runner)| {
                     let (is_over, cpus) = (&is_over, &cpus);
                     scope.spawn(move || {
                         let _ = cpu::pin(thread, cpus);
-                        runner.receive_at(rate_by_thread, receiver, is_over)
+                        runner.receive_at(rate_by_thread, is_over)
                     })
                 })
                 .collect();
@@ -214,7 +211,7 @@ impl Bed {
 impl Runner {
     /// Receives Interests at this rate, and their Data, until it is over; returns how many
     /// were offered.
-    fn receive_at(&mut self, rate_per_s: f64, mut receiver: Receiver, is_over: &AtomicBool) -> u64 {
+    fn receive_at(&mut self, rate_per_s: f64, is_over: &AtomicBool) -> u64 {
         let interests = std::mem::take(&mut self.interests);
         let data = std::mem::take(&mut self.data);
         let (n_by_burst, n_late) = (interests[0].len() as u64, self.n_late);
@@ -230,13 +227,10 @@ impl Runner {
             n_taken += n_lost;
             if n_waiting > 0 {
                 let burst = n_taken as usize;
-                let n_unread = 2 * (n_waiting - n_lost) * n_by_burst;
-                let mut receive = |burst: &Burst, face| {
-                    self.receive_by(&mut receiver, n_unread as u32, burst, face);
-                };
-                receive(&interests[burst % interests.len()], CONSUMER);
+                let n_unread = (2 * (n_waiting - n_lost) * n_by_burst) as u32;
+                self.receive(&interests[burst % interests.len()], CONSUMER, n_unread);
                 if let Some(answered) = burst.checked_sub(n_late) {
-                    receive(&data[answered % data.len()], PRODUCER);
+                    self.receive(&data[answered % data.len()], PRODUCER, n_unread);
                 }
                 n_taken += 1;
                 n_offered += n_by_burst;
@@ -245,42 +239,5 @@ impl Runner {
         }
         (self.interests, self.data) = (interests, data);
         n_offered
-    }
-
-    fn receive_by(&mut self, receiver: &mut Receiver, n_unread: u32, burst: &Burst, face: FaceId) {
-        let headers = Headers::default();
-        let mut released = Burst::default();
-        let mut faces = Vec::new();
-        receiver.begin(&mut self.links, n_unread, |received| {
-            released.push(|out| out.extend_from_slice(received.wire));
-            faces.push(received.face);
-        });
-        let mut own = Vec::with_capacity(burst.len());
-        let packet_of = |face, wire| {
-            RxPacket::parse(face, &headers, wire).expect("the workload is well-formed")
-        };
-        own.extend(
-            released
-                .iter()
-                .zip(&faces)
-                .map(|(wire, &face)| packet_of(face, wire)),
-        );
-        for wire in burst.iter() {
-            let received = Received {
-                face,
-                headers: &headers,
-                wire,
-                announcement: None,
-            };
-            if receiver.take(received, &mut self.links) == Taken::Own {
-                own.push(packet_of(face, wire));
-            }
-        }
-        let mut ports = Ports {
-            sent: &mut self.sent,
-            links: &mut self.links,
-        };
-        self.worker.handle_burst(now(self.epoch), &own, &mut ports);
-        self.links.flush();
     }
 }

@@ -18,11 +18,13 @@
 //! [`HashKind`]. Collisions that he does find cost time and never a wrong
 //! answer, since tables compare names by their bytes and are bounded.
 
+mod burst;
 mod kind;
 mod multilinear;
 mod sip;
 mod words;
 
+pub use self::burst::HashedNames;
 pub use self::kind::HashKind;
 use self::multilinear::{Multilinear, Sums};
 use self::sip::Sip;

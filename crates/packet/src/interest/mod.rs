@@ -40,7 +40,7 @@ pub struct Nonce(pub [u8; 4]);
 /// An Interest borrowed from a receive buffer.
 ///
 /// Invariant: everything it refers to lies inside `wire` and is well-formed;
-/// [`InterestView::parse`] is the only constructor.
+/// [`InterestView::parse`] is the only constructor, but for copies of what it has read.
 #[derive(Clone, Copy, Debug)]
 pub struct InterestView<'a> {
     wire: &'a [u8],
@@ -150,6 +150,24 @@ impl<'a> InterestView<'a> {
             return Err(DecodeError::MissingParametersDigest);
         }
         Ok(())
+    }
+
+    /// The view of a copy of the packet, whose name's components are `name`.
+    #[inline]
+    pub(crate) const fn of_copy<'c>(&self, wire: &'c [u8], name: &'c [u8]) -> InterestView<'c> {
+        InterestView {
+            wire,
+            name: self.name.of_copy(name),
+            forwarding_hint: self.forwarding_hint,
+            application_parameters: self.application_parameters,
+            signature_info: self.signature_info,
+            signature_value: self.signature_value,
+            lifetime_ms: self.lifetime_ms,
+            nonce_at: self.nonce_at,
+            hop_limit_at: self.hop_limit_at,
+            can_be_prefix: self.can_be_prefix,
+            must_be_fresh: self.must_be_fresh,
+        }
     }
 
     /// The whole element.

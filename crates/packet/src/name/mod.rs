@@ -159,6 +159,16 @@ impl<'a> NameView<'a> {
         Self::parse_value(tlv::read_single(wire, types::NAME)?)
     }
 
+    /// The view of a copy of the components.
+    #[inline]
+    pub(crate) const fn of_copy<'c>(&self, value: &'c [u8]) -> NameView<'c> {
+        NameView {
+            value,
+            n_components: self.n_components,
+            last_at: self.last_at,
+        }
+    }
+
     /// Number of components.
     #[must_use]
     #[inline]

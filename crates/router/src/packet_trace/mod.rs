@@ -20,7 +20,7 @@ use tachonym_face::{self as face, FaceSystem, monotonic_now};
 use tachonym_forward::{RxKind, RxPacket};
 use tachonym_packet::{FaceId, MonoNs, Name, NameView};
 use tachonym_protocol::{TRACE_LEASE_MS, TraceDecision};
-use tachonym_workers::{Batch, Crossing, Parcel, Worker};
+use tachonym_workers::{Batch, Crossing, Worker};
 
 use crate::ports::Ports;
 use crate::task::Task;
@@ -198,12 +198,16 @@ impl Traces {
         if !self.traces.iter().any(|trace| trace.is_on(now)) {
             return task.run(now, worker, ports);
         }
-        if matches!(task, Task::Burst(_) | Task::Batch(_)) {
+        if matches!(
+            task,
+            Task::Burst(_) | Task::HashedBurst(..) | Task::Batch(_)
+        ) {
             // Else what is due would be sent and counted as if the first packet had caused it.
             self.run_others(now, Task::Timeout, false, worker, ports);
         }
         match task {
-            Task::Burst(rx) => self.run_burst(now, rx, worker, ports),
+            // Its packets are hashed once more, each of those that a trace selects alone.
+            Task::Burst(rx) | Task::HashedBurst(rx, _) => self.run_burst(now, rx, worker, ports),
             Task::Batch(batch) => self.run_batch(now, batch, worker, ports),
             task => self.run_others(now, task, false, worker, ports),
         }
@@ -291,7 +295,7 @@ impl Traces {
         let mut is_muted = false;
         for parcel in batch.iter() {
             let packet = match parcel.crossing {
-                Crossing::Arrived => received(&parcel),
+                Crossing::Arrived => parcel.packet(),
                 _ => None,
             };
             let choice = packet
@@ -426,11 +430,6 @@ pub(crate) fn is_of_traces(name: NameView<'_>) -> bool {
 /// The remote address of a face that this thread has.
 fn remote_of(faces: &FaceSystem, face: FaceId) -> Option<String> {
     faces.info(face).map(|info| info.remote.to_string())
-}
-
-/// The packet in a parcel, if it is one.
-fn received<'a>(parcel: &Parcel<'a>) -> Option<RxPacket<'a>> {
-    RxPacket::parse(parcel.face, parcel.headers, parcel.wire)
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl<'t, 'p, 'n> Traced<'t, 'p, 'n> {
             ports,
             current,
             occasion: match task {
-                Task::Burst(_) | Task::Batch(_) => Occasion::Packets,
+                Task::Burst(_) | Task::HashedBurst(..) | Task::Batch(_) => Occasion::Packets,
                 Task::Timeout => Occasion::Timer,
                 Task::Completions(_) | Task::ShutDown(_) => Occasion::Disks,
             },

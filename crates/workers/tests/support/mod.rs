@@ -10,12 +10,10 @@ use tachonym_dispatch::{DispatchBy, Laps, LapsConfig, Publisher, ServiceId, Work
 use tachonym_forward::{Engine, EngineConfig, Output, RxPacket, UnsolicitedDataPolicy};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{
-    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameView,
+    FaceId, HashKey, InterestRewrite, InterestView, MonoNs, NackReason, Name, NameHashes, NameView,
 };
 use tachonym_tables::NextHop;
-use tachonym_workers::{
-    Batch, Crossing, Dispatcher, Parcel, Port, Services, WaitingLengths, Worker,
-};
+use tachonym_workers::{Batch, Dispatcher, Parcel, Port, Services, WaitingLengths, Worker};
 
 use crate::bed::{AD_HOC, LOCAL, MULTI_ACCESS, Outbox, REMOTE, Sent, name};
 
@@ -205,22 +203,26 @@ impl Many {
             });
         }
         if let Some(packet) = packet {
-            self.receiver.refresh();
-            let home = self.receiver.home(packet.name()).idx();
-            self.with_ports(home, &mut out, |worker, ports| {
-                worker.handle_burst(now, &[*packet], ports);
-            });
+            self.take(now, packet, &mut out);
         }
         while self.deliver_one(now, &mut out) {}
         out.0
     }
 
-    /// Takes a packet without having all carried that is under way.
+    /// Takes a packet without having all carried that is under way. Chance decides whether its
+    /// worker has received it, or another thread, which has hashed its name.
     pub(crate) fn take(&mut self, now: MonoNs, packet: &RxPacket<'_>, out: &mut Outbox) {
         self.receiver.refresh();
         let home = self.receiver.home(packet.name()).idx();
-        self.with_ports(home, out, |worker, ports| {
-            worker.handle_burst(now, &[*packet], ports);
+        let mut batch = Batch::new();
+        if next(&mut self.chance).is_multiple_of(2) {
+            let mut hashes = NameHashes::new();
+            let span = hashes.push_name(&key(), packet.name());
+            batch.push(&Parcel::arrived(packet, hashes.slice(span)));
+        }
+        self.with_ports(home, out, |worker, ports| match batch.is_empty() {
+            true => worker.handle_burst(now, &[*packet], ports),
+            false => worker.handle_batch(now, &batch, ports),
         });
     }
 
@@ -261,21 +263,6 @@ impl Many {
     /// Whether nothing is under way.
     pub(crate) fn is_empty(&self) -> bool {
         self.under_way.values().all(VecDeque::is_empty)
-    }
-
-    /// Has some bytes under way from the second worker to the first.
-    pub(crate) fn arrive(&mut self, wire: &[u8]) {
-        let mut batch = Batch::new();
-        batch.push(&Parcel {
-            crossing: Crossing::Arrived,
-            face: FaceId(257),
-            headers: &Headers::EMPTY,
-            wire,
-            announcement: None,
-            served: &[],
-        });
-        let link = self.under_way.entry((WorkerId(1), WorkerId(0)));
-        link.or_default().push_back(batch);
     }
 
     pub(crate) fn remove_face(&mut self, face: FaceId) {
