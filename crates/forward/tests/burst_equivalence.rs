@@ -9,7 +9,9 @@ use tachonym_forward::{
     BURST_DISTANCE, Engine, EngineConfig, RxPacket, Schedule, UnsolicitedDataPolicy,
 };
 use tachonym_packet::lp::Headers;
-use tachonym_packet::{FaceId, HashKey, MonoNs, NackReason, PacketView, PitToken, tlv, types};
+use tachonym_packet::{
+    FaceId, HashKey, HashedNames, MonoNs, NackReason, PacketView, PitToken, tlv, types,
+};
 use tachonym_tables::{NextHop, PitCsLayout};
 
 /// The last one has no route at first.
@@ -151,6 +153,10 @@ fn add_face(engine: &mut Engine, face: FaceId) {
 const MAX_PIT_ENTRIES: usize = 12;
 const MAX_CS_PKTS: usize = 3;
 
+fn key() -> HashKey {
+    HashKey::from_u64s(1, 2)
+}
+
 fn small_engine(schedule: Schedule, pit_cs: PitCsLayout) -> Engine {
     let mut config = EngineConfig {
         schedule,
@@ -162,8 +168,7 @@ fn small_engine(schedule: Schedule, pit_cs: PitCsLayout) -> Engine {
     config.pit.max_entries = MAX_PIT_ENTRIES;
     config.pit.max_records_per_entry = 3;
     config.cs.max_pkts = MAX_CS_PKTS;
-    let mut engine =
-        Engine::new(config, HashKey::from_u64s(1, 2), 3).expect("memory for small tables");
+    let mut engine = Engine::new(config, key(), 3).expect("memory for small tables");
     for face in 256..262 {
         add_face(&mut engine, FaceId(face));
     }
@@ -183,6 +188,9 @@ fn small_engine(schedule: Schedule, pit_cs: PitCsLayout) -> Engine {
     engine
 }
 
+/// Pieces of this size are of a burst that is hashed as a whole before.
+const HASHED_PIECE: usize = 3;
+
 /// Hands a burst over in pieces of at most `n_at_once` packets.
 fn handle(engine: &mut Engine, now: MonoNs, burst: &[Event], n_at_once: usize) -> Vec<Sent> {
     let mut outbox = Outbox::default();
@@ -197,8 +205,16 @@ fn handle(engine: &mut Engine, now: MonoNs, burst: &[Event], n_at_once: usize) -
             })
         })
         .collect();
-    for part in rx.chunks(n_at_once) {
-        engine.handle_burst(now, part, &mut outbox);
+    let mut names = HashedNames::new();
+    names.push_burst(&key(), rx.iter().map(RxPacket::name));
+    for (nth, part) in rx.chunks(n_at_once).enumerate() {
+        match n_at_once {
+            HASHED_PIECE => {
+                let first = nth * HASHED_PIECE;
+                engine.handle_hashed_burst(now, part, &mut names, first, &mut outbox);
+            }
+            _ => engine.handle_burst(now, part, &mut outbox),
+        }
     }
     outbox.0
 }
@@ -239,7 +255,8 @@ proptest! {
     fn burst_answers_as_its_packets_one_by_one(steps in prop::collection::vec(any_step(), 1..40)) {
         let [separate, composite] = PitCsLayout::ALL;
         let mut by_burst = small_engine(Schedule::Burst, separate);
-        // The first two get packets one by one, the others whole bursts.
+        // The first two get packets one by one, the last one hashed pieces of bursts, the others
+        // whole bursts.
         let mut others = [
             (Schedule::Naive, separate),
             (Schedule::Naive, composite),
@@ -248,6 +265,7 @@ proptest! {
             (Schedule::PreHash, separate),
             (Schedule::Shtl, composite),
             (Schedule::Burst, composite),
+            (Schedule::Burst, separate),
         ]
         .map(|(schedule, pit_cs)| (small_engine(schedule, pit_cs), MonoNs(7)));
         let mut now = MonoNs(7);
@@ -255,7 +273,11 @@ proptest! {
         for step in &steps {
             let sent = apply(&mut by_burst, step, &mut now, usize::MAX);
             for (idx, (other, other_now)) in others.iter_mut().enumerate() {
-                let n_at_once = if idx < 2 { 1 } else { usize::MAX };
+                let n_at_once = match idx {
+                    0 | 1 => 1,
+                    7 => HASHED_PIECE,
+                    _ => usize::MAX,
+                };
                 let same = apply(other, step, other_now, n_at_once);
                 prop_assert_eq!(&sent, &same);
                 prop_assert_eq!(by_burst.counters(), other.counters());
