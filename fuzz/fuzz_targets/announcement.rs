@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tachonym_manage::{Brought, DropReason, Manager, ManagerConfig, ManagementTrust};
+use tachonym_manage::{Brought, DropReason, ManagementTrust, Manager, ManagerConfig};
 use tachonym_packet::{DataView, Interest, InterestView, MonoNs, Name, SignatureInfo};
 use tachonym_security::TrustPolicy;
 
@@ -46,7 +46,9 @@ fuzz_target!(|bytes: &[u8]| {
         panic!("nobody has asked")
     });
     let n_learnt = manager.counters().n_learnt_routes;
-    let n_refused = manager.counters().n_dropped(DropReason::AnnouncementRefused);
+    let n_refused = manager
+        .counters()
+        .n_dropped(DropReason::AnnouncementRefused);
     assert_eq!(n_learnt + n_refused, 1);
     assert_eq!(manager.control_mut().announcements.len() as u64, n_learnt);
     manager.handle_unreachable(neighbour, name.view(), &mut |_| panic!("nobody has asked"));

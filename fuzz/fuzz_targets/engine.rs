@@ -85,7 +85,8 @@ fn engine() -> Engine {
         .parse()
         .expect("a literal name");
     engine
-        .strategies_mut().set(prefix.view(), multicast.view())
+        .choices_mut()
+        .set_strategy(prefix.view(), multicast.view())
         .expect("it exists");
     engine
 }
@@ -118,7 +119,7 @@ fn second_level() -> SecondLevel {
 fuzz_target!(|bytes: &[u8]| {
     let mut engine = engine();
     if bytes.first().is_some_and(|&first| first >= 128) {
-        engine.set_second_level(Some(second_level()));
+        engine.cs_mut().set_second_level(Some(second_level()));
     }
     let mut now = MonoNs(1_000_000_000);
     let mut rest = bytes;

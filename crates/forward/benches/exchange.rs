@@ -174,8 +174,8 @@ impl Case {
         }
         let strategy = name(&format!("/localhost/nfd/strategy/{}", self.strategy));
         engine
-            .strategies_mut()
-            .set(name("/").view(), strategy.view())
+            .choices_mut()
+            .set_strategy(name("/").view(), strategy.view())
             .expect("the strategy exists");
         engine
     }

@@ -9,6 +9,7 @@ use tachonym_policy::{AdmissionKind, EvictionKind, PolicyConfig};
 use tachonym_tables::{CsCapacity, FibConfig, MIN_DEAD_NONCE_LIFETIME, PitConfig, PitCsLayout};
 
 use crate::faces::FaceTraits;
+use crate::routes::Routes;
 use crate::schedule::{BURST_DISTANCE, Schedule};
 
 /// Longest time that an Interest stays pending unless configured otherwise, in
@@ -28,6 +29,9 @@ pub struct EngineConfig {
     pub pit_cs: PitCsLayout,
     /// Limits and layout of the FIB.
     pub fib: FibConfig,
+    /// The routes of another engine that has the same key, to share them; `fib` does not
+    /// matter then. See [`sharing`](crate::sharing).
+    pub routes: Option<Routes>,
     /// The order of work in a burst.
     pub schedule: Schedule,
     /// Packets that take a step of [`Schedule::Burst`] together, 1 to
@@ -65,6 +69,7 @@ impl Default for EngineConfig {
             cs_policy: PolicyConfig::new(AdmissionKind::None, EvictionKind::Lru, 0),
             pit_cs: PitCsLayout::default(),
             fib: FibConfig::with_max_entries(4 << 20),
+            routes: None,
             schedule: Schedule::default(),
             burst_distance: BURST_DISTANCE,
             dead_nonces_max: 1 << 20,

@@ -133,6 +133,8 @@ pub struct Counters {
     /// Interests of other engines that were told the second level has nothing, though it seemed
     /// to: as many as may wait already, or no read was to be had.
     pub n_sought_refused: u64,
+    /// Nonces of ended Interests that were forgotten before their time, for want of room.
+    pub n_dead_nonces_evicted_early: u64,
     /// Interests that joined a pending entry and were not sent upstream again:
     /// from another downstream, or a retransmission held back by the strategy.
     pub n_aggregated_interests: u64,

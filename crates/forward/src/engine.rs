@@ -1,7 +1,7 @@
 //! The engine as its owner sees it: bursts and time in, packets out.
 
 use tachonym_memory::Pages;
-use tachonym_packet::{FaceId, HashKey, HashedNames, InterestView, MonoNs, NameHashes, NameView};
+use tachonym_packet::{FaceId, HashKey, HashedNames, MonoNs, NameView};
 use tachonym_store::SecondLevel;
 use tachonym_store::device::Completion;
 use tachonym_tables::{ContentStore, FibReader, NextHop, Pit, TablesError};
@@ -10,24 +10,24 @@ use crate::block::Block;
 use crate::burst::{Output, RxPacket};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, DropReason};
-use crate::explain::{Explanation, explain};
+use crate::explain::Inspect;
 use crate::faces::FaceTraits;
-use crate::management::{AnnouncementsMut, CsMut, RouteError, StrategiesMut};
+use crate::management::{ChoicesMut, CsMut, RouteError};
 use crate::recent_drops::RecentDrops;
 use crate::routes::Routes;
 use crate::schedule::{MAX_BURST_DISTANCE, Schedule};
 use crate::second_level;
 use crate::sharing::Shared;
-use crate::state::{SoughtReads, State, TableSizes};
+use crate::state::{State, TableSizes};
 use crate::steps::{BurstBuffers, carry_burst};
 
 /// A forwarding engine with its tables.
 ///
 /// It never reads a clock: `now` comes with every call that needs it and must
 /// not go back. What management changes is grouped: the content store ([`Engine::cs_mut`]),
-/// strategies ([`Engine::strategies_mut`]), routes ([`Engine::routes`]), announcements
-/// ([`Engine::announcements_mut`]); so is what other engines of the same router use
-/// ([`Engine::shared`]).
+/// strategies and announcements ([`Engine::choices_mut`]), routes ([`Engine::routes`]); so is
+/// what other engines of the same router use ([`Engine::shared`]), and what a diagnosis asks
+/// ([`Engine::inspect`]).
 #[derive(Debug)]
 pub struct Engine {
     state: State,
@@ -60,21 +60,10 @@ impl Engine {
     /// # Errors
     /// If memory for the tables runs out, or the content store has no such policy.
     pub fn new(config: EngineConfig, key: HashKey, seed: u64) -> Result<Self, TablesError> {
-        let routes = Routes::new(config.fib, key.clone())?;
-        Self::with_routes(config, key, seed, routes)
-    }
-
-    /// As [`Engine::new`], but with the routes of another engine, which has the same key;
-    /// `config.fib` does not matter. See [`sharing`](crate::sharing).
-    ///
-    /// # Errors
-    /// As [`Engine::new`].
-    pub fn with_routes(
-        config: EngineConfig,
-        key: HashKey,
-        seed: u64,
-        routes: Routes,
-    ) -> Result<Self, TablesError> {
+        let routes = match &config.routes {
+            Some(routes) => routes.clone(),
+            None => Routes::new(config.fib, key.clone())?,
+        };
         Ok(Self {
             fib: routes.reader(),
             routes,
@@ -203,12 +192,6 @@ impl Engine {
         }
     }
 
-    /// Nonces of dead Interests that were forgotten before their time, for want of room.
-    #[must_use]
-    pub fn n_dead_nonces_evicted_early(&self) -> u64 {
-        self.state.core.tables.dead_nonces.n_evicted_early()
-    }
-
     /// Adds a face, or changes the traits of one. Numbers are not to be used
     /// again; one that is used again anyway begins without a past.
     pub fn add_face(&mut self, face: FaceId, traits: FaceTraits) {
@@ -289,13 +272,6 @@ impl Engine {
         self.state.core.tables.pit_cs.cs()
     }
 
-    /// Slots that a policy of the content store has to know, and how many of them are held at
-    /// most.
-    #[must_use]
-    pub fn cs_policy_size(&self) -> (usize, usize) {
-        self.state.core.tables.pit_cs.cs_policy_size()
-    }
-
     /// The content store, to be configured.
     pub fn cs_mut(&mut self) -> CsMut<'_> {
         CsMut {
@@ -309,36 +285,10 @@ impl Engine {
         self.state.second.level.as_deref()
     }
 
-    /// The SSD level of the content store, to be changed.
-    pub fn second_level_mut(&mut self) -> Option<&mut SecondLevel> {
-        self.state.second.level.as_deref_mut()
-    }
-
-    /// Puts an SSD level behind the content store, or takes it away; returns the one before.
-    pub fn set_second_level(&mut self, level: Option<SecondLevel>) -> Option<SecondLevel> {
-        let second = &mut self.state.second;
-        second.sought = SoughtReads::default();
-        let former = std::mem::replace(&mut second.level, level.map(Box::new));
-        former.map(|former| *former)
-    }
-
-    /// Every prefix that has a strategy of its own, with the strategy's full
-    /// name, in no particular order.
-    pub fn strategies(&self) -> impl Iterator<Item = (NameView<'_>, NameView<'_>)> {
-        self.state.core.world.strategies.iter()
-    }
-
-    /// The strategy choices, to be changed.
-    pub fn strategies_mut(&mut self) -> StrategiesMut<'_> {
-        StrategiesMut {
-            state: &mut self.state,
-        }
-    }
-
-    /// The prefix announcements, to be changed.
-    pub fn announcements_mut(&mut self) -> AnnouncementsMut<'_> {
-        AnnouncementsMut {
-            state: &mut self.state,
+    /// Strategies and prefix announcements, to be listed and changed.
+    pub fn choices_mut(&mut self) -> ChoicesMut<'_> {
+        ChoicesMut {
+            world: &mut self.state.core.world,
         }
     }
 
@@ -351,32 +301,12 @@ impl Engine {
         }
     }
 
-    /// Whether an Interest like this one from `face` is pending: it is a retransmission.
-    pub fn is_pending_from(&mut self, interest: &InterestView<'_>, face: FaceId) -> bool {
-        let Self { state, buffers, .. } = self;
-        let hashes: &mut NameHashes = &mut buffers.hashes;
-        hashes.clear();
-        let span = hashes.push_name(&state.core.world.key, interest.name());
-        let pit_cs = &state.core.tables.pit_cs;
-        let pending = pit_cs.find_pending(interest, hashes.slice(span));
-        pending.is_some_and(|idx| pit_cs.pit().matched(idx).in_record(face).is_some())
-    }
-
-    /// What would become of `interest` if it came now from `ingress`; from a program on this
-    /// host that has no face here if that is `None`.
-    pub fn explain(
-        &mut self,
-        now: MonoNs,
-        interest: &InterestView<'_>,
-        ingress: Option<FaceId>,
-    ) -> Explanation {
-        let Self {
-            state,
-            fib,
-            buffers,
-            ..
-        } = self;
-        let asked = (now, interest, ingress);
-        explain(state, &fib.pin(), &mut buffers.hashes, asked)
+    /// The engine as a diagnosis looks at it.
+    pub fn inspect(&mut self) -> Inspect<'_> {
+        Inspect {
+            state: &mut self.state,
+            fib: &mut self.fib,
+            hashes: &mut self.buffers.hashes,
+        }
     }
 }

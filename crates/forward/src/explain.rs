@@ -1,6 +1,6 @@
 //! What the engine would do with an Interest, and why.
 //!
-//! [`Engine::explain`](crate::Engine::explain) looks at the same tables in the same order as the way of an Interest
+//! [`Inspect::explain`] looks at the same tables in the same order as the way of an Interest
 //! (`interest.rs`), and changes nothing that a packet can notice: no counter, no order of
 //! eviction, no pending entry, nothing that a strategy has measured. It allocates; so it is for
 //! management, between two bursts.
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tachonym_packet::{
     FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes, NameScope,
 };
-use tachonym_tables::{FibView, PitCs, PitEntry};
+use tachonym_tables::{FibReader, FibView, PitCs, PitEntry};
 
 use crate::faces::{FaceTable, FaceTraits, LinkType, Scope};
 use crate::pending::asked_at;
@@ -155,8 +155,42 @@ pub enum Eligibility {
     OutOfScope,
 }
 
-/// See [`Engine::explain`](crate::Engine::explain).
-pub(crate) fn explain(
+/// An engine as a diagnosis looks at it.
+#[derive(Debug)]
+pub struct Inspect<'e> {
+    pub(crate) state: &'e mut State,
+    pub(crate) fib: &'e mut FibReader,
+    pub(crate) hashes: &'e mut NameHashes,
+}
+
+impl Inspect<'_> {
+    /// What would become of `interest` if it came now from `ingress`; from a program on this
+    /// host that has no face here if that is `None`.
+    #[must_use]
+    pub fn explain(
+        self,
+        now: MonoNs,
+        interest: &InterestView<'_>,
+        ingress: Option<FaceId>,
+    ) -> Explanation {
+        let asked = (now, interest, ingress);
+        explain(self.state, &self.fib.pin(), self.hashes, asked)
+    }
+
+    /// Whether an Interest like this one from `face` is pending: it is a retransmission.
+    #[must_use]
+    pub fn is_pending_from(self, interest: &InterestView<'_>, face: FaceId) -> bool {
+        let Core { tables, world, .. } = &self.state.core;
+        self.hashes.clear();
+        let span = self.hashes.push_name(&world.key, interest.name());
+        let pending = tables
+            .pit_cs
+            .find_pending(interest, self.hashes.slice(span));
+        pending.is_some_and(|idx| tables.pit_cs.pit().matched(idx).in_record(face).is_some())
+    }
+}
+
+fn explain(
     state: &mut State,
     fib: &FibView<'_>,
     hashes: &mut NameHashes,

@@ -50,10 +50,10 @@ pub use counters::{Counters, DropReason};
 pub use engine::{Engine, TableMemory};
 pub use explain::{
     AskedFace, CachedData, Eligibility, ExplainedHop, ExplainedInterest, ExplainedRoute,
-    Explanation, SsdFinding, WaitingFace,
+    Explanation, Inspect, SsdFinding, WaitingFace,
 };
 pub use faces::{FaceTraits, LinkType, Scope};
-pub use management::{AnnouncementsMut, CsMut, RouteError, StrategiesMut};
+pub use management::{ChoicesMut, CsMut, RouteError};
 pub use recent_drops::{DropRecord, Dropped, KeptName, NAME_BYTES, PacketKind, RecentDrops};
 pub use route::MAX_DELEGATIONS;
 pub use routes::{Routes, RoutesGuard};

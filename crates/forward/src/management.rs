@@ -5,10 +5,11 @@ use std::ops::{Deref, DerefMut};
 
 use tachonym_packet::{MonoNs, Name, NameHash, NameHashes, NameView};
 use tachonym_policy::Policy;
+use tachonym_store::SecondLevel;
 use tachonym_tables::{ContentStore, CsCapacity, FibError, TablesError};
 
 use crate::announcements::AnnouncementRefused;
-use crate::state::State;
+use crate::state::{SoughtReads, State, World};
 use crate::strategy::StrategyError;
 
 /// Why a route was not changed.
@@ -58,7 +59,7 @@ impl DerefMut for CsMut<'_> {
     }
 }
 
-impl CsMut<'_> {
+impl<'e> CsMut<'e> {
     /// Sets the limits; evicts what exceeds them.
     ///
     /// # Errors
@@ -68,8 +69,8 @@ impl CsMut<'_> {
         self.state.core.tables.pit_cs.set_cs_capacity(capacity)
     }
 
-    /// Has another policy, of [`Engine::cs_policy_size`](crate::Engine::cs_policy_size), decide from now on what the store admits and evicts. What
-    /// is cached stays until it is evicted: first, unless it is asked for. False: the policy
+    /// Has another policy, of [`ContentStore::policy_size`], decide from now on what the store
+    /// admits and evicts. What is cached stays until it is evicted: first, unless it is asked for. False: the policy
     /// has fewer slots than the store needs by now, and nothing has changed.
     pub fn set_policy(&mut self, policy: Policy) -> bool {
         self.state.core.tables.pit_cs.set_cs_policy(policy)
@@ -80,6 +81,20 @@ impl CsMut<'_> {
         let hashes = self.hashes_of(prefix);
         let pit_cs = &mut self.state.core.tables.pit_cs;
         pit_cs.erase_data(prefix, &hashes, limit)
+    }
+
+    /// The SSD level, to be changed.
+    #[must_use]
+    pub fn second_level(self) -> Option<&'e mut SecondLevel> {
+        self.state.second.level.as_deref_mut()
+    }
+
+    /// Puts an SSD level behind the DRAM level, or takes it away; returns the one before.
+    pub fn set_second_level(&mut self, level: Option<SecondLevel>) -> Option<SecondLevel> {
+        let second = &mut self.state.second;
+        second.sought = SoughtReads::default();
+        let former = std::mem::replace(&mut second.level, level.map(Box::new));
+        former.map(|former| *former)
     }
 
     /// Erases all Data under `prefix` from the SSD level, and starts to make that durable.
@@ -108,13 +123,20 @@ impl CsMut<'_> {
     }
 }
 
-/// The strategy choices of an engine.
+/// What management chooses for names: their strategies, and the prefix announcements that are
+/// attached to Data for downstreams that discover routes.
 #[derive(Debug)]
-pub struct StrategiesMut<'e> {
-    pub(crate) state: &'e mut State,
+pub struct ChoicesMut<'e> {
+    pub(crate) world: &'e mut World,
 }
 
-impl StrategiesMut<'_> {
+impl ChoicesMut<'_> {
+    /// Every prefix that has a strategy of its own, with the strategy's full
+    /// name, in no particular order.
+    pub fn strategies(&self) -> impl Iterator<Item = (NameView<'_>, NameView<'_>)> {
+        self.world.strategies.iter()
+    }
+
     /// Lets the strategy named `strategy` serve names under `prefix` that have
     /// no longer choice of their own. The version may be left out. Pending
     /// Interests stay, without what the strategy before remembered of them.
@@ -122,51 +144,42 @@ impl StrategiesMut<'_> {
     ///
     /// # Errors
     /// If there is no such strategy, version or parameter, or no room.
-    pub fn set(
+    pub fn set_strategy(
         &mut self,
         prefix: NameView<'_>,
         strategy: NameView<'_>,
     ) -> Result<Name, StrategyError> {
-        self.state.core.world.strategies.set(prefix, strategy)
+        self.world.strategies.set(prefix, strategy)
     }
 
     /// Removes the choice at `prefix`; false if there is none.
     ///
     /// # Errors
     /// If `prefix` is the root, which must have a strategy.
-    pub fn unset(&mut self, prefix: NameView<'_>) -> Result<bool, StrategyError> {
-        self.state.core.world.strategies.unset(prefix)
+    pub fn unset_strategy(&mut self, prefix: NameView<'_>) -> Result<bool, StrategyError> {
+        self.world.strategies.unset(prefix)
     }
-}
 
-/// Prefix announcements that an engine attaches to Data for downstreams that discover routes.
-#[derive(Debug)]
-pub struct AnnouncementsMut<'e> {
-    pub(crate) state: &'e mut State,
-}
-
-impl AnnouncementsMut<'_> {
     /// Keeps an announcement that was found good: `wire` is the Data that announces `prefix`.
     /// It is attached where a strategy that learns routes serves the name. A later version
     /// stays.
     ///
     /// # Errors
     /// If there is no room, or the prefix is too deep for any route.
-    pub fn keep(
+    pub fn keep_announcement(
         &mut self,
         prefix: NameView<'_>,
         version: u64,
         wire: &[u8],
     ) -> Result<(), AnnouncementRefused> {
-        let world = &mut self.state.core.world;
-        let hash = world.key.hash_name(prefix);
-        world.announcements.insert(prefix, hash, version, wire)
+        let hash = self.world.key.hash_name(prefix);
+        let announcements = &mut self.world.announcements;
+        announcements.insert(prefix, hash, version, wire)
     }
 
     /// Forgets the announcement of `prefix`, if there is one.
-    pub fn forget(&mut self, prefix: NameView<'_>) {
-        let world = &mut self.state.core.world;
-        let hash = world.key.hash_name(prefix);
-        world.announcements.remove(prefix, hash);
+    pub fn forget_announcement(&mut self, prefix: NameView<'_>) {
+        let hash = self.world.key.hash_name(prefix);
+        self.world.announcements.remove(prefix, hash);
     }
 }

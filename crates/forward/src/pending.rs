@@ -112,8 +112,10 @@ pub(crate) fn end(entry: Pending<'_>, dead_nonces: &mut DeadNonceList, world: &m
 }
 
 /// Puts the nonces that an entry was sent with on the dead nonce list.
-pub(crate) fn bury_nonces(dead_nonces: &mut DeadNonceList, entry: &PitEntry, world: &World) {
+pub(crate) fn bury_nonces(dead_nonces: &mut DeadNonceList, entry: &PitEntry, world: &mut World) {
+    let n_before = dead_nonces.n_evicted_early();
     for record in entry.out_records() {
         dead_nonces.insert(entry.name_hash(), record.nonce, world.now);
     }
+    world.counters.n_dead_nonces_evicted_early += dead_nonces.n_evicted_early() - n_before;
 }

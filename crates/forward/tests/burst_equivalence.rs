@@ -181,8 +181,8 @@ fn small_engine(schedule: Schedule, pit_cs: PitCsLayout) -> Engine {
     }
     for prefix in ["/a", "/new"] {
         let kept = engine
-            .announcements_mut()
-            .keep(name(prefix).view(), 1, b"known");
+            .choices_mut()
+            .keep_announcement(name(prefix).view(), 1, b"known");
         kept.unwrap();
     }
     engine
@@ -240,8 +240,8 @@ fn apply(engine: &mut Engine, step: &Step, now: &mut MonoNs, n_at_once: usize) -
         Step::Strategy { prefix, kind } => {
             let strategy = name(&format!("/localhost/nfd/strategy/{kind}"));
             engine
-                .strategies_mut()
-                .set(name(prefix).view(), strategy.view())
+                .choices_mut()
+                .set_strategy(name(prefix).view(), strategy.view())
                 .unwrap();
         }
     }

@@ -29,7 +29,7 @@ fn node(policy: PolicyConfig) -> Node {
 }
 
 fn set_policy(node: &mut Node, config: &PolicyConfig) {
-    let (n_slots, capacity) = node.engine.cs_policy_size();
+    let (n_slots, capacity) = node.engine.cs().policy_size();
     let config = PolicyConfig {
         capacity,
         ..*config

@@ -14,7 +14,7 @@ use two_levels_bed::TwoLevels;
 fn explain_from(node: &mut Node, asked: &Interest, ingress: Option<FaceId>) -> Explanation {
     let wire = asked.wire();
     let interest = InterestView::parse(&wire).expect("an Interest of a test is well-formed");
-    node.engine.explain(node.now, &interest, ingress)
+    node.engine.inspect().explain(node.now, &interest, ingress)
 }
 
 fn explain(node: &mut Node, asked: &Interest) -> Explanation {

@@ -159,8 +159,8 @@ fn no_packet_allocates_in_steady_state() {
         let mut engine = engine(config);
         let strategy_name = name(&format!("/localhost/nfd/strategy/{strategy}"));
         engine
-            .strategies_mut()
-            .set(name("/").view(), strategy_name.view())
+            .choices_mut()
+            .set_strategy(name("/").view(), strategy_name.view())
             .unwrap();
         let mut round = Round::new();
         let mut sink = Sink::default();

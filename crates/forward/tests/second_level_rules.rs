@@ -85,7 +85,7 @@ fn neighbours_are_in_the_first_level_afterwards() {
 #[test]
 fn what_has_answered_stays_in_memory_if_the_policy_admits_it() {
     let mut it = TwoLevels::new(8, config());
-    let (n_slots, capacity) = it.node.engine.cs_policy_size();
+    let (n_slots, capacity) = it.node.engine.cs().policy_size();
     let filter = PolicyConfig {
         history_len: Some(100),
         ..PolicyConfig::new(AdmissionKind::Filter, EvictionKind::Lru, capacity)
@@ -627,7 +627,7 @@ proptest! {
     ) {
         let mut two = TwoLevels::new(max_pkts, Config { max_reads: 16, ..config() });
         let mut one = TwoLevels::new(10_000, config());
-        one.node.engine.set_second_level(None);
+        one.node.engine.cs_mut().set_second_level(None);
         let mut nonce = 0;
         for step in steps {
             let object = |object: u8| -> Name { name(&format!("/o/{object}")) };

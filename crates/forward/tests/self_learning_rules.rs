@@ -233,8 +233,8 @@ fn unasked_data_teaches_nothing() {
 fn keep(node: &mut Node, prefix: &str, wire: &[u8]) {
     let kept = node
         .engine
-        .announcements_mut()
-        .keep(name(prefix).view(), 1, wire);
+        .choices_mut()
+        .keep_announcement(name(prefix).view(), 1, wire);
     kept.unwrap();
 }
 
@@ -271,9 +271,13 @@ fn known_announcement_goes_with_the_data_of_a_route_to_who_discovers() {
     node.strategy("/a", "best-route");
     assert_eq!(exchange(&mut node, "/a/3", None), []);
     node.strategy("/a", "self-learning");
-    node.engine.announcements_mut().forget(name("/a/b").view());
+    node.engine
+        .choices_mut()
+        .forget_announcement(name("/a/b").view());
     assert_eq!(exchange(&mut node, "/a/b/2", None), [(A, b"of a".to_vec())]);
-    node.engine.announcements_mut().forget(name("/a").view());
+    node.engine
+        .choices_mut()
+        .forget_announcement(name("/a").view());
     assert_eq!(exchange(&mut node, "/a/4", None), []);
 }
 
@@ -391,8 +395,8 @@ fn every_strategy_leaves_the_mark_non_discovery_on_an_interest() {
         let mut node = node();
         let set = node
             .engine
-            .strategies_mut()
-            .set(name("/a").view(), strategy.view());
+            .choices_mut()
+            .set_strategy(name("/a").view(), strategy.view());
         set.unwrap();
         node.route("/a", B, 10);
         let sent = node.receive(A, &interest("/a/1").wire(), non_discovery());

@@ -480,8 +480,8 @@ fn every_strategy_nacks_where_there_is_no_route_but_multicast() {
         let mut node = Node::new();
         node.face(A, REMOTE).face(B, LOCAL);
         node.engine
-            .strategies_mut()
-            .set(name("/a").view(), strategy.view())
+            .choices_mut()
+            .set_strategy(name("/a").view(), strategy.view())
             .unwrap();
         let sent = summary(&node.interest(A, &interest("/a")));
         if strategy.to_string().contains("multicast") {
@@ -521,15 +521,16 @@ fn unknown_strategy_is_refused_and_the_root_keeps_one() {
     let root = name("/");
     let refused = node
         .engine
-        .strategies_mut()
-        .set(root.view(), unknown.view());
+        .choices_mut()
+        .set_strategy(root.view(), unknown.view());
     assert_eq!(refused, Err(StrategyError::NotRegistered));
     assert_eq!(
-        node.engine.strategies_mut().unset(root.view()),
+        node.engine.choices_mut().unset_strategy(root.view()),
         Err(StrategyError::RootNeedsStrategy)
     );
     let choices: Vec<_> = node
         .engine
+        .choices_mut()
         .strategies()
         .map(|(prefix, it)| (prefix.to_name(), it.to_name()))
         .collect();
@@ -544,7 +545,7 @@ fn unset_strategy_leaves_the_names_to_the_next_shorter_prefix() {
     let mut node = node_with("multicast");
     assert_eq!(ask(&mut node, 1).len(), 3);
     assert_eq!(
-        node.engine.strategies_mut().unset(name("/a").view()),
+        node.engine.choices_mut().unset_strategy(name("/a").view()),
         Ok(true)
     );
     assert_eq!(summary(&node.interest(A, &interest("/a/x"))), [to(B)]);

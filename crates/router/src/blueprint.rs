@@ -103,11 +103,12 @@ impl Blueprint {
         let settings = self.settings();
         let config = EngineConfig {
             cs: settings.cs_part(worker),
+            routes: Some(self.routes.clone()),
             ..settings.config.clone()
         };
         drop(settings);
         let key = self.key.clone();
-        let mut engine = Engine::with_routes(config, key, getrandom::u64()?, self.routes.clone())?;
+        let mut engine = Engine::new(config, key, getrandom::u64()?)?;
         self.configure(&mut engine)?;
         Ok(engine)
     }
@@ -117,14 +118,14 @@ impl Blueprint {
         let settings = self.settings();
         for (prefix, strategy) in &settings.strategies {
             engine
-                .strategies_mut()
-                .set(prefix.view(), strategy.view())?;
+                .choices_mut()
+                .set_strategy(prefix.view(), strategy.view())?;
         }
         for (prefix, (version, wire)) in &settings.announcements {
             // The others had room for it.
             let _ = engine
-                .announcements_mut()
-                .keep(prefix.view(), *version, wire);
+                .choices_mut()
+                .keep_announcement(prefix.view(), *version, wire);
         }
         engine.cs_mut().set_admits(settings.cs_admits);
         engine.cs_mut().set_serves(settings.cs_serves);

@@ -132,7 +132,7 @@ impl RouterControl {
         };
         let size = |plane: &mut Plane| {
             let engine = plane.engine()?;
-            Some((plane.thread(), engine.cs_policy_size()))
+            Some((plane.thread(), engine.cs().policy_size()))
         };
         for (thread, (n_slots, capacity)) in self.each(size)?.into_iter().flatten() {
             let policy = PolicyConfig {
@@ -364,8 +364,10 @@ impl ControlPlane for RouterControl {
         }
         drop(settings);
         let (name, data) = (prefix.clone(), wire.to_vec());
-        let outcomes =
-            self.each_engine(move |it| it.announcements_mut().keep(name.view(), version, &data))?;
+        let outcomes = self.each_engine(move |it| {
+            it.choices_mut()
+                .keep_announcement(name.view(), version, &data)
+        })?;
         if outcomes.iter().all(Result::is_ok) {
             return Ok(());
         }
@@ -387,7 +389,7 @@ impl ControlPlane for RouterControl {
             let slice = slice.to_vec();
             self.each_engine(move |engine| {
                 for prefix in &slice {
-                    engine.announcements_mut().forget(prefix.view());
+                    engine.choices_mut().forget_announcement(prefix.view());
                 }
             })?;
         }
@@ -531,7 +533,7 @@ impl ControlPlane for RouterControl {
             .insert(prefix.clone(), strategy.clone());
         let (at, new) = (prefix.clone(), strategy.clone());
         let outcomes =
-            self.each_engine(move |it| it.strategies_mut().set(at.view(), new.view()))?;
+            self.each_engine(move |it| it.choices_mut().set_strategy(at.view(), new.view()))?;
         // All know the same strategies, and have as much room.
         let outcome: Result<Vec<Name>, _> = outcomes.into_iter().collect();
         match outcome {
@@ -552,7 +554,7 @@ impl ControlPlane for RouterControl {
         let chosen = blueprint.settings().strategies.remove(prefix);
         let name = prefix.clone();
         let outcomes =
-            self.each_engine(move |engine| engine.strategies_mut().unset(name.view()))?;
+            self.each_engine(move |engine| engine.choices_mut().unset_strategy(name.view()))?;
         let refused = outcomes.into_iter().find_map(Result::err);
         if let (Some(_), Some(chosen)) = (&refused, chosen) {
             let mut settings = blueprint.settings();
@@ -567,7 +569,11 @@ impl ControlPlane for RouterControl {
                 name: name.to_name(),
                 strategy: strategy.to_name(),
             };
-            engine.strategies().map(choice).collect::<Vec<_>>()
+            engine
+                .choices_mut()
+                .strategies()
+                .map(choice)
+                .collect::<Vec<_>>()
         })?;
         Ok(choices.into_iter().next().unwrap_or_default())
     }

@@ -151,7 +151,7 @@ impl Crew {
                 watched.context("cannot wait for completions of the SSD level")?;
             }
             let worker = engine.map(|mut engine| {
-                engine.set_second_level(store);
+                engine.cs_mut().set_second_level(store);
                 team.blueprint.introduce(&mut engine);
                 Worker::new(me, engine, orders.dispatcher(&team), Arc::clone(&waiting))
             });

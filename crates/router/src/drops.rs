@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use tachonym_forward::Engine;
 use tachonym_packet::FaceId;
 use tachonym_protocol::DropCount;
 
@@ -100,7 +99,7 @@ pub(crate) fn collect(plane: &Plane) -> Vec<Dropped> {
         (NOT_CACHED_NAME, store.n_not_admitted_name),
         (
             DEAD_NONCE_EARLY,
-            engine.map_or(0, Engine::n_dead_nonces_evicted_early),
+            engine.map_or(0, |it| it.counters().n_dead_nonces_evicted_early),
         ),
     ];
     let whole = of_faces.chain(of_engine).chain(of_router);

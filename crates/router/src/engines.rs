@@ -96,6 +96,7 @@ fn engine_config(config: &Config) -> anyhow::Result<EngineConfig> {
             .content_store
             .policy(getrandom::u64()?)
             .for_one_of(config.workers.threads.into()),
+        routes: None,
         fib: fib(config),
         max_lifetime_ms: config.forwarding.max_interest_lifetime_ms,
         dead_nonce_lifetime: Duration::from_millis(t.dead_nonce_ms),

@@ -50,7 +50,11 @@ pub(crate) fn explain(
         let engine = plane.engine_mut()?;
         let interest = InterestView::parse(&wire).ok()?;
         let is_known = ingress.is_none_or(|face| engine.face(face).is_some());
-        let found = is_known.then(|| engine.explain(monotonic_now(), &interest, ingress));
+        let found = is_known.then(|| {
+            engine
+                .inspect()
+                .explain(monotonic_now(), &interest, ingress)
+        });
         Some((thread, found))
     });
     let found = found.map_err(|WorkerGone| ControlError::Unavailable)?;

@@ -597,7 +597,7 @@ impl Ssd {
     /// Submits the requests of the engine to the device.
     pub(crate) fn give_requests(&mut self, now: MonoNs, engine: &mut Engine) {
         let is_draining = self.draining.is_some();
-        let Some(store) = engine.second_level_mut().filter(|_| !is_draining) else {
+        let Some(store) = engine.cs_mut().second_level().filter(|_| !is_draining) else {
             return;
         };
         let mut has_new = false;
@@ -650,7 +650,7 @@ impl Ssd {
                 if std::mem::take(&mut self.has_merged) {
                     store.note_merged_by_owner();
                 }
-                engine.set_second_level(Some(store));
+                engine.cs_mut().set_second_level(Some(store));
                 for prefix in std::mem::take(&mut self.to_erase) {
                     engine.cs_mut().erase_second_level(now, prefix.view());
                 }
@@ -694,7 +694,7 @@ impl Ssd {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let now = monotonic_now();
         let is_draining = self.draining.is_some();
-        let Some(store) = engine.second_level_mut().filter(|_| !is_draining) else {
+        let Some(store) = engine.cs_mut().second_level().filter(|_| !is_draining) else {
             return;
         };
         let ticket = store.flush(now);

@@ -66,7 +66,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Worker `me` with an engine that [shares](Engine::with_routes) routes and key with those
+    /// Worker `me` with an engine that [shares](tachonym_forward::EngineConfig::routes) routes and key with those
     /// of the others; `dispatcher` finds homes by the same rule in all of them.
     #[must_use]
     pub fn new(

@@ -406,8 +406,8 @@ impl Node {
         let strategy = name(&format!("/localhost/nfd/strategy/{kind}"));
         let set = self
             .engine
-            .strategies_mut()
-            .set(name(prefix).view(), strategy.view());
+            .choices_mut()
+            .set_strategy(name(prefix).view(), strategy.view());
         set.expect("a strategy of a test exists");
         self
     }

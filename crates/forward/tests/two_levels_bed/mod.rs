@@ -54,7 +54,7 @@ impl TwoLevels {
             context: 0,
         };
         let store = SecondLevel::new(config, &[volume], Beginning::New).expect("memory");
-        node.engine.set_second_level(Some(store));
+        node.engine.cs_mut().set_second_level(Some(store));
         Self {
             node,
             device: Ram::new(&[16 << 20]),
@@ -73,7 +73,11 @@ impl TwoLevels {
     }
 
     pub(crate) fn store(&mut self) -> &mut SecondLevel {
-        self.node.engine.second_level_mut().expect("there is one")
+        self.node
+            .engine
+            .cs_mut()
+            .second_level()
+            .expect("there is one")
     }
 
     pub(crate) fn fetch(&mut self, data: &Data) {

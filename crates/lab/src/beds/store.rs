@@ -76,7 +76,7 @@ impl<O: Output> StoreBed<O> {
 
     /// Adds an SSD level on a device.
     pub(crate) fn set_second(&mut self, second: SecondLevel, device: Box<dyn Device>) {
-        self.engine.set_second_level(Some(second));
+        self.engine.cs_mut().set_second_level(Some(second));
         self.device = Some(device);
     }
 
@@ -135,7 +135,7 @@ impl<O: Output> StoreBed<O> {
     /// Moves requests to the device and collects completions for [`Self::complete`]. Returns
     /// whether there were requests. An emulated device may wait here.
     pub(crate) fn exchange(&mut self, now: MonoNs) -> bool {
-        let (Some(device), Some(second)) = (&mut self.device, self.engine.second_level_mut())
+        let (Some(device), Some(second)) = (&mut self.device, self.engine.cs_mut().second_level())
         else {
             return false;
         };

@@ -210,14 +210,11 @@ impl Bed {
             let mut routes = None;
             for links in Links::mesh(n_workers, LinkConfig::default()) {
                 let thread = runners.len();
-                let config = engine_config(options, n_threads);
-                let seed = thread as u64;
-                let mut engine = match &routes {
-                    None => Engine::new(config, key.clone(), seed)?,
-                    Some(routes) => {
-                        Engine::with_routes(config, key.clone(), seed, Clone::clone(routes))?
-                    }
+                let config = EngineConfig {
+                    routes: Clone::clone(&routes),
+                    ..engine_config(options, n_threads)
                 };
+                let mut engine = Engine::new(config, key.clone(), thread as u64)?;
                 for face in [CONSUMER, PRODUCER] {
                     engine.add_face(face, FaceTraits::REMOTE);
                 }

@@ -194,7 +194,7 @@ impl TwoLevels {
             self.wait("writes", |store| store.bed.may_fill())?;
         }
         let now = self.now();
-        let second = self.bed.engine.second_level_mut();
+        let second = self.bed.engine.cs_mut().second_level();
         let ticket = second.context("it was given one")?.flush(now);
         self.wait("a flush", |store| {
             let second = store.bed.second();

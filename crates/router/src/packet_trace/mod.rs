@@ -335,7 +335,7 @@ impl Traces {
         let is_retransmission = match &packet.packet {
             RxKind::Interest(interest) => {
                 let engine = worker.engine_mut();
-                engine.is_pending_from(interest, packet.face)
+                engine.inspect().is_pending_from(interest, packet.face)
             }
             RxKind::Data(_) | RxKind::Nack(..) => false,
         };

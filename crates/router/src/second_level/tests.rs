@@ -113,7 +113,7 @@ fn a_worker_that_waits_long_for_its_second_level_says_so_once_and_when_it_has_it
     let may_go = Arc::clone(&device.may_go);
     ssd.device = Box::new(device);
     let mut engine = new_engine();
-    engine.set_second_level(Some(store));
+    engine.cs_mut().set_second_level(Some(store));
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());

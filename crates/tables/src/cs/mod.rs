@@ -280,6 +280,12 @@ impl ContentStore {
         capacity.max_slots().max(self.slots.n_touched() as usize)
     }
 
+    /// Slots that a policy has to know, and how many of them are held at most.
+    #[must_use]
+    pub fn policy_size(&self) -> (usize, usize) {
+        (self.n_slots(self.capacity), self.capacity.max_slots())
+    }
+
     /// Puts a policy in charge that holds no slot, and has [`ContentStore::n_slots`]; see
     /// [`Policies`].
     pub(crate) fn set_policy(&mut self, policy: Policy) {

@@ -297,18 +297,11 @@ impl PitCs {
         Ok(())
     }
 
-    /// Slots that a policy has to know, and how many of them are held at most.
-    #[must_use]
-    pub fn cs_policy_size(&self) -> (usize, usize) {
-        let capacity = self.cs.capacity();
-        (self.cs.n_slots(capacity), capacity.max_slots())
-    }
-
-    /// Has another policy decide from now on, made for [`PitCs::cs_policy_size`] and empty.
+    /// Has another policy decide from now on, made for [`ContentStore::policy_size`] and empty.
     /// What the former one holds goes first, unless it is asked for. False: the store has
     /// grown since, and nothing has changed.
     pub fn set_cs_policy(&mut self, policy: Policy) -> bool {
-        let (n_slots, _) = self.cs_policy_size();
+        let (n_slots, _) = self.cs.policy_size();
         let fits = policy.n_slots() >= n_slots;
         if fits {
             self.cs.set_policy(policy);

@@ -36,8 +36,8 @@ fn add_faces(engine: &mut Engine) {
     }
     let strategy = name("/localhost/nfd/strategy/multicast");
     engine
-        .strategies_mut()
-        .set(name("/b").view(), strategy.view())
+        .choices_mut()
+        .set_strategy(name("/b").view(), strategy.view())
         .expect("a strategy that is there");
 }
 
@@ -170,7 +170,11 @@ impl Many {
         let routes = first.routes().clone();
         let mut engines = vec![first];
         for seed in 1..n_workers {
-            let engine = Engine::with_routes(config(), key(), seed as u64, routes.clone());
+            let config = EngineConfig {
+                routes: Some(routes.clone()),
+                ..config()
+            };
+            let engine = Engine::new(config, key(), seed as u64);
             engines.push(engine.expect("memory for small tables"));
         }
         let waiting = Arc::new(WaitingLengths::new(n_workers));

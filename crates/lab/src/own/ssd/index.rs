@@ -62,7 +62,7 @@ fn run(context: &Context) -> anyhow::Result<Record> {
         };
         Packets::write_interest(chunk, number as u32, &mut wire);
         let interest = InterestView::parse(&wire)?;
-        let second = rig.bed.engine.second_level_mut();
+        let second = rig.bed.engine.cs_mut().second_level();
         n_wrong += u64::from(second.is_some_and(|it| it.find(&interest).is_some()));
     }
     let mut figures = Figures::new(&store);

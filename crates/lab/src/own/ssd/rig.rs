@@ -250,7 +250,7 @@ impl Rig {
 
     /// Writes all that was offered, for good.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
-        let second = self.bed.engine.second_level_mut();
+        let second = self.bed.engine.cs_mut().second_level();
         let ticket = second.context("there is one level")?.flush(now());
         while self.second()?.poll_flushed() != ticket {
             self.turn_or_wait();
