@@ -105,7 +105,7 @@ pub(crate) fn meet(
     let known = tables
         .pit_cs
         .matches_for_data(data, arrival.hashes, matches);
-    matches.retain(|&idx| match source {
+    keep(matches, |idx| match source {
         Source::Upstream | Source::UpstreamOfOther => {
             is_solicited(tables, world, name_hashes, idx, arrival, data)
         }
@@ -148,8 +148,22 @@ pub(crate) fn meet(
     if matches!(source, Source::SsdLevel { .. }) {
         world.counters.n_second_level_hits += matches.len() as u64;
     }
-    matches.retain(|&idx| ends(tables, world, name_hashes, idx, arrival, data));
+    keep(matches, |idx| {
+        ends(tables, world, name_hashes, idx, arrival, data)
+    });
     Met { is_wanted, known }
+}
+
+/// As [`Vec::retain`], with a short way for the one entry that most Data answer.
+#[inline(always)]
+fn keep(matches: &mut Vec<EntryIdx>, mut is_kept: impl FnMut(EntryIdx) -> bool) {
+    if let [only] = matches[..] {
+        if !is_kept(only) {
+            matches.clear();
+        }
+    } else {
+        matches.retain(|&idx| is_kept(idx));
+    }
 }
 
 /// Delivers a Data that may announce a route, or whose downstreams may discover one.

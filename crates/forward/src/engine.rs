@@ -15,7 +15,7 @@ use crate::faces::FaceTraits;
 use crate::management::{ChoicesMut, CsMut, RouteError};
 use crate::recent_drops::RecentDrops;
 use crate::routes::Routes;
-use crate::schedule::{MAX_BURST_DISTANCE, Schedule};
+use crate::schedule::{Plan, Schedule};
 use crate::second_level;
 use crate::sharing::Shared;
 use crate::state::{State, TableSizes};
@@ -35,8 +35,8 @@ pub struct Engine {
     fib: FibReader,
     /// Numbers of faces rise; one that does not is used again.
     highest_face: FaceId,
-    schedule: Schedule,
-    burst_distance: usize,
+    /// The order of work in a burst.
+    plan: Plan,
     buffers: BurstBuffers,
 }
 
@@ -68,8 +68,7 @@ impl Engine {
             fib: routes.reader(),
             routes,
             highest_face: FaceId::default(),
-            schedule: config.schedule,
-            burst_distance: config.burst_distance.clamp(1, MAX_BURST_DISTANCE),
+            plan: config.schedule.plan(config.burst_distance),
             state: State::new(config, key, seed)?,
             buffers: BurstBuffers::default(),
         })
@@ -110,16 +109,21 @@ impl Engine {
         self.routes.go_on();
         let fib = self.fib.pin();
         self.state.handle_timers(now, &fib, out);
-        let plan = self.schedule.plan(self.burst_distance);
-        carry_burst(&mut self.state, &fib, rx, &mut self.buffers, plan, out);
+        carry_burst(
+            &mut self.state,
+            &fib,
+            rx,
+            &mut self.buffers,
+            &self.plan,
+            out,
+        );
     }
 
     /// Changes the order of work in a burst, and how many packets take a step of
-    /// [`Schedule::Burst`] together: from 1 to [`MAX_BURST_DISTANCE`], or the next of these. No
+    /// [`Schedule::Burst`] together: from 1 to [`MAX_BURST_DISTANCE`](crate::MAX_BURST_DISTANCE), or the next of these. No
     /// outcome depends on it.
     pub fn set_schedule(&mut self, schedule: Schedule, burst_distance: usize) {
-        self.schedule = schedule;
-        self.burst_distance = burst_distance.clamp(1, MAX_BURST_DISTANCE);
+        self.plan = schedule.plan(burst_distance);
     }
 
     /// Does what has become due by `now`: expires pending Interests, forgets

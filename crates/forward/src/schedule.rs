@@ -47,13 +47,16 @@ pub(crate) enum Step {
     FibNodes,
 }
 
+/// Most steps of a plan.
+pub(crate) const N_STEPS: usize = 6;
+
 /// The steps of a burst in the order in which each group of packets takes them, and by how
 /// many packets each runs ahead of those that are carried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Packets that take each step together, at least 1.
     pub(crate) group: usize,
-    pub(crate) steps: [(Step, usize); 6],
+    pub(crate) steps: [(Step, usize); N_STEPS],
     /// Whether the Data that are evicted next are prefetched.
     pub(crate) fetches_victims: bool,
 }
@@ -76,8 +79,10 @@ impl Schedule {
         (Self::Burst, "burst"),
     ];
 
-    /// `distance` is that of [`Schedule::Burst`], in packets.
-    pub(crate) const fn plan(self, distance: usize) -> Plan {
+    /// `distance` is that of [`Schedule::Burst`], in packets: from 1 to
+    /// [`MAX_BURST_DISTANCE`], or the next of these.
+    pub(crate) fn plan(self, distance: usize) -> Plan {
+        let distance = distance.clamp(1, MAX_BURST_DISTANCE);
         use Step::{Contents, Entries, FibLines, FibNodes, Hash, IndexLines};
         const NONE: (Step, usize) = (Step::None, 0);
         let [d, d2, d3] = [distance, 2 * distance, 3 * distance];

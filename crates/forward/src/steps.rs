@@ -13,7 +13,7 @@ use crate::burst::{Output, RxKind, RxPacket};
 use crate::data::incoming_data;
 use crate::interest::incoming_interest;
 use crate::nack::incoming_nack;
-use crate::schedule::{Plan, Step};
+use crate::schedule::{N_STEPS, Plan, Step};
 use crate::state::{Arrival, State};
 
 /// What the steps have seen of a packet; nothing at first.
@@ -48,7 +48,7 @@ pub(crate) fn carry_burst(
     fib: &FibView<'_>,
     rx: &[RxPacket<'_>],
     buffers: &mut BurstBuffers,
-    plan: Plan,
+    plan: &Plan,
     out: &mut impl Output,
 ) {
     buffers.seen.clear();
@@ -60,13 +60,13 @@ pub(crate) fn carry_burst(
         buffers,
         fetches_victims: plan.fetches_victims,
     };
-    let mut steps = plan.steps.map(|(step, lead)| (step, lead, 0));
+    let mut n_taken = [0; N_STEPS];
     for start in (0..rx.len()).step_by(plan.group) {
         let end = start + plan.group;
-        for (step, lead, n_taken) in &mut steps {
-            let packets = *n_taken..(end + *lead).min(rx.len());
+        for (&(step, lead), n_taken) in plan.steps.iter().zip(&mut n_taken) {
+            let packets = *n_taken..(end + lead).min(rx.len());
             *n_taken = packets.end;
-            burst.take(*step, packets, out);
+            burst.take(step, packets, out);
         }
         for idx in start..end.min(rx.len()) {
             burst.carry(idx, out);

@@ -262,7 +262,9 @@ impl Pit {
         }
         // The order in the index depends on what else is in it; the order in which slots are
         // freed must not.
-        matches.sort_unstable();
+        if matches.len() > 1 {
+            matches.sort_unstable();
+        }
     }
 
     /// Calls `visit` with the lengths at which entries may wait for a Data whose name
