@@ -66,7 +66,9 @@ pub(crate) fn carry_burst(
         for (&(step, lead), n_taken) in plan.steps.iter().zip(&mut n_taken) {
             let packets = *n_taken..(end + lead).min(rx.len());
             *n_taken = packets.end;
-            burst.take(step, packets, out);
+            if !packets.is_empty() {
+                burst.take(step, packets, out);
+            }
         }
         for idx in start..end.min(rx.len()) {
             burst.carry(idx, out);

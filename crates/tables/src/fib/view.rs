@@ -226,11 +226,14 @@ impl FibView<'_> {
     #[inline]
     pub fn prefetch_node(&self, name: NameView<'_>, probe: FibProbe) {
         if probe.node != NodeRef::NONE {
-            // The node holds the prefix, which is mostly far shorter than the name.
-            let prefix = name.prefix(probe.n_components.into());
+            // The node holds the prefix, which is mostly far shorter than the name. A walk
+            // to its end would cost more than a line too many: its components are taken to
+            // be as long as the others.
+            let n_bytes = name.value_bytes().len() * usize::from(probe.n_components);
+            let n_bytes = n_bytes / name.len().max(1);
             self.prefixes
                 .nodes
-                .prefetch(probe.node, prefix.value_bytes().len());
+                .prefetch(probe.node, n_bytes);
         }
     }
 
