@@ -32,7 +32,7 @@ pub(crate) enum Source {
 
 /// What became of a Data in the pending Interest table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Met {
+pub(crate) struct Answered {
     /// Whether it answered any entry. Those that ended are in `scratch.matches`.
     pub(crate) is_wanted: bool,
     /// What the search has seen of the content store.
@@ -59,13 +59,13 @@ pub(crate) fn incoming_data(
     if !admits_data(&mut core.world, arrival, data) {
         return;
     }
-    let met = meet(core, arrival, data, Source::Upstream, None, out);
+    let answered = answer_pending(core, arrival, data, Source::Upstream, None, out);
     out.enter(Block::StoreInsertion);
     let enter = |step| out.enter(Block::of_step(step, Block::StoreInsertion));
-    if met.is_wanted {
-        store(core, second, arrival, data, met.known, enter);
+    if answered.is_wanted {
+        store(core, second, arrival, data, answered.known, enter);
     } else {
-        unsolicited_data(core, second, arrival, data, met.known, enter);
+        unsolicited_data(core, second, arrival, data, answered.known, enter);
     }
 }
 
@@ -83,14 +83,14 @@ pub(crate) fn admits_data(world: &mut World, arrival: &Arrival<'_>, data: &DataV
 /// Has a Data answer the entries that it matches: sends it to their downstreams, but to none
 /// that has been `served` with it by another engine. The entries that end with it are left
 /// in `scratch.matches`, to be removed by the caller, who may cache the Data in their place.
-pub(crate) fn meet(
+pub(crate) fn answer_pending(
     core: &mut Core,
     arrival: &Arrival<'_>,
     data: &DataView<'_>,
     source: Source,
     served: Option<&mut Served>,
     out: &mut impl Output,
-) -> Met {
+) -> Answered {
     out.enter(Block::PendingRemoval);
     let Core {
         tables,
@@ -117,7 +117,7 @@ pub(crate) fn meet(
     });
     let is_wanted = !matches.is_empty();
     if !is_wanted {
-        return Met { is_wanted, known };
+        return Answered { is_wanted, known };
     }
     out.enter(Block::DataTransmission);
     let delivery = Delivery {
@@ -151,7 +151,7 @@ pub(crate) fn meet(
     keep(matches, |idx| {
         ends(tables, world, name_hashes, idx, arrival, data)
     });
-    Met { is_wanted, known }
+    Answered { is_wanted, known }
 }
 
 /// As [`Vec::retain`], with a short way for the one entry that most Data answer.

@@ -106,7 +106,7 @@ impl Engine {
 
     fn carry(&mut self, now: MonoNs, rx: &[RxPacket<'_>], out: &mut impl Output) {
         out.enter(Block::Timers);
-        self.routes.go_on();
+        self.routes.continue_removal();
         let fib = self.fib.pin();
         self.state.handle_timers(now, &fib, out);
         carry_burst(
@@ -130,7 +130,7 @@ impl Engine {
     /// records of faces that have gone, sends pending Interests to new next
     /// hops.
     pub fn handle_timeout(&mut self, now: MonoNs, out: &mut impl Output) {
-        self.routes.go_on();
+        self.routes.continue_removal();
         self.state.handle_timers(now, &self.fib.pin(), out);
     }
 

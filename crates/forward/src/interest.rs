@@ -18,7 +18,8 @@ use crate::recent_drops::Dropped;
 use crate::route::is_in_producer_region;
 use crate::second_level;
 use crate::state::{
-    Arrival, Core, Lent, NON_DISCOVERY, OTHER_PARAMETERS, STATES_LIFETIME, Second, State, World,
+    Arrival, BorrowedData, Core, NON_DISCOVERY, OTHER_PARAMETERS, STATES_LIFETIME, Second, State,
+    World,
 };
 
 /// How the parameters of an Interest stand to those of the one that it joins.
@@ -312,8 +313,8 @@ fn answer_from_store(
         world,
         scratch,
     } = core;
-    if let Some(lent) = arrival.lent {
-        answer_with_lent(world, arrival, lent, out);
+    if let Some(borrowed) = arrival.borrowed {
+        answer_with_borrowed(world, arrival, borrowed, out);
         return Ok(());
     }
     let enter = |step| out.enter(Block::of_step(step, Block::StoreLookup));
@@ -362,10 +363,10 @@ fn answer_from_store(
 /// Sends the Data of another engine's store: the Interest's name is too short for a home of
 /// its own.
 #[cold]
-fn answer_with_lent(
+fn answer_with_borrowed(
     world: &mut World,
     arrival: &Arrival<'_>,
-    lent: Lent<'_>,
+    borrowed: BorrowedData<'_>,
     out: &mut impl Output,
 ) {
     let headers = Headers {
@@ -373,10 +374,10 @@ fn answer_with_lent(
         incoming_face_id: Some(FaceId::CONTENT_STORE),
         ..Headers::default()
     };
-    out.send_data(arrival.face, lent.wire, &headers);
-    world.counters.n_cs_hits += u64::from(lent.is_in_memory);
-    world.counters.n_cs_misses += u64::from(!lent.is_in_memory);
-    world.counters.n_second_level_hits += u64::from(!lent.is_in_memory);
+    out.send_data(arrival.face, borrowed.wire, &headers);
+    world.counters.n_cs_hits += u64::from(borrowed.is_in_memory);
+    world.counters.n_cs_misses += u64::from(!borrowed.is_in_memory);
+    world.counters.n_second_level_hits += u64::from(!borrowed.is_in_memory);
     world.counters.n_satisfied_interests += 1;
     world.counters.n_out_data += 1;
 }

@@ -9,7 +9,7 @@ use tachonym_store::SecondLevel;
 use tachonym_tables::{ContentStore, CsCapacity, FibError, TablesError};
 
 use crate::announcements::AnnouncementRefused;
-use crate::state::{SoughtReads, State, World};
+use crate::state::{RemoteReads, State, World};
 use crate::strategy::StrategyError;
 
 /// Why a route was not changed.
@@ -92,7 +92,7 @@ impl<'e> CsMut<'e> {
     /// Puts an SSD level behind the DRAM level, or takes it away; returns the one before.
     pub fn set_second_level(&mut self, level: Option<SecondLevel>) -> Option<SecondLevel> {
         let second = &mut self.state.second;
-        second.sought = SoughtReads::default();
+        second.remote = RemoteReads::default();
         let former = std::mem::replace(&mut second.level, level.map(Box::new));
         former.map(|former| *former)
     }

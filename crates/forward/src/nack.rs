@@ -36,14 +36,14 @@ pub(crate) fn incoming_nack(
 ) {
     let core = &mut state.core;
     core.world.counters.n_in_nacks += 1;
-    if let Nacked::Unknown { is_pending } = meet_nack(core, arrival, reason, interest, out) {
+    if let Nacked::Unknown { is_pending } = apply_nack(core, arrival, reason, interest, out) {
         let dropped = Dropped::nack(arrival.face, interest.name());
         drop_unknown_nack(&mut core.world, dropped, is_pending);
     }
 }
 
 /// Has a Nack meet the entry that it answers, if the Interest was sent from this engine.
-pub(crate) fn meet_nack(
+pub(crate) fn apply_nack(
     core: &mut Core,
     arrival: &Arrival<'_>,
     reason: NackReason,

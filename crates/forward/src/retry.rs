@@ -161,7 +161,7 @@ pub(crate) fn send_after_store(
             traits: FaceTraits { scope, ..traits },
             headers: &headers,
             announcement: None,
-            lent: None,
+            borrowed: None,
             hashes,
             fib,
             probe: None,

@@ -35,7 +35,7 @@ struct Shared {
     writer: Mutex<Writer>,
     /// Faces that have gone since somebody last wrote.
     gone: Mutex<Vec<FaceId>>,
-    /// Whether [`Routes::go_on`] has something to do.
+    /// Whether [`Routes::continue_removal`] has something to do.
     has_work: AtomicBool,
     n_prefixes: AtomicUsize,
 }
@@ -159,11 +159,11 @@ impl Routes {
         lock(&self.shared.gone).push(face);
         let had_work = self.shared.has_work.swap(true, Ordering::AcqRel);
         if !had_work {
-            self.go_on_by(MAX_SETS_AT_ONCE);
+            self.remove_gone_faces_from(MAX_SETS_AT_ONCE);
         }
     }
 
-    /// When [`Routes::go_on`] should be called: at once, or a little later if somebody
+    /// When [`Routes::continue_removal`] should be called: at once, or a little later if somebody
     /// else changes routes.
     pub(crate) fn next_work(&self, now: MonoNs) -> Option<MonoNs> {
         let has_work = self.shared.has_work.load(Ordering::Acquire);
@@ -174,19 +174,19 @@ impl Routes {
     }
 
     /// Goes on with taking faces that have gone out of the FIB.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn continue_removal(&self) {
         if self.shared.has_work.load(Ordering::Acquire) {
-            self.go_on_by(MAX_PER_CALL);
+            self.remove_gone_faces_from(MAX_PER_CALL);
         }
     }
 
-    fn go_on_by(&self, max_steps: usize) {
+    fn remove_gone_faces_from(&self, max_steps: usize) {
         let Some(mut routes) = self.try_lock() else {
             return;
         };
         let gone = std::mem::take(&mut *lock(&self.shared.gone));
         routes.writer.unrouted.extend(gone);
-        routes.writer.go_on(max_steps);
+        routes.writer.remove_gone_faces(max_steps);
     }
 }
 
@@ -195,7 +195,7 @@ impl Writer {
         self.has_dead || !self.unrouted.is_empty()
     }
 
-    fn go_on(&mut self, max_steps: usize) {
+    fn remove_gone_faces(&mut self, max_steps: usize) {
         let mut n_left = max_steps;
         while n_left > 0
             && let Some(&face) = self.unrouted.last()

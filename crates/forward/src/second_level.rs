@@ -19,12 +19,12 @@ use tachonym_tables::{EntryIdx, FibView, Inserted, Marks, Regained};
 
 use crate::block::Block;
 use crate::burst::Output;
-use crate::data::{Source, meet, remove};
+use crate::data::{Source, answer_pending, remove};
 use crate::faces::FaceTraits;
 use crate::marks::{N_BELIEVED, TRIGGERS, mark_batch_before};
+use crate::remote_reads::end_remote_reads;
 use crate::retry::send_after_store;
-use crate::sought::take_for_seekers;
-use crate::state::{Arrival, Core, KnownStale, Second, credible, is_seeker, sharer_of};
+use crate::state::{Arrival, Core, KnownStale, Second, credible, is_remote, sharer_of};
 
 /// How long after an Interest found no free read a Data that comes may be one that the SSD
 /// level has already, in milliseconds: about as long as upstreams take to answer.
@@ -162,8 +162,8 @@ fn take_batch(
     fib: &FibView<'_>,
     out: &mut impl Output,
 ) {
-    if recalled.waiters().any(is_seeker) {
-        take_for_seekers(core, second, &recalled);
+    if recalled.waiters().any(is_remote) {
+        end_remote_reads(core, second, &recalled);
     }
     let Second {
         level, known_stale, ..
@@ -183,7 +183,7 @@ fn take_batch(
             tables.pit_cs.change_marks(name, hash, trust);
         }
     }
-    for waiter in recalled.waiters().filter(|&it| !is_seeker(it)) {
+    for waiter in recalled.waiters().filter(|&it| !is_remote(it)) {
         give_up_waiting(core, known_stale, EntryIdx::from_bits(waiter), fib, out);
     }
     level.recycle(recalled);
@@ -275,12 +275,12 @@ fn take_chunk(
         traits: STORE_TRAITS,
         headers: &Headers::EMPTY,
         announcement: None,
-        lent: None,
+        borrowed: None,
         hashes,
         fib,
         probe: None,
     };
-    let met = meet(
+    let answered = answer_pending(
         core,
         &arrival,
         data,
@@ -299,8 +299,8 @@ fn take_chunk(
     let regained = Regained {
         fresh_until: fresh_until.min(now.plus_ms(period_ms)),
         marks,
-        has_answered: met.is_wanted,
+        has_answered: answered.is_wanted,
     };
     core.tables.pit_cs.insert_recalled(data, hashes, regained);
-    met.is_wanted
+    answered.is_wanted
 }

@@ -4,8 +4,8 @@
 //! A packet goes to the engine that is the *home* of its name; three kinds concern others.
 //! An Interest with CanBePrefix, whose name is so short that Data for it may have any home:
 //! each engine [offers](Shared::offer) the best Data it has cached, and if the best of all is
-//! another engine's, the Interest [is answered with it](Shared::handle_lent); if none has
-//! any, the others' SSD levels [are asked](Shared::seek_for) too. A Data for which such an
+//! another engine's, the Interest [is answered with it](Shared::handle_borrowed); if none has
+//! any, the others' SSD levels [are read](Shared::read_for) too. A Data for which such an
 //! Interest may wait elsewhere, or whose name has had another home: it
 //! [visits](Shared::visit) these engines, and its home [settles](Shared::settle) whether it is
 //! cached. A Nack for a name that has had another home [visits](Shared::visit_nack) former
@@ -17,14 +17,14 @@ use tachonym_packet::{FaceId, InterestView, MonoNs, NameHash, NameHashes};
 use tachonym_tables::{DataRef, FibReader, Known, Offer, OfferRank};
 
 use crate::burst::{Output, RxKind, RxPacket};
-use crate::data::{Source, admits_data, meet, remove, store, unsolicited_data};
+use crate::data::{Source, admits_data, answer_pending, remove, store, unsolicited_data};
 use crate::interest::{has_dead_nonce, incoming_interest, refusal};
-use crate::nack::{drop_unknown_nack, meet_nack};
-use crate::sought::seek;
-use crate::state::{Arrival, Core, Lent, State};
+use crate::nack::{apply_nack, drop_unknown_nack};
+use crate::remote_reads::start_read;
+use crate::state::{Arrival, BorrowedData, Core, State};
 
 pub use crate::nack::Nacked;
-pub use crate::state::{Downstream, MAX_SERVED, MAX_SOUGHT, Seeker, Served, Sought};
+pub use crate::state::{Downstream, MAX_REMOTE_READS, MAX_SERVED, RemoteRead, Requester, Served};
 
 /// What became of a Data at an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl<'e> Shared<'e> {
 
     /// Carries an Interest, which is answered with the Data of another engine's store, which
     /// has that rank, where its own would be asked.
-    pub fn handle_lent(
+    pub fn handle_borrowed(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
@@ -79,8 +79,16 @@ impl<'e> Shared<'e> {
         let is_in_memory = rank.is_in_memory();
         self.carry(now, packet, At::Home, |state, arrival| {
             if let RxKind::Interest(interest) = &packet.packet {
-                let lent = Some(Lent { wire, is_in_memory });
-                incoming_interest(state, &Arrival { lent, ..*arrival }, interest, out);
+                let borrowed = Some(BorrowedData { wire, is_in_memory });
+                incoming_interest(
+                    state,
+                    &Arrival {
+                        borrowed,
+                        ..*arrival
+                    },
+                    interest,
+                    out,
+                );
             }
         });
     }
@@ -109,7 +117,7 @@ impl<'e> Shared<'e> {
     /// Answers an Interest that has waited for the offers of other engines with a Data that
     /// has come meanwhile, as if the Interest had been pending. `None`: the downstream has
     /// that Data already, or it came from there.
-    pub fn handle_met(
+    pub fn handle_parked(
         &mut self,
         now: MonoNs,
         packet: &RxPacket<'_>,
@@ -167,11 +175,11 @@ impl<'e> Shared<'e> {
                 At::Home => Source::Upstream,
                 At::Visit => Source::UpstreamOfOther,
             };
-            let met = meet(core, arrival, data, source, Some(served), out);
-            visited = match (met.is_wanted, at) {
+            let answered = answer_pending(core, arrival, data, source, Some(served), out);
+            visited = match (answered.is_wanted, at) {
                 (false, _) => Visited::Unwanted,
                 (true, At::Home) => {
-                    store(core, second, arrival, data, met.known, |_| ());
+                    store(core, second, arrival, data, answered.known, |_| ());
                     Visited::Wanted
                 }
                 (true, At::Visit) => {
@@ -217,7 +225,7 @@ impl<'e> Shared<'e> {
             if let RxKind::Nack(reason, interest) = &packet.packet {
                 let core = &mut state.core;
                 core.world.counters.n_in_nacks += u64::from(at == At::Home);
-                nacked = meet_nack(core, arrival, *reason, interest, out);
+                nacked = apply_nack(core, arrival, *reason, interest, out);
             }
         });
         nacked
@@ -238,23 +246,23 @@ impl<'e> Shared<'e> {
     }
 
     /// Looks up the SSD level for an Interest from `face` that waits at another engine. The
-    /// result comes from [`Self::poll_sought`], at once or when it has been read; counts
+    /// result comes from [`Self::poll_remote_read`], at once or when it has been read; counts
     /// nothing but the read.
-    pub fn seek_for(
+    pub fn read_for(
         &mut self,
         now: MonoNs,
-        seeker: Seeker,
+        requester: Requester,
         face: FaceId,
         interest: &InterestView<'_>,
     ) {
         let State { core, second, .. } = &mut *self.state;
         core.world.advance(now);
-        seek(core, second, seeker, face, interest);
+        start_read(core, second, requester, face, interest);
     }
 
-    /// The oldest result of [`Self::seek_for`] that was not fetched yet.
-    pub fn poll_sought(&mut self) -> Option<Sought> {
-        self.state.second.sought.poll()
+    /// The oldest result of [`Self::read_for`] that was not fetched yet.
+    pub fn poll_remote_read(&mut self) -> Option<RemoteRead> {
+        self.state.second.remote.poll()
     }
 
     fn hashed(&mut self, interest: &InterestView<'_>) -> (&mut State, &[NameHash]) {
@@ -293,7 +301,7 @@ impl<'e> Shared<'e> {
             traits,
             headers: packet.headers,
             announcement: packet.prefix_announcement,
-            lent: None,
+            borrowed: None,
             hashes: self.hashes.slice(span),
             fib: &fib,
             probe: None,

@@ -194,7 +194,7 @@ impl Burst<'_, '_> {
             traits,
             headers: packet.headers,
             announcement: packet.prefix_announcement,
-            lent: None,
+            borrowed: None,
             hashes: buffers.hashes.slice(buffers.spans[idx]),
             fib: self.fib,
             probe: buffers.seen[idx].fib.as_ref(),

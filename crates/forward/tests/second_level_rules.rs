@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use bed::*;
 use proptest::prelude::*;
 use tachonym_forward::DropReason;
-use tachonym_forward::sharing::Seeker;
+use tachonym_forward::sharing::Requester;
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{Component, DataView, FaceId, InterestView, NackReason, Name};
 use tachonym_policy::{AdmissionKind, EvictionKind, Policy, PolicyConfig};
@@ -348,12 +348,12 @@ proptest! {
         it.fetch(&data("/something/else"));
         let wire = interest("/a").prefix().fresh().wire();
         let asked = InterestView::parse(&wire).expect("well-formed");
-        let seeker = Seeker { engine: 1, ticket: 7 };
+        let requester = Requester { engine: 1, ticket: 7 };
         let (now, engine) = (it.node.now, &mut it.node.engine);
-        engine.shared().seek_for(now, seeker, D, &asked);
+        engine.shared().read_for(now, requester, D, &asked);
         it.pump();
-        let sought = it.node.engine.shared().poll_sought().expect("an answer");
-        prop_assert_eq!(sought.data.is_some(), period_ms > waits_ms);
+        let read = it.node.engine.shared().poll_remote_read().expect("an answer");
+        prop_assert_eq!(read.data.is_some(), period_ms > waits_ms);
     }
 }
 

@@ -6,7 +6,7 @@ mod two_levels_bed;
 
 use bed::*;
 use tachonym_forward::DropReason;
-use tachonym_forward::sharing::Seeker;
+use tachonym_forward::sharing::Requester;
 use tachonym_packet::{InterestView, NackReason};
 use tachonym_store::MAX_WAITERS_PER_READ;
 use tachonym_store::device::Fault;
@@ -88,10 +88,10 @@ fn interests_of_other_engines_count_to_the_faces_that_they_came_by() {
     let seek = |it: &mut TwoLevels, face, ticket, data: &Data| {
         let wire = interest_for(data).wire();
         let asked = InterestView::parse(&wire).expect("well-formed");
-        let seeker = Seeker { engine: 1, ticket };
+        let requester = Requester { engine: 1, ticket };
         let (now, engine) = (it.node.now, &mut it.node.engine);
-        engine.shared().seek_for(now, seeker, face, &asked);
-        it.node.engine.shared().poll_sought().is_none()
+        engine.shared().read_for(now, requester, face, &asked);
+        it.node.engine.shared().poll_remote_read().is_none()
     };
     let reads: Vec<_> = (1..)
         .zip(&stored[..4])

@@ -36,7 +36,7 @@ impl Task<'_, '_> {
             Self::Timeout => worker.handle_timeout(now, ports),
             Self::Completions(ssd) => {
                 ssd.take_completions(now, worker.engine_mut(), ports);
-                worker.tell_sought(ports);
+                worker.send_remote_reads(ports);
             }
             Self::ShutDown(ssd) => ssd.shut_down(worker.engine_mut(), ports),
         }

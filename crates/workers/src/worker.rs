@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tachonym_dispatch::{WorkerId, WorkerSet};
-use tachonym_forward::sharing::{At, Downstream, Nacked, Seeker, Served, Visited};
+use tachonym_forward::sharing::{At, Downstream, Nacked, Requester, Served, Visited};
 use tachonym_forward::{Engine, LinkType, Output, RxKind, RxPacket, relend};
 use tachonym_packet::lp::Headers;
 use tachonym_packet::{DataView, FaceId, HashedNames, InterestView, MonoNs, NameHash};
@@ -220,7 +220,7 @@ impl Worker {
             self.go_on(now, parked, port);
         }
         self.engine.handle_timeout(now, port);
-        self.tell_sought(port);
+        self.send_remote_reads(port);
         self.publish_lengths();
     }
 
@@ -366,7 +366,9 @@ impl Worker {
             match lent {
                 Some((rank, wire)) => {
                     counters.n_lent += 1;
-                    engine.shared().handle_lent(now, packet, (rank, wire), port);
+                    engine
+                        .shared()
+                        .handle_borrowed(now, packet, (rank, wire), port);
                 }
                 None => engine.handle_burst(now, &[*packet], port),
             }
@@ -494,7 +496,9 @@ impl Worker {
                     self.served.add(&[downstream]);
                 }
                 let unserved = (!is_served).then_some(data_packet);
-                self.engine.shared().handle_met(now, packet, unserved, port);
+                self.engine
+                    .shared()
+                    .handle_parked(now, packet, unserved, port);
             });
             self.parked.recycle(parked);
         }
@@ -600,8 +604,8 @@ impl Worker {
             let engine = asker.0;
             self.engine
                 .shared()
-                .seek_for(now, Seeker { engine, ticket }, face, interest);
-            return self.tell_sought(port);
+                .read_for(now, Requester { engine, ticket }, face, interest);
+            return self.send_remote_reads(port);
         }
         let rank = offer.map(|offer| offer.rank());
         let wire = offer.map_or(&[][..], |offer| self.engine.shared().lend(offer).wire());
@@ -610,14 +614,14 @@ impl Worker {
 
     /// Tells others what this worker's second level has for their Interests, as far as that was
     /// found or read meanwhile.
-    pub fn tell_sought<P: Port>(&mut self, port: &mut P) {
-        while let Some(sought) = self.engine.shared().poll_sought() {
-            let (rank, wire) = match &sought.data {
+    pub fn send_remote_reads<P: Port>(&mut self, port: &mut P) {
+        while let Some(read) = self.engine.shared().poll_remote_read() {
+            let (rank, wire) = match &read.data {
                 Some((rank, wire)) => (Some(*rank), &wire[..]),
                 None => (None, &[][..]),
             };
-            let answer = offered(sought.seeker.ticket, rank, wire);
-            port.pass(WorkerId(sought.seeker.engine), &answer);
+            let answer = offered(read.requester.ticket, rank, wire);
+            port.pass(WorkerId(read.requester.engine), &answer);
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct Arrival<'a> {
     /// The prefix announcement that came with a Data.
     pub(crate) announcement: Option<&'a [u8]>,
     /// The Data of another engine's store that answers an Interest.
-    pub(crate) lent: Option<Lent<'a>>,
+    pub(crate) borrowed: Option<BorrowedData<'a>>,
     /// `hashes[i]` is the hash of the first `i` components of the name.
     pub(crate) hashes: &'a [NameHash],
     /// The FIB during this burst.
@@ -34,7 +34,7 @@ impl Arrival<'_> {
 
 /// A Data of another engine's store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lent<'a> {
+pub(crate) struct BorrowedData<'a> {
     pub(crate) wire: &'a [u8],
     /// Whether it was in the DRAM level there.
     pub(crate) is_in_memory: bool,

@@ -17,10 +17,12 @@ mod world;
 use tachonym_packet::HashKey;
 use tachonym_tables::TablesError;
 
-pub(crate) use self::arrival::{Arrival, Lent, NON_DISCOVERY, OTHER_PARAMETERS, STATES_LIFETIME};
+pub(crate) use self::arrival::{
+    Arrival, BorrowedData, NON_DISCOVERY, OTHER_PARAMETERS, STATES_LIFETIME,
+};
 pub use self::arrival::{Downstream, MAX_SERVED, Served};
-pub use self::remote_reads::{MAX_SOUGHT, Seeker, Sought};
-pub(crate) use self::remote_reads::{SoughtReads, is_seeker};
+pub use self::remote_reads::{MAX_REMOTE_READS, RemoteRead, Requester};
+pub(crate) use self::remote_reads::{RemoteReads, is_remote};
 pub(crate) use self::scratch::{Again, Scratch};
 pub(crate) use self::second::{KnownStale, Second, credible, sharer_of};
 pub(crate) use self::tables::Tables;

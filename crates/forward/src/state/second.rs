@@ -3,7 +3,7 @@
 use tachonym_packet::{DataView, MonoNs, NameHash, SourceId};
 use tachonym_store::{SecondLevel, Sharer};
 
-use super::SoughtReads;
+use super::RemoteReads;
 
 /// How far the clock that freshness is kept by may be set back without being taken for wrong.
 const CLOCK_SLACK_MS: u64 = 100;
@@ -23,7 +23,7 @@ pub(crate) struct Second {
     /// Interests.
     pub(crate) unread_until: MonoNs,
     /// Reads for Interests of other engines.
-    pub(crate) sought: SoughtReads,
+    pub(crate) remote: RemoteReads,
 }
 
 /// Names for which the SSD level had no fresh Data a moment ago: an application that asks

@@ -231,9 +231,7 @@ impl FibView<'_> {
             // be as long as the others.
             let n_bytes = name.value_bytes().len() * usize::from(probe.n_components);
             let n_bytes = n_bytes / name.len().max(1);
-            self.prefixes
-                .nodes
-                .prefetch(probe.node, n_bytes);
+            self.prefixes.nodes.prefetch(probe.node, n_bytes);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Such an Interest is not pending here: it is kept with the number of the read that it waits
 //! for, and its result is there for the owner of the engines to fetch
-//! ([`Shared::poll_sought`](crate::sharing::Shared::poll_sought)). At most [`MAX_SOUGHT`] wait;
+//! ([`Shared::poll_remote_read`](crate::sharing::Shared::poll_remote_read)). At most [`MAX_REMOTE_READS`] wait;
 //! one beyond gets no Data, which is counted.
 
 use tachonym_packet::types::component::IMPLICIT_SHA256_DIGEST;
@@ -10,7 +10,7 @@ use tachonym_packet::{DataView, FaceId, InterestView, MonoNs};
 use tachonym_store::{Recall, Recalled};
 use tachonym_tables::OfferRank;
 
-use crate::state::{Core, Second, Seeker, Sought, credible, sharer_of};
+use crate::state::{Core, RemoteRead, Requester, Second, credible, sharer_of};
 
 /// How well a Data of the SSD level answers an Interest, if it does.
 fn rank(
@@ -39,46 +39,46 @@ fn rank(
 
 /// Gives Interests of other engines what they find in a batch.
 #[cold]
-pub(crate) fn take_for_seekers(core: &Core, second: &mut Second, recalled: &Recalled) {
+pub(crate) fn end_remote_reads(core: &Core, second: &mut Second, recalled: &Recalled) {
     let Second {
-        sought,
+        remote,
         known_stale,
         ..
     } = second;
     let world = &core.world;
     let is_read = |waiter| recalled.waiters().any(|it| it == waiter);
-    sought.end_waiting(is_read, |sought| {
-        let Ok(interest) = InterestView::parse(&sought.interest) else {
+    remote.end_waiting(is_read, |read| {
+        let Ok(interest) = InterestView::parse(&read.interest) else {
             return;
         };
-        sought.data = recalled.chunks().find_map(|chunk| {
+        read.data = recalled.chunks().find_map(|chunk| {
             let data = DataView::parse(chunk.wire).ok()?;
             let rank = rank(&interest, &data, chunk.fresh_until, world.now)?;
             Some((rank, chunk.wire.to_vec()))
         });
-        if sought.data.is_none() && interest.must_be_fresh() {
+        if read.data.is_none() && interest.must_be_fresh() {
             known_stale.add(world.key.hash_name(interest.name()), world.now);
         }
     });
 }
 
 /// Looks up what the SSD level has for an Interest from `face` that waits at another engine.
-pub(crate) fn seek(
+pub(crate) fn start_read(
     core: &mut Core,
     second: &mut Second,
-    seeker: Seeker,
+    requester: Requester,
     face: FaceId,
     interest: &InterestView<'_>,
 ) {
     let Second {
         level,
         known_stale,
-        sought: reads,
+        remote: reads,
         ..
     } = second;
     let world = &mut core.world;
-    let mut sought = Sought {
-        seeker,
+    let mut read = RemoteRead {
+        requester,
         interest: interest.wire().to_vec(),
         data: None,
     };
@@ -86,30 +86,30 @@ pub(crate) fn seek(
         && known_stale.contains(world.key.hash_name(interest.name()), world.now);
     let serves = core.tables.pit_cs.cs().serves();
     let Some(level) = level.as_mut().filter(|_| serves && !is_stale) else {
-        return reads.end(sought);
+        return reads.end(read);
     };
     let Some(place) = level.peek(interest) else {
-        return reads.end(sought);
+        return reads.end(read);
     };
     if reads.is_full() {
         world.counters.n_sought_refused += 1;
-        return reads.end(sought);
+        return reads.end(read);
     }
     let waiter = reads.next_waiter();
     let sharer = sharer_of(world.faces.source_of(face));
     match level.recall(world.now, place, (waiter, sharer)) {
         Recall::Here(wire, fresh_until) => {
-            sought.data = DataView::parse(wire).ok().and_then(|data| {
+            read.data = DataView::parse(wire).ok().and_then(|data| {
                 let rank = rank(interest, &data, fresh_until, world.now)?;
                 Some((rank, wire.to_vec()))
             });
-            reads.end(sought);
+            reads.end(read);
         }
-        Recall::Reading | Recall::Joined => reads.wait(waiter, sought),
+        Recall::Reading | Recall::Joined => reads.wait(waiter, read),
         Recall::Busy => {
             world.counters.n_sought_refused += 1;
-            reads.end(sought);
+            reads.end(read);
         }
-        Recall::Gone => reads.end(sought),
+        Recall::Gone => reads.end(read),
     }
 }
