@@ -350,7 +350,7 @@ mod tests {
             found(member("tachonym-tables", &["tachonym-packet", "libc"])),
             0
         );
-        assert_eq!(found(member("tachonym-tables", &["tachonym-protocol"])), 1);
+        assert_eq!(found(member("tachonym-tables", &["tachonym-dispatch"])), 1);
         assert_eq!(found(member("tachonym-tables", &["tachonym-router"])), 1);
         assert_eq!(found(member("tachonym-unheard-of", &[])), 1);
     }
