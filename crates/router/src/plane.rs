@@ -76,10 +76,6 @@ pub(crate) struct Plane {
     replaced_at: MonoNs,
     /// Packets received since the thread last had to wait for any.
     n_since_pause: u32,
-    /// Packets that the present round brought, by faces and by rings.
-    n_in_round: u32,
-    /// Rounds in a row after which packets for threads that sleep were kept.
-    n_rounds_kept: u32,
     /// Data of the manager since the last burst.
     pub(crate) n_injected: usize,
     pub(crate) counters: PlaneCounters,
@@ -141,8 +137,6 @@ impl Plane {
             replace_at: None,
             replaced_at: MonoNs::ZERO,
             n_since_pause: 0,
-            n_in_round: 0,
-            n_rounds_kept: 0,
             n_injected: 0,
             counters: PlaneCounters::default(),
             busy: Busy::new(),
@@ -427,7 +421,6 @@ impl Plane {
             false => self.n_since_pause,
         };
         self.n_since_pause = before.saturating_add(n_received as u32);
-        self.n_in_round = n_received as u32;
     }
 
     /// As [`receive`](Self::receive); what fails there, if only for a signature, is the
@@ -535,10 +528,10 @@ impl Plane {
                 // Of faces that it has packets of, its sender has told before.
                 self.take_news();
                 self.send_leaving(&batch);
-                let n_arrived = batch.n_of(Crossing::Arrived) as u64;
+                let arrived = batch.iter().filter(|it| it.crossing == Crossing::Arrived);
+                let n_arrived = arrived.count() as u64;
                 self.counters.n_at_home += n_arrived;
                 self.counters.n_crossed += n_arrived;
-                self.n_in_round += batch.len() as u32;
                 self.handle_batch(now, &batch);
                 self.done.push((from, batch));
             }
@@ -551,12 +544,16 @@ impl Plane {
 
     /// Sends what leaves by faces of this thread.
     fn send_leaving(&mut self, batch: &Batch) {
-        for parcel in batch.leaving() {
-            // What cannot be sent is counted on its face.
-            let (face, wire) = (parcel.face, parcel.wire());
-            let _ = self
-                .faces
-                .send_announcing(face, parcel.headers, parcel.announcement, wire);
+        for parcel in batch.iter() {
+            if parcel.crossing == Crossing::Leaving {
+                // What cannot be sent is counted on its face.
+                let _ = self.faces.send_announcing(
+                    parcel.face,
+                    parcel.headers,
+                    parcel.announcement,
+                    parcel.wire(),
+                );
+            }
         }
     }
 
@@ -564,8 +561,8 @@ impl Plane {
         if self.worker().is_some() {
             self.work(now, Task::Batch(batch));
         } else {
-            let n_leaving = batch.n_of(Crossing::Leaving);
-            self.counters.n_without_worker += (batch.len() - n_leaving) as u64;
+            let leaving = batch.iter().filter(|it| it.crossing == Crossing::Leaving);
+            self.counters.n_without_worker += (batch.len() - leaving.count()) as u64;
         }
     }
 
@@ -577,6 +574,23 @@ impl Plane {
         self.work(now, Task::Timeout);
         if self.traces.is_some() {
             self.expire_traces(now);
+        }
+    }
+
+    /// Hands everything over to the kernel and to other threads.
+    pub(crate) fn flush(&mut self) {
+        self.flush_links();
+        self.faces.flush();
+    }
+
+    fn flush_links(&mut self) {
+        if !self.team.layout.is_single() {
+            self.team.wake(self.links.flush());
+            self.foreign_drops.tell(&self.team);
+            // Not before what came of them is on its way: who sent them waits for that.
+            for (from, batch) in self.done.drain(..) {
+                self.links.give_back(from, batch);
+            }
         }
     }
 

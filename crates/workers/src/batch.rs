@@ -206,18 +206,10 @@ struct Record {
     face: FaceId,
     /// Its number among those that have any.
     headers: Option<u32>,
-    place: Place,
+    /// Where its bytes are, unless it is the next one that is parsed.
+    wire: Option<Range<u32>>,
     announcement: Option<Range<u32>>,
     served: Range<u32>,
-}
-
-/// Where a packet is in its batch.
-#[derive(Clone, Debug)]
-enum Place {
-    /// Its number among those that are parsed.
-    Parsed(u32),
-    /// Where its bytes are.
-    Wire(Range<u32>),
 }
 
 /// Packets that cross together, in their order.
@@ -267,13 +259,13 @@ impl Batch {
 
     /// Puts a copy of a packet behind the others.
     pub fn push(&mut self, parcel: &Parcel<'_>) {
-        let place = match &parcel.content {
+        let wire = match &parcel.content {
             Content::Parsed(packet, hashes) => {
                 self.parsed.push(packet);
                 self.names.push(hashes);
-                Place::Parsed(self.names.len() as u32 - 1)
+                None
             }
-            Content::Wire(wire) => Place::Wire(append(&mut self.bytes, wire)),
+            Content::Wire(wire) => Some(append(&mut self.bytes, wire)),
         };
         let announcement = parcel.announcement.map(|it| append(&mut self.bytes, it));
         let served = append(&mut self.served, parcel.served);
@@ -285,7 +277,7 @@ impl Batch {
             crossing: parcel.crossing,
             face: parcel.face,
             headers,
-            place,
+            wire,
             announcement,
             served,
         });
@@ -293,43 +285,26 @@ impl Batch {
 
     /// The packets, in the order in which they were put in.
     pub fn iter(&self) -> impl Iterator<Item = Parcel<'_>> {
-        self.records.iter().map(|record| self.parcel(record))
-    }
-
-    /// Those of them that are [leaving](Crossing::Leaving).
-    pub fn leaving(&self) -> impl Iterator<Item = Parcel<'_>> {
-        let leaving = |record: &&Record| record.crossing == Crossing::Leaving;
-        let leaving = self.records.iter().filter(leaving);
-        leaving.map(|record| self.parcel(record))
-    }
-
-    /// How many cross for this reason.
-    #[must_use]
-    pub fn n_of(&self, crossing: Crossing) -> usize {
-        let records = self.records.iter();
-        records.filter(|it| it.crossing == crossing).count()
-    }
-
-    #[inline]
-    fn parcel(&self, record: &Record) -> Parcel<'_> {
         let bytes = |range: &Range<u32>| &self.bytes[range.start as usize..range.end as usize];
-        Parcel {
+        let mut n_parsed = 0;
+        self.records.iter().map(move |record| Parcel {
             crossing: record.crossing,
             face: record.face,
             headers: match record.headers {
                 Some(idx) => &self.headers[idx as usize],
                 None => &Headers::EMPTY,
             },
-            content: match &record.place {
-                Place::Parsed(idx) => {
-                    let idx = *idx as usize;
+            content: match &record.wire {
+                Some(range) => Content::Wire(bytes(range)),
+                None => {
+                    n_parsed += 1;
+                    let idx = n_parsed - 1;
                     Content::Parsed(self.parsed.get(idx), self.names.get(idx))
                 }
-                Place::Wire(range) => Content::Wire(bytes(range)),
             },
             announcement: record.announcement.as_ref().map(bytes),
             served: &self.served[record.served.start as usize..record.served.end as usize],
-        }
+        })
     }
 
     /// Fetches the parsed packets, which another thread has written: side by side, and not one

@@ -188,25 +188,12 @@ impl Links {
     /// Sends all batches that have something. Those who got any since the last time, for
     /// they may sleep.
     pub fn flush(&mut self) -> WorkerSet {
-        self.flush_to(|_| true)
-    }
-
-    /// The same, but keeps what is for threads that are not `wanted`; it goes later, with more.
-    pub fn flush_to(&mut self, wanted: impl Fn(WorkerId) -> bool) -> WorkerSet {
         for (idx, link) in self.to.iter_mut().enumerate() {
-            let to = WorkerId(idx as u16);
-            if wanted(to) && link.as_mut().is_some_and(Outgoing::flush) {
-                self.sent.insert(to);
+            if link.as_mut().is_some_and(Outgoing::flush) {
+                self.sent.insert(WorkerId(idx as u16));
             }
         }
         self.take_sent()
-    }
-
-    /// Whether packets are kept that are not sent yet.
-    #[must_use]
-    pub fn has_unsent(&self) -> bool {
-        let mut links = self.to.iter().flatten();
-        links.any(|link| link.current.as_ref().is_some_and(|batch| !batch.is_empty()))
     }
 
     /// Batches of another thread that wait to be received.
@@ -398,18 +385,6 @@ mod tests {
             assert!(b.is_idle() && b.flush().is_empty() && a.flush().is_empty());
         }
         assert_eq!(u64::from(n_sent - n_seen), a.n_dropped());
-    }
-
-    #[test]
-    fn packets_that_are_kept_go_with_those_that_come_later() {
-        let mut ends = Links::mesh(2, LinkConfig::default());
-        let mut b = ends.pop().expect("two ends");
-        let mut a = ends.pop().expect("two ends");
-        assert!(!a.has_unsent() && a.push(B, &parcel(b"one")));
-        assert!(a.flush_to(|to| to != B).is_empty() && a.has_unsent() && b.is_idle());
-        assert!(a.push(B, &parcel(b"two")) && a.flush_to(|to| to == B).contains(B));
-        let batch = b.receive(A).expect("it was sent");
-        assert_eq!((batch.len(), a.has_unsent()), (2, false));
     }
 
     #[test]

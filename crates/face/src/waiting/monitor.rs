@@ -111,11 +111,6 @@ impl WaitFlag {
         }
     }
 
-    /// Whether the thread waits in epoll, so that to wake it takes a system call.
-    pub fn is_asleep(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == ASLEEP
-    }
-
     fn is_watching(&self) -> bool {
         self.0.load(Ordering::Relaxed) == WATCHING
     }

@@ -1,10 +1,4 @@
-//! How a thread waits for packets, of sockets and of rings, and when it wakes others for those
-//! that it has put into theirs.
-//!
-//! To wake a thread costs both as much as some packets do. So a thread that has just had packets
-//! looks for more before it sleeps, and until then keeps what is for threads that sleep: they
-//! are woken once for all of it. Few packets are not kept, for they would wait longer than they
-//! save; nor is a batch that is full.
+//! How a thread waits for packets, of sockets and of rings.
 
 use std::time::Duration;
 
@@ -15,10 +9,6 @@ use super::Plane;
 
 /// Longest wait for packets: a bound, should a wake-up ever be missed.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// After a round with fewer packets, none are kept.
-const MIN_KEPT_PKTS: u32 = 8;
-/// Most rounds in a row after which packets are kept.
-const MAX_ROUNDS_KEPT: u32 = 4;
 
 impl Plane {
     /// Waits for packets, as [`tachonym_face::Waiting`] decides, and reads a burst. It is `now`.
@@ -39,13 +29,11 @@ impl Plane {
                 self.faces.poll(Some(Duration::ZERO), batch)?;
             }
             Wait::Watch { ns } => {
-                self.flush_links();
                 self.watch(timeout.map_or(ns, |timeout| ns.min(timeout.as_nanos() as u64)));
                 self.faces.poll(Some(Duration::ZERO), batch)?;
             }
             // Packets in rings gather, too: the thread does not count as asleep.
             Wait::Gather { ns } => {
-                self.flush_links();
                 let duration = Duration::from_nanos(ns);
                 self.faces
                     .gather(timeout.map_or(duration, |timeout| timeout.min(duration)))?;
@@ -62,14 +50,6 @@ impl Plane {
 
     /// Waits until something arrives, by rings included, for `timeout` at most.
     fn block(&mut self, timeout: Duration, batch: &mut RxBatch) -> std::io::Result<()> {
-        if self.n_in_round > 0 && !self.team.layout.is_single() {
-            // Not yet asleep: others would wake it for packets while it finds some by itself.
-            self.faces.poll(Some(Duration::ZERO), batch)?;
-            if !batch.is_empty() || !self.links.is_idle() {
-                return Ok(());
-            }
-            self.flush_links();
-        }
         self.team.flag(self.me).note_asleep();
         // Once more, now that others see that this thread is asleep.
         let timeout = match self.links.is_idle() {
@@ -82,35 +62,6 @@ impl Plane {
         let outcome = self.faces.poll(Some(timeout), batch);
         self.team.flag(self.me).note_awake();
         outcome
-    }
-
-    /// Hands everything over to the kernel and to other threads, but for what is kept.
-    pub(crate) fn flush(&mut self) {
-        let keeps = self.n_in_round >= MIN_KEPT_PKTS && self.n_rounds_kept < MAX_ROUNDS_KEPT;
-        if keeps {
-            let team = &self.team;
-            let awake = |thread| !team.flag(thread).is_asleep();
-            team.wake(self.links.flush_to(awake));
-        }
-        if keeps && self.links.has_unsent() {
-            self.n_rounds_kept += 1;
-        } else {
-            self.flush_links();
-        }
-        self.faces.flush();
-    }
-
-    /// Hands over what is for other threads, and wakes those of them that sleep.
-    pub(super) fn flush_links(&mut self) {
-        self.n_rounds_kept = 0;
-        if !self.team.layout.is_single() {
-            self.team.wake(self.links.flush());
-            self.foreign_drops.tell(&self.team);
-            // Not before what came of them is on its way: who sent them waits for that.
-            for (from, batch) in self.done.drain(..) {
-                self.links.give_back(from, batch);
-            }
-        }
     }
 
     /// Rests until something arrives by rings, for about `ns` at most.
