@@ -38,6 +38,7 @@ const REFUSED: &[(&str, &str)] = &[
 const PLAIN: &[&str] = &[
     "crates/bench/",
     "crates/client/",
+    "crates/forward/",
     "crates/loadgen/",
     "crates/manage/",
     "crates/packet/",

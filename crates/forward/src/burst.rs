@@ -1,6 +1,6 @@
 //! What goes into the engine and what comes out of it.
 //!
-//! The engine borrows received packets from whoever owns the receive buffer
+//! The engine borrows received packets from the owner of the receive buffer
 //! and tells an [`Output`] what to send; it keeps neither.
 
 use tachonym_packet::lp::Headers;
@@ -163,7 +163,7 @@ pub trait Output {
     }
 
     /// A Data named `name` has come from `face`, which was found by asking
-    /// everybody, with an announcement that nobody has checked yet. If it is to be
+    /// everybody, with an announcement that is not checked yet. If it is to be
     /// believed, it makes a route to `face`.
     fn learn_route(&mut self, face: FaceId, name: NameView<'_>, announcement: &[u8]) {
         let _ = (face, name, announcement);

@@ -2,7 +2,7 @@
 //!
 //! Every packet given to the engine either leaves through `Output`, becomes
 //! part of a pending entry, or is counted under a [`DropReason`]; but for the
-//! Data of the internal face that nobody waits for, which have a counter of
+//! unsolicited Data of the internal face, which have a counter of
 //! their own.
 
 use std::fmt;
@@ -67,7 +67,7 @@ drop_reasons! {
     NextHopFaceUnusable = "next-hop-face-unusable",
     /// No next hop may take the Interest.
     NoRoute = "no-route",
-    /// A Data that nobody waits for, and that the policy does not admit.
+    /// An unsolicited Data that the policy does not admit.
     UnsolicitedData = "unsolicited-data",
     /// A Data's downstream has gone since it asked.
     DownstreamGone = "downstream-gone",
@@ -131,7 +131,7 @@ pub struct Counters {
     /// none.
     pub n_second_level_failures: u64,
     /// Interests of other engines that were told the second level has nothing, though it seemed
-    /// to: as many as may wait already, or no read was to be had.
+    /// to: as many as may wait already, or no read was free.
     pub n_sought_refused: u64,
     /// Nonces of ended Interests that were forgotten before their time, for want of room.
     pub n_dead_nonces_evicted_early: u64,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tachonym_packet::{
     FaceId, InterestView, MonoNs, NackReason, Name, NameHash, NameHashes, NameScope,
 };
-use tachonym_tables::{FibReader, FibView, PitCs, PitEntry};
+use tachonym_tables::{FibReader, PitCs, PitEntry};
 
 use crate::faces::{FaceTable, FaceTraits, LinkType, Scope};
 use crate::pending::asked_at;
@@ -173,8 +173,68 @@ impl Inspect<'_> {
         interest: &InterestView<'_>,
         ingress: Option<FaceId>,
     ) -> Explanation {
-        let asked = (now, interest, ingress);
-        explain(self.state, &self.fib.pin(), self.hashes, asked)
+        let Self { state, fib, hashes } = self;
+        let State { core, second, .. } = state;
+        let fib = fib.pin();
+        let now = core.world.now.max(now);
+        hashes.clear();
+        let span = hashes.push_name(&core.world.key, interest.name());
+        let hashes = hashes.slice(span);
+        let cached = explain_cached(&mut core.tables.pit_cs, now, interest, hashes);
+        let pending = explain_pending(core, now, interest, hashes);
+        let Core {
+            tables,
+            world,
+            scratch,
+        } = core;
+        let faces = &world.faces;
+        let traits = ingress.and_then(|face| faces.find(face));
+        let is_local = ingress.is_none() || traits.is_some_and(FaceTraits::is_local);
+        let reach = reach_of(interest.name(), || is_local);
+        let lookup = RouteLookup {
+            fib: &fib,
+            key: &world.key,
+            hashes,
+            probe: None,
+            ingress: if is_local {
+                Scope::Local
+            } else {
+                Scope::NonLocal
+            },
+        };
+        let management = world.settings.management_prefix.as_ref();
+        let management = management.map(|prefix| prefix.view());
+        let route = lookup.find_with_management(interest, management, &mut scratch.hint_hashes);
+        let route = route.map(|route| ExplainedRoute {
+            prefix: route.prefix().to_name(),
+            next_hops: route
+                .next_hops()
+                .iter()
+                .map(|hop| ExplainedHop {
+                    face: hop.face(),
+                    cost: hop.cost(),
+                    distance: hop.distance(),
+                    eligibility: eligibility(faces, hop.face(), ingress, reach),
+                })
+                .collect(),
+        });
+        let (strategy_prefix, strategy) = world.strategies.choice(interest.name(), hashes);
+        Explanation {
+            is_out_of_scope: !is_local && interest.name().scope() == NameScope::Localhost,
+            is_for_local_faces: reach == Reach::LocalOnly,
+            store_serves: tables.pit_cs.cs().serves(),
+            on_ssd: explain_ssd(
+                second,
+                &tables.pit_cs,
+                (now, interest, hashes),
+                cached.as_ref(),
+            ),
+            cached,
+            pending,
+            route,
+            strategy: strategy.to_name(),
+            strategy_prefix: strategy_prefix.to_name(),
+        }
     }
 
     /// Whether an Interest like this one from `face` is pending: it is a retransmission.
@@ -187,74 +247,6 @@ impl Inspect<'_> {
             .pit_cs
             .find_pending(interest, self.hashes.slice(span));
         pending.is_some_and(|idx| tables.pit_cs.pit().matched(idx).in_record(face).is_some())
-    }
-}
-
-fn explain(
-    state: &mut State,
-    fib: &FibView<'_>,
-    hashes: &mut NameHashes,
-    (now, interest, ingress): (MonoNs, &InterestView<'_>, Option<FaceId>),
-) -> Explanation {
-    let State { core, second, .. } = state;
-    let now = core.world.now.max(now);
-    hashes.clear();
-    let span = hashes.push_name(&core.world.key, interest.name());
-    let hashes = hashes.slice(span);
-    let cached = explain_cached(&mut core.tables.pit_cs, now, interest, hashes);
-    let pending = explain_pending(core, now, interest, hashes);
-    let Core {
-        tables,
-        world,
-        scratch,
-    } = core;
-    let faces = &world.faces;
-    let traits = ingress.and_then(|face| faces.find(face));
-    let is_local = ingress.is_none() || traits.is_some_and(FaceTraits::is_local);
-    let reach = reach_of(interest.name(), || is_local);
-    let lookup = RouteLookup {
-        fib,
-        key: &world.key,
-        hashes,
-        probe: None,
-        ingress: if is_local {
-            Scope::Local
-        } else {
-            Scope::NonLocal
-        },
-    };
-    let management = world.settings.management_prefix.as_ref();
-    let management = management.map(|prefix| prefix.view());
-    let route = lookup.find_with_management(interest, management, &mut scratch.hint_hashes);
-    let route = route.map(|route| ExplainedRoute {
-        prefix: route.prefix().to_name(),
-        next_hops: route
-            .next_hops()
-            .iter()
-            .map(|hop| ExplainedHop {
-                face: hop.face(),
-                cost: hop.cost(),
-                distance: hop.distance(),
-                eligibility: eligibility(faces, hop.face(), ingress, reach),
-            })
-            .collect(),
-    });
-    let (strategy_prefix, strategy) = world.strategies.choice(interest.name(), hashes);
-    Explanation {
-        is_out_of_scope: !is_local && interest.name().scope() == NameScope::Localhost,
-        is_for_local_faces: reach == Reach::LocalOnly,
-        store_serves: tables.pit_cs.cs().serves(),
-        on_ssd: explain_ssd(
-            second,
-            &tables.pit_cs,
-            (now, interest, hashes),
-            cached.as_ref(),
-        ),
-        cached,
-        pending,
-        route,
-        strategy: strategy.to_name(),
-        strategy_prefix: strategy_prefix.to_name(),
     }
 }
 

@@ -34,7 +34,7 @@ pub struct FaceTraits {
     pub scope: Scope,
     /// What kind of link it is.
     pub link: LinkType,
-    /// Whether the peer made it, and nobody here has asked for it. Where an Interest
+    /// Whether the peer made it, and it was not asked for here. Where an Interest
     /// may not go to everybody, it goes to others first.
     pub is_on_demand: bool,
     /// Whose limits the face shares; `None`: it has limits of its own.
@@ -73,7 +73,7 @@ impl FaceTraits {
 
 /// The faces that exist.
 ///
-/// For a while, records in the tables may name faces that have gone; whoever
+/// For a while, records in the tables may name faces that have gone; the code that
 /// uses such a record asks here first.
 #[derive(Debug)]
 pub(crate) struct FaceTable {

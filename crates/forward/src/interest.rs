@@ -174,30 +174,28 @@ fn admitted_interest(
         if is_loop(&entry, nonce, arrival.face, arrival.traits) {
             return looped_interest(world, arrival, admitted, out);
         }
-        let mut is_replaced = false;
-        if entry.has_parameters() || interest.application_parameters().is_some() {
-            match compare_parameters(&entry, interest) {
-                Parameters::Same => {}
-                Parameters::Other => flags = OTHER_PARAMETERS,
-                Parameters::Forged => {
-                    let reason = DropReason::BadParametersDigest;
-                    return drop_interest(world, reason, arrival, interest);
-                }
-                Parameters::PendingForged => is_replaced = true,
+        match compare_parameters(&entry, interest) {
+            Parameters::Same => revive(&mut entry),
+            Parameters::Other => {
+                flags = OTHER_PARAMETERS;
+                revive(&mut entry);
             }
-        }
-        if is_replaced {
-            end(entry, &mut tables.dead_nonces, world);
-            let (hashes, missed) = (arrival.hashes, Missed::default());
-            let begun = tables
-                .pit_cs
-                .find_or_insert(interest, hashes, missed, world.now);
-            (entry, inserted) = match begun {
-                Ok(begun) => begun,
-                Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
-            };
-        } else {
-            revive(&mut entry);
+            Parameters::Forged => {
+                let reason = DropReason::BadParametersDigest;
+                return drop_interest(world, reason, arrival, interest);
+            }
+            Parameters::PendingForged => {
+                end(entry, &mut tables.dead_nonces, world);
+                let missed = Missed::default();
+                let begun =
+                    tables
+                        .pit_cs
+                        .find_or_insert(interest, arrival.hashes, missed, world.now);
+                (entry, inserted) = match begun {
+                    Ok(begun) => begun,
+                    Err(refusal) => return refuse(world, refusal, arrival, admitted, out),
+                };
+            }
         }
     }
     let record = in_record(world, arrival, admitted, flags);
@@ -263,8 +261,10 @@ fn refuse(
 
 /// How the parameters of an Interest stand to those of the pending one that it joins, whose
 /// name has the same digest: of two that differ, one has another digest.
-#[cold]
 fn compare_parameters(entry: &PitEntry, interest: &InterestView<'_>) -> Parameters {
+    if !entry.has_parameters() && interest.application_parameters().is_none() {
+        return Parameters::Same;
+    }
     let pending = entry.interest();
     if pending.parameters_bytes() == interest.parameters_bytes() {
         Parameters::Same

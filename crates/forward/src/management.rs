@@ -63,7 +63,7 @@ impl<'e> CsMut<'e> {
     /// Sets the limits; evicts what exceeds them.
     ///
     /// # Errors
-    /// If memory for the index, or the policy, of so many Data runs out; the limits stay as
+    /// If memory for the larger index or policy runs out; the limits stay as
     /// they were.
     pub fn set_limits(&mut self, capacity: CsCapacity) -> Result<(), TablesError> {
         self.state.core.tables.pit_cs.set_cs_capacity(capacity)

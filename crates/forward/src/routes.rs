@@ -2,7 +2,7 @@
 //!
 //! Owns the one who writes the FIB, under a lock that the packet path never waits for: it
 //! searches through a reader of its own, and what it has to change, which is that faces
-//! have gone, waits until nobody else writes. So any thread may change routes while
+//! have gone, waits until no other thread writes. So any thread may change routes while
 //! packets travel, and a table that grows stops none of them. A face that goes leaves its
 //! routes in bounded steps, since it may have very many; from the moment it is gone
 //! nothing is sent to it anyway.
@@ -23,7 +23,7 @@ const MAX_SETS_AT_ONCE: usize = 64;
 /// less than a millisecond.
 const MAX_PER_CALL: usize = 1024;
 
-/// The routes of an [`Engine`](crate::Engine), for whoever changes them, on whatever
+/// The routes of an [`Engine`](crate::Engine), to be read and changed on any
 /// thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Routes {
@@ -33,7 +33,7 @@ pub struct Routes {
 #[derive(Debug)]
 struct Shared {
     writer: Mutex<Writer>,
-    /// Faces that have gone since somebody last wrote.
+    /// Faces that have gone since the FIB was last written.
     gone: Mutex<Vec<FaceId>>,
     /// Whether [`Routes::continue_removal`] has something to do.
     has_work: AtomicBool,
@@ -49,7 +49,7 @@ struct Writer {
     has_dead: bool,
 }
 
-/// The FIB, to be changed or listed: nobody else changes it meanwhile.
+/// The FIB, to be changed or listed: no other thread changes it meanwhile.
 #[derive(Debug)]
 pub struct RoutesGuard<'a> {
     writer: MutexGuard<'a, Writer>,
@@ -74,7 +74,7 @@ impl Drop for RoutesGuard<'_> {
     fn drop(&mut self) {
         let mut gone = lock(&self.shared.gone);
         self.writer.unrouted.append(&mut gone);
-        // As long as no more can go: whoever adds one says so afterwards.
+        // Under the lock of `gone`: a thread that adds a face later sets the flag afterwards.
         self.shared
             .has_work
             .store(self.writer.has_work(), Ordering::Release);
@@ -153,8 +153,8 @@ impl Routes {
         }
     }
 
-    /// A face has gone; most have few routes, and lose them at once unless somebody is
-    /// changing routes.
+    /// A face has gone; most have few routes, and lose them at once unless another thread
+    /// is changing routes.
     pub(crate) fn note_gone_face(&self, face: FaceId) {
         lock(&self.shared.gone).push(face);
         let had_work = self.shared.has_work.swap(true, Ordering::AcqRel);
@@ -163,8 +163,8 @@ impl Routes {
         }
     }
 
-    /// When [`Routes::continue_removal`] should be called: at once, or a little later if somebody
-    /// else changes routes.
+    /// When [`Routes::continue_removal`] should be called: at once, or a little later if another
+    /// thread changes routes.
     pub(crate) fn next_work(&self, now: MonoNs) -> Option<MonoNs> {
         let has_work = self.shared.has_work.load(Ordering::Acquire);
         has_work.then(|| match self.shared.writer.try_lock() {

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// See the module.
+/// Which steps of a burst run ahead of the packets that are carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schedule {
     /// Fetches nothing ahead.

@@ -222,7 +222,7 @@ fn take_chunks<'r>(
     out: &mut impl Output,
 ) -> Option<(NameView<'r>, NameHash)> {
     let mut all = [None; MAX_BATCH_LEN];
-    // Whoever can write to the disk can put anything there.
+    // A program that can write to the disk can put anything there.
     let data = chunks.filter_map(|chunk| Some((chunk, DataView::parse(chunk.wire).ok()?)));
     for (place, chunk) in all.iter_mut().zip(data) {
         *place = Some(chunk);

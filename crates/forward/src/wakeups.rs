@@ -26,7 +26,7 @@ pub(crate) struct Wakeup {
 
 impl Wakeup {
     /// Whether its transmission still waits for an answer. One without a record
-    /// does, in vain: the record has gone with its face.
+    /// does, but gets none: the record has gone with its face.
     pub(crate) fn is_valid(&self, pit: &Pit) -> bool {
         pit.get(self.idx).is_some_and(|entry| {
             let record = entry.out_record(self.face);

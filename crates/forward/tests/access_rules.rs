@@ -165,7 +165,7 @@ fn next_hop_that_goes_away_before_its_rto_is_replaced_by_the_others() {
     let mut node = node();
     exchange(&mut node, "/a/1", C, 10);
     assert_eq!(ask(&mut node, "/a/2"), [to(C)]);
-    // A retransmission finds nobody pending.
+    // A retransmission finds no entry.
     node.engine.remove_face(C);
     node.advance(ms(1));
     let again = interest("/a/2").nonce(2);

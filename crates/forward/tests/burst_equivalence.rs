@@ -302,7 +302,7 @@ proptest! {
     }
 }
 
-/// The Interest for a name of components that are all of so many bytes, and its Data.
+/// The Interest for a name of `n_components` of `component_bytes` each, and its Data.
 fn packets_named(n_components: usize, component_bytes: usize) -> [Vec<u8>; 2] {
     let write_name = |out: &mut Vec<u8>| {
         tlv::write_nested(out, types::NAME, |out| {
@@ -380,7 +380,7 @@ fn names_of_any_size_are_carried_by_every_schedule() {
         let asked = handle(&mut engine, now, &events(FaceId(259), 0), usize::MAX);
         assert_eq!(asked.len(), shapes.len() - 1);
         let answered = handle(&mut engine, now, &events(FaceId(257), 1), usize::MAX);
-        // Nobody has asked for the Data without a name.
+        // The Data without a name is unsolicited.
         assert_eq!(answered.len(), shapes.len() - 1);
         assert_eq!(engine.sizes().n_pit_entries, 0);
         outcomes.push((asked, answered));

@@ -280,7 +280,7 @@ fn face_that_goes_takes_its_routes_and_pending_records_with_it() {
     assert_eq!(node.engine.sizes().n_fib_entries, 1);
     assert!(node.engine.poll_timeout().is_some_and(|at| at <= node.now));
     node.advance(ms(0));
-    // Nobody waits for /2; D waits for /1, whose upstream has gone: a
+    // No downstream waits for /2; D waits for /1, whose upstream has gone: a
     // retransmission is as good as new.
     assert_eq!(node.engine.sizes().n_pit_entries, 1);
     let sent = node.interest(D, &interest("/1").nonce(4));

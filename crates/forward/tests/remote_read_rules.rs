@@ -50,14 +50,14 @@ fn interests_of_other_engines_get_what_is_read_and_leave_nothing_pending() {
     assert_eq!(it.seek(1, &interest_below("/a")), None, "it is read");
     assert_eq!(it.seek(2, &interest_for(&stored[2])), None, "by the same");
     assert_eq!(it.node.engine.sizes().n_pit_entries, 0);
-    assert_eq!(it.pump(), [], "nobody here has asked");
+    assert_eq!(it.pump(), [], "no Interest here has asked");
     assert_eq!(it.store().counters().n_reads, 1);
     let told = it.read();
     let expected = [(1, Some(stored[0].wire())), (2, Some(stored[2].wire()))];
     assert_eq!(told, expected);
     let absent = it.seek(3, &interest_below("/b")).expect("at once");
     assert_eq!((absent.requester.ticket, absent.data), (3, None));
-    // Whoever asks here joins the read, and is answered as ever.
+    // An Interest that comes here joins the read, and is answered as ever.
     assert_eq!(it.seek(4, &interest_below("/a")), None);
     let (at_once, later) = it.ask(&interest_for(&stored[1]));
     assert_eq!(summary(&at_once), []);
@@ -101,7 +101,7 @@ fn interests_of_other_engines_that_may_not_wait_are_told_and_counted() {
     assert_eq!((absent.data, n_refused(&it)), (None, 1), "there is none");
     it.pump();
     assert_eq!(it.read().len(), MAX_REMOTE_READS);
-    // There is room again, but a read is not to be had for each.
+    // There is room again, but no read is free for each.
     let (last, others) = stored.split_last().expect("some");
     for (face, stored) in (300..).map(FaceId).zip(others) {
         assert_eq!(it.seek_from(face, 0, &interest_for(stored)), None);

@@ -94,7 +94,7 @@ fn what_has_answered_stays_in_memory_if_the_policy_admits_it() {
     assert!(it.node.engine.cs_mut().set_policy(policy));
     let stored = segments("/a", 4);
     for data in &stored {
-        // Nobody has asked for it.
+        // No Interest has asked for it.
         let (wire, now) = (data.wire(), it.node.now);
         let data = DataView::parse(&wire).expect("a Data");
         let hash = it.store().request_hash(data.name());

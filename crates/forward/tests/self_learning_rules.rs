@@ -75,12 +75,12 @@ fn discovery_keeps_the_scope_of_names() {
 #[test]
 fn discovery_goes_to_256_faces_at_most_and_to_strangers_last() {
     let mut node = node();
-    let stranger = FaceTraits {
+    let remote = FaceTraits {
         is_on_demand: true,
         ..REMOTE
     };
     for id in (1_000..2_000).rev() {
-        node.face(FaceId(id), stranger);
+        node.face(FaceId(id), remote);
     }
     // One that is asked for later comes first, and so does one that has become so.
     node.face(FaceId(5_000), REMOTE);
@@ -138,7 +138,7 @@ fn non_discovery_interest_without_a_route_is_nacked() {
     assert_eq!(summary(&sent), [(A, Kind::Nack(NackReason::NoRoute))]);
     assert_eq!(node.n_dropped(DropReason::NoRoute), 1);
     assert_eq!(node.engine.sizes().n_pit_entries, 0);
-    // While somebody else's discovery is under way, its answer may come.
+    // While another downstream's discovery is under way, its answer may come.
     node.interest(B, &interest("/a/2"));
     node.advance(ms(20));
     let joined = interest("/a/2").nonce(2).wire();
@@ -267,7 +267,7 @@ fn known_announcement_goes_with_the_data_of_a_route_to_who_discovers() {
         exchange(&mut node, "/a/2", garbage),
         [(A, b"of a".to_vec())]
     );
-    // Nobody learns routes by the other strategies.
+    // The other strategies learn no routes.
     node.strategy("/a", "best-route");
     assert_eq!(exchange(&mut node, "/a/3", None), []);
     node.strategy("/a", "self-learning");

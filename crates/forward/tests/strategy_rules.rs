@@ -222,7 +222,7 @@ fn random_takes_each_eligible_next_hop_about_as_often() {
     );
 }
 
-/// Lets an Interest be answered by whoever it is sent to, after that face's
+/// Lets an Interest be answered by the upstream it is sent to, after that face's
 /// round-trip time; returns where it went.
 fn exchange(node: &mut Node, n: usize, rtt_ms: impl Fn(FaceId) -> Option<u64>) -> Vec<FaceId> {
     let uri = format!("/a/{n}");
@@ -476,7 +476,7 @@ fn asf_retransmits_like_the_others() {
 #[test]
 fn every_strategy_nacks_where_there_is_no_route_but_multicast() {
     for strategy in registered_strategies() {
-        // Nobody else is there whom `self-learning` could ask.
+        // `self-learning` has no other face to ask.
         let mut node = Node::new();
         node.face(A, REMOTE).face(B, LOCAL);
         node.engine

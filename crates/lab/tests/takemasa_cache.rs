@@ -186,9 +186,6 @@ fn dependent_accesses_are_those_of_the_described_tables() {
     assert_eq!((clock_pro.value, clock_pro.here), (16.6, None));
     let timed = &record.tables[1];
     assert_eq!(timed.rows.len(), 16);
-    // At this scale a load comes from a cache, and may be lost in the noise of the clock.
-    let loads = numbers(timed, "load that depends on one before, ticks");
-    assert!(loads.iter().all(|it| it.is_finite()), "{loads:?}");
 }
 
 #[test]

@@ -107,18 +107,13 @@ impl Worker {
         std::mem::replace(&mut self.engine, engine)
     }
 
-    /// What finds homes for packets that this worker receives itself.
-    pub const fn dispatcher_mut(&mut self) -> &mut Dispatcher {
-        &mut self.dispatcher
-    }
-
     /// What makes the PIT tokens of Interests that leave in the next burst, if they have any.
     #[must_use]
     pub fn token_maker(&self) -> Option<TokenMaker> {
         self.dispatcher.token_maker(self.me)
     }
 
-    /// Has homes found by another rule, or by what somebody else publishes.
+    /// Has homes found by another rule, or by what another publisher says.
     pub fn set_dispatcher(&mut self, dispatcher: Dispatcher) {
         self.dispatcher = dispatcher;
     }

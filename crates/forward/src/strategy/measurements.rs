@@ -1,7 +1,7 @@
 //! What strategies have measured, by prefix.
 //!
 //! Bounded in prefixes. A new one takes the place, and the memory, of one that
-//! has expired; a table full of live ones replaces those nobody has used lately. Nothing here needs a timer: what has expired counts as absent.
+//! has expired; a table full of live ones replaces those that were not used lately. Nothing here needs a timer: what has expired counts as absent.
 //! What is measured of a prefix is the strategy's: `next_hops` for `asf`, the
 //! last working one for `access`.
 
@@ -43,7 +43,7 @@ pub(super) struct Measurements<N> {
     next_generation: u32,
     max_namespaces: usize,
     lifetime: Duration,
-    /// How many slots have a prefix of so many components.
+    /// Slots by the number of components of their prefix.
     n_by_length: [u32; MAX_PREFIX_COMPONENTS + 1],
 }
 

@@ -1,7 +1,7 @@
 //! What the `asf` strategy knows of the next hops of one route.
 //!
 //! Bounded in faces. Nothing here needs a timer: what should have happened at
-//! some time happens when somebody looks after it.
+//! some time happens when the next packet asks.
 
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ impl FaceInfo {
         }
     }
 
-    /// Takes note of a time-out that has passed since anybody looked.
+    /// Takes note of a time-out that has passed since the last look.
     fn settle(&mut self, now: MonoNs, limits: Limits) {
         let Some((_, timeout_at)) = self.awaited else {
             return;

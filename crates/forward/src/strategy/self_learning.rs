@@ -16,7 +16,7 @@ use super::suppression::Suppression;
 use super::{Ask, Departure, Reach, Verdict};
 
 /// Most faces that one discovery goes to: those that were asked for before those
-/// that strangers made, and the oldest first.
+/// that remote peers made, and the oldest first.
 const MAX_DISCOVERY_FACES: usize = 256;
 
 /// What the out-record of a discovery remembers.

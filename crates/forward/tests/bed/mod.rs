@@ -131,7 +131,7 @@ impl Interest {
                 tlv::write_tlv(out, types::HOP_LIMIT, &[hop_limit]);
             }
             if self.padding_bytes > 0 {
-                // A type that nobody knows and nobody needs to.
+                // A type that is not known, and that is not critical.
                 tlv::write_tlv(out, 0xfe, &vec![0; self.padding_bytes]);
             }
         });

@@ -17,8 +17,8 @@ use crate::pages::{PagePreference, Pages};
 /// by then.
 const MAX_STEP_BYTES: usize = 2 << 20;
 
-/// A growing row of values at a fixed address, for one owner, on the largest pages that can
-/// be had.
+/// A growing row of values at a fixed address, for one owner, on the largest available
+/// pages.
 ///
 /// Addresses are reserved for the longest that it may become; memory is taken as values are
 /// added.

@@ -15,10 +15,10 @@ use crate::pool::buffer_bytes;
 /// A Data that is to be cached and is not.
 pub(super) struct NewData<'a> {
     pub(super) data: &'a DataView<'a>,
-    /// Those of the prefixes of its name.
+    /// Hashes of the prefixes of its name.
     pub(super) hashes: &'a [NameHash],
     pub(super) fresh_until: MonoNs,
-    /// What is indexed under its name and gives its place to it.
+    /// The word under its name whose place in the index it takes.
     pub(super) word: Option<u32>,
     pub(super) is_read_soon: bool,
 }

@@ -21,10 +21,10 @@ pub(crate) trait Look {
     /// found changes which comes next, so their buckets may be fetched together.
     #[inline]
     fn goes_through(&self, _lengths: u64) {}
-    /// The prefix with next hops of so many components; some of them, should there be
+    /// The prefix of `length` components that has next hops; any of them, should there be
     /// several.
     fn own(&self, length: usize) -> Option<NodeRef>;
-    /// All that stands for the prefix of so many components. Only alternatives ask.
+    /// All that stands for the prefix of `length` components. Only alternatives ask.
     fn all(&self, length: usize) -> Seen;
     /// What is kept at a marker; `None`: the node has no such level, so it is not the
     /// name's. Only alternatives ask.
@@ -258,7 +258,7 @@ impl Prefixes<'_> {
         None
     }
 
-    /// The next hops at a node, if it is the prefix of `name` of so many components and
+    /// The next hops at a node, if it is the prefix of `n_components` components of `name` and
     /// has any of its own.
     #[inline]
     pub(crate) fn own_next_hops(
